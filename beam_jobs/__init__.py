@@ -1,0 +1,1 @@
+"""One module per Beam job, the shared schema and the shard files they read and write."""

@@ -1,0 +1,99 @@
+"""Local files that are either whole or not there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from models.errors import UserError
+
+
+@contextmanager
+def atomic_file(path: Path | str) -> Iterator[Path]:
+    """Give a temporary path beside `path`; rename it to `path` if the block ends well.
+
+    A killed or failed block leaves whatever stood at `path` before.
+
+    Raises:
+        UserError: the folder cannot be written or the disk is full; names `path`.
+    """
+    path = Path(path)
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        temporary.chmod(0o644)
+        _flush(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path | str) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; it takes the place of `path` if the block ends well.
+
+    Raises:
+        UserError: the folder cannot be written or the disk is full; names `path`.
+    """
+    path = Path(path)
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        yield temporary
+        temporary.chmod(0o755)
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.replace(old / path.name)
+            temporary.replace(path)
+            shutil.rmtree(old)
+        else:
+            temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def digest(path: Path | str) -> str:
+    """SHA-256 of a file's bytes, or of a folder's relative names and files, in hexadecimal.
+
+    Hidden files and folders (names that begin with a dot) do not count: caches live there.
+
+    Raises:
+        UserError: nothing is at `path`.
+    """
+    path = Path(path)
+    if path.is_dir():
+        total = hashlib.sha256()
+        for file in sorted(path.rglob("*")):
+            relative = file.relative_to(path)
+            if file.is_file() and not any(part.startswith(".") for part in relative.parts):
+                total.update(f"{relative.as_posix()}\0{digest(file)}\n".encode())
+        return total.hexdigest()
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())

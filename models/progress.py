@@ -1,0 +1,91 @@
+"""Progress of long work: a bar on a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+_LINE_EVERY = 15.0  # seconds between lines where there is no terminal
+
+
+@dataclass
+class Meter:
+    """What a piece of long work reports to: `advance` it, or `set` where it stands."""
+
+    description: str
+    total: float | None
+    unit: str
+    done: float = 0.0
+    note: str = ""
+    _bar: Progress | None = None
+    _task: TaskID | None = None
+    _started: float = field(default_factory=time.monotonic)
+    _printed: float = field(default_factory=time.monotonic)
+
+    def advance(self, amount: float = 1, note: str | None = None) -> None:
+        """Count `amount` more units as done; `note` (a loss, a count) stands beside the rate."""
+        self.set(self.done + amount, note=note)
+
+    def set(self, done: float, *, total: float | None = None, note: str | None = None) -> None:
+        """Say where the work stands."""
+        self.done = done
+        self.total = self.total if total is None else total
+        self.note = self.note if note is None else note
+        if self._bar is not None and self._task is not None:
+            self._bar.update(
+                self._task, completed=done, total=self.total, rate=self.rate, note=self.note
+            )
+        elif time.monotonic() - self._printed >= _LINE_EVERY:
+            self._printed = time.monotonic()
+            print(self.line(), file=sys.stderr, flush=True)
+
+    @property
+    def rate(self) -> str:
+        """Units per second since the start, for people."""
+        seconds = max(time.monotonic() - self._started, 1e-9)
+        return f"{self.done / seconds:,.0f} {self.unit}/s"
+
+    def line(self) -> str:
+        """The state in one line, for logs."""
+        seconds = time.monotonic() - self._started
+        parts = [f"{self.description}: {self.done:,.0f}"]
+        if self.total:
+            parts[0] += f" of {self.total:,.0f}"
+            if self.done:
+                parts.append(f"{seconds * (self.total / self.done - 1):,.0f} s left")
+        parts[0] += f" {self.unit}"
+        parts.append(self.rate)
+        if self.note:
+            parts.append(self.note)
+        return ", ".join(parts)
+
+
+@contextmanager
+def meter(description: str, total: float | None = None, unit: str = "rows") -> Iterator[Meter]:
+    """Show the progress of the block on standard error.
+
+    >>> with meter("score", total=2, unit="shards") as progress:
+    ...     progress.advance()
+    ...     progress.advance(note="loss 0.3")
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Meter(description, total, unit)
+        return
+    columns = (
+        TextColumn("{task.description:<16}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(description, total=total or 0, rate="", note="")
+        yield Meter(description, total, unit, _bar=bar, _task=task)

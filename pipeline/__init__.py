@@ -1,0 +1,1 @@
+"""A run: configuration, the order of stages, resume, manifest, the command line."""
