@@ -1,0 +1,233 @@
+"""From text to flat ids: whole columns, one dictionary lookup per distinct word of a batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from models.errors import UserError
+from models.files import atomic_file
+from models.tokens import moses_tokens
+
+Kind = Literal["words", "trigrams"]
+
+UNKNOWN = "<unk>"
+BEGIN, END = "<s>", "</s>"
+
+_MAGIC = "paraloom-vocabulary"
+_MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
+_MERGE_AT = 1_000_000  # rows of unmerged counts
+_CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
+
+
+class FlatIds(NamedTuple):
+    """Sentences without padding: sentence i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: np.ndarray
+    """int32 [total]"""
+    offsets: np.ndarray
+    """int64 [sentences + 1], from 0 to `total`"""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Ids per sentence, int64 [sentences]."""
+        return np.diff(self.offsets)
+
+
+class Vocabulary:
+    """The rows of an embedding table: words, or character trigrams of padded words.
+
+    Text is tokenised as it is for scoring (Moses, lower-cased). `trigrams` pads every word with a
+    space on either side and takes all windows of three characters (`" cat "` gives `" ca"`,
+    `"cat"`, `"at "`), as ParaNMT's Trigram Avg does: a word has as many trigrams as characters, and
+    none spans two words. What is not in the vocabulary gets the id of the unknown entry (0).
+
+    The unknown entry and the sentence tags come first and are kept apart from the words: no text
+    can be mistaken for one of them.
+
+    >>> vocabulary = Vocabulary(["a", "dog"], kind="words")
+    >>> vocabulary.ids(pa.array(["A dog, a cat", ""]))
+    FlatIds(ids=array([1, 2, 0, 1, 0], dtype=int32), offsets=array([0, 5, 5]))
+    """
+
+    def __init__(self, entries: Sequence[str], *, kind: Kind = "words", tags: bool = False) -> None:
+        """Number `entries` in order, after the unknown entry and, with `tags`, begin and end."""
+        self.kind: Kind = kind
+        self.tags = tags
+        special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
+        self.words: list[str] = [*special, *entries]
+        self._specials = len(special)
+        if kind == "words":
+            self._ids = {word: i for i, word in enumerate(entries, self._specials)}
+            distinct = len(self._ids)
+        else:
+            keys = _trigram_keys(entries)
+            order = np.argsort(keys, kind="stable")
+            self._keys, self._key_ids = keys[order], (order + self._specials).astype(np.int32)
+            distinct = len(np.unique(keys))
+        if distinct != len(entries):
+            raise ValueError("an entry stands twice in the vocabulary")
+
+    @classmethod
+    def build(
+        cls,
+        batches: Iterable[pa.StringArray],
+        *,
+        kind: Kind = "words",
+        max_size: int | None = None,
+        min_count: int = 1,
+        tags: bool = False,
+    ) -> Self:
+        """Count the words or trigrams of `batches`: by count, descending, then by code point.
+
+        `max_size` is the number of entries beside the unknown one and the tags. Memory is bounded:
+        beyond 4 million distinct words the rarest are forgotten while counting.
+        """
+        words, counts = _count(batches)
+        if kind == "trigrams":
+            words, counts = _count_trigrams(words, counts)
+        table = pa.table({"word": words, "count": counts})
+        table = table.filter(pc.greater_equal(table["count"], min_count))
+        order = pc.sort_indices(table, [("count", "descending"), ("word", "ascending")])
+        entries = table["word"].take(order[:max_size]).to_pylist()
+        return cls(entries, kind=kind, tags=tags)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def ids(self, text: pa.StringArray) -> FlatIds:
+        """The ids of every sentence; a sentence without tokens is empty (tags aside)."""
+        tokens = moses_tokens(text, lower=True)
+        offsets = tokens.offsets.to_numpy().astype(np.int64)
+        encoded = tokens.flatten().dictionary_encode()
+        codes, words = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+        offsets -= offsets[0]
+        if self.kind == "words":
+            unknown = self._ids.get
+            of_word = np.fromiter((unknown(word, 0) for word in words), np.int32, len(words))
+            flat = FlatIds(of_word[codes], offsets)
+        else:
+            trigrams, starts = self._trigrams(words)
+            lengths = np.diff(starts)[codes]
+            ends = np.concatenate([[0], np.cumsum(lengths)])
+            within = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts[codes], lengths)
+            flat = FlatIds(trigrams[within], ends[offsets])
+        return _tag(flat) if self.tags else flat
+
+    def _trigrams(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of the trigrams of all words, one after the other, and where each word's begin."""
+        keys, starts = _padded_trigrams(words)
+        if not len(self._keys):
+            return np.zeros(len(keys), np.int32), starts
+        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[place] == keys, self._key_ids[place], 0), starts
+
+    def save(self, path: Path | str) -> None:
+        """Write a head line (kind, tags, size, checksum), then one entry a line, UTF-8."""
+        entries = self.words[self._specials :]
+        body = "".join(f"{word}\n" for word in entries).encode()
+        if body.count(b"\n") != len(entries):
+            raise ValueError("an entry holds a line feed")
+        check = hashlib.sha256(body).hexdigest()[:16]
+        tags = "tags" if self.tags else "no-tags"
+        head = f"{_MAGIC} {self.kind} {tags} {len(entries)} {check}\n"
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(head.encode() + body)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            UserError: no such file, not a vocabulary, cut short or changed since.
+        """
+        try:
+            head, _, body = Path(path).read_bytes().partition(b"\n")
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+        match head.decode(errors="replace").split(" "):
+            case [magic, "words" | "trigrams" as kind, "tags" | "no-tags" as tags, size, check] if (
+                magic == _MAGIC and size.isdecimal()
+            ):
+                pass
+            case _:
+                raise UserError(f"{path}: not a vocabulary (its first line is not `{_MAGIC} …`)")
+        if (found := body.count(b"\n")) != int(size):
+            raise UserError(f"{path}: {found} entries where its first line says {size}")
+        if hashlib.sha256(body).hexdigest()[:16] != check:
+            raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
+        # Not splitlines(): a token may hold U+0085, which that takes for the end of a line.
+        return cls(body.decode().split("\n")[:-1], kind=kind, tags=tags == "tags")
+
+
+def _count(batches: Iterable[pa.StringArray]) -> tuple[pa.Array, pa.Array]:
+    """Distinct tokens and how often each stands in the batches."""
+    total = pa.table({"word": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
+    pending: list[pa.Table] = []
+    floor = 0
+
+    def merge() -> pa.Table:
+        grouped = pa.concat_tables([total, *pending]).group_by("word").aggregate([("count", "sum")])
+        pending.clear()
+        return grouped.rename_columns(["word", "count"]).combine_chunks()
+
+    for batch in batches:
+        values, counts = moses_tokens(batch, lower=True).flatten().value_counts().flatten()
+        pending.append(pa.table({"word": values, "count": counts}))
+        if sum(map(len, pending)) > max(_MERGE_AT, len(total)):
+            total = merge()
+            while len(total) > _MAX_DISTINCT:
+                floor += 1
+                total = total.filter(pc.greater(total["count"], floor))
+    total = merge()
+    return total["word"].combine_chunks(), total["count"].combine_chunks()
+
+
+def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Array]:
+    keys, starts = _padded_trigrams(words.to_pylist())
+    weights = np.repeat(counts.to_numpy(), np.diff(starts))
+    distinct, place = np.unique(keys, return_inverse=True)
+    totals = np.zeros(len(distinct), np.int64)
+    np.add.at(totals, place, weights)
+    mask = (1 << _CODE) - 1
+    points = np.stack([distinct >> 2 * _CODE, distinct >> _CODE & mask, distinct & mask], axis=1)
+    text = points.astype("<u4").tobytes().decode("utf-32-le")
+    trigrams = [text[i : i + 3] for i in range(0, len(text), 3)]
+    return pa.array(trigrams, pa.string()), pa.array(totals)
+
+
+def _padded_trigrams(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of each word's trigrams, int64, and the words' offsets among them, int64 [words + 1].
+
+    With one space between and around the words, the trigrams are the windows that are centred on a
+    character of a word (a token holds no space).
+    """
+    points = np.frombuffer(f" {' '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
+    windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    return windows[points[1:-1] != ord(" ")], np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _trigram_keys(entries: Sequence[str]) -> np.ndarray:
+    """Three characters as one number, int64 [entries]."""
+    if any(len(entry) != 3 for entry in entries):
+        raise ValueError("an entry of a trigram vocabulary does not have three characters")
+    points = np.frombuffer("".join(entries).encode("utf-32-le"), "<u4").astype(np.int64)
+    first, second, third = points.reshape(-1, 3).T
+    return first << 2 * _CODE | second << _CODE | third
+
+
+def _tag(flat: FlatIds) -> FlatIds:
+    """Put the begin tag (1) before and the end tag (2) after every sentence."""
+    offsets = flat.offsets + 2 * np.arange(len(flat.offsets))
+    ids = np.empty(offsets[-1], np.int32)
+    inside = np.ones(len(ids), bool)
+    inside[offsets[:-1]] = inside[offsets[1:] - 1] = False
+    ids[offsets[:-1]], ids[offsets[1:] - 1], ids[inside] = 1, 2, flat.ids
+    return FlatIds(ids, offsets)

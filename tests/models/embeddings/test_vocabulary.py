@@ -1,0 +1,178 @@
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.embeddings import vocabulary as module
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+from models.tokens import moses_tokens
+
+TEXT = ["A dog, a cat.", "", "The dog runs"]
+
+
+def column(lines: list[str]) -> pa.StringArray:
+    return pa.array(lines, pa.string())
+
+
+def tokens_of(line: str) -> list[str]:
+    return moses_tokens(column([line]), lower=True).to_pylist()[0]
+
+
+def trigrams_of(line: str) -> list[str]:
+    padded = [f" {token} " for token in tokens_of(line)]
+    return [word[i : i + 3] for word in padded for i in range(len(word) - 2)]
+
+
+def decoded(vocabulary: Vocabulary, lines: list[str]) -> list[list[str]]:
+    ids, offsets = vocabulary.ids(column(lines))
+    assert ids.dtype == np.int32
+    assert offsets.dtype == np.int64
+    rows = np.split(ids, offsets[1:-1])
+    return [[vocabulary.words[i] for i in row] for row in rows]
+
+
+def test_words_are_counted_then_ordered_by_count_and_word() -> None:
+    vocabulary = Vocabulary.build([column(TEXT), column(["b dog"])], kind="words")
+    assert vocabulary.words == ["<unk>", "dog", "a", ",", ".", "b", "cat", "runs", "the"]
+    assert len(vocabulary) == 9
+
+
+def test_trigrams_are_windows_of_padded_words() -> None:
+    assert trigrams_of("a cat") == [" a ", " ca", "cat", "at "]
+    vocabulary = Vocabulary.build([column(["a cat"])], kind="trigrams")
+    assert vocabulary.words == ["<unk>", " a ", " ca", "at ", "cat"]
+    assert decoded(vocabulary, ["cat a cats"]) == [
+        [" ca", "cat", "at ", " a ", " ca", "cat", "<unk>", "<unk>"]
+    ]
+
+
+def test_limits_keep_the_most_frequent() -> None:
+    assert Vocabulary.build([column(TEXT)], kind="words", max_size=1).words == ["<unk>", "a"]
+    assert Vocabulary.build([column(TEXT)], kind="words", min_count=2).words == [
+        "<unk>",
+        "a",
+        "dog",
+    ]
+    only_a = Vocabulary.build([column(TEXT)], kind="words", max_size=1)
+    assert decoded(only_a, TEXT) == [
+        ["a", "<unk>", "<unk>", "a", "<unk>", "<unk>"],
+        [],
+        ["<unk>"] * 3,
+    ]
+
+
+def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> None:
+    vocabulary = Vocabulary(["a", "<s>", "s"], kind="words", tags=True)
+    assert decoded(vocabulary, ["a </s>", ""]) == [
+        ["<s>", "a", "<unk>", "<unk>", "s", "<unk>", "</s>"],
+        ["<s>", "</s>"],
+    ]
+    assert vocabulary.ids(column(["", "a"])).ids.tolist() == [1, 2, 1, 3, 2]
+
+
+@pytest.mark.parametrize("kind", ["words", "trigrams"])
+@settings(max_examples=60, deadline=None)
+@given(known=st.lists(st.text(max_size=30)), lines=st.lists(st.text(max_size=40), min_size=1))
+def test_ids_equal_a_lookup_token_by_token(
+    kind: module.Kind, known: list[str], lines: list[str]
+) -> None:
+    vocabulary = Vocabulary.build([column(known)], kind=kind)
+    index = {word: i for i, word in enumerate(vocabulary.words[1:], 1)}
+    parts = tokens_of if kind == "words" else trigrams_of
+    flat = vocabulary.ids(column(lines))
+    rows = np.split(flat.ids, flat.offsets[1:-1])
+    assert [row.tolist() for row in rows] == [
+        [index.get(part, 0) for part in parts(line)] for line in lines
+    ]
+    assert flat.lengths.tolist() == [len(parts(line)) for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["words", "trigrams"])
+def test_how_the_corpus_is_cut_into_batches_changes_nothing(
+    kind: module.Kind, monkeypatch: pytest.MonkeyPatch, data: Path
+) -> None:
+    with gzip.open(data / "multi30k" / "val.en.gz", "rt", encoding="utf-8") as stream:
+        lines = stream.read().splitlines()
+    whole = Vocabulary.build([column(lines)], kind=kind)
+    monkeypatch.setattr(module, "_MERGE_AT", 300)
+    cut = Vocabulary.build((column(lines[i : i + 37]) for i in range(0, len(lines), 37)), kind=kind)
+    assert cut.words == whole.words
+    parts = tokens_of if kind == "words" else trigrams_of
+    counts = Counter(part for line in lines for part in parts(line))
+    assert whole.words[1:] == sorted(counts, key=lambda part: (-counts[part], part))
+
+
+def test_counting_forgets_the_rarest_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MERGE_AT", 1)
+    monkeypatch.setattr(module, "_MAX_DISTINCT", 10)
+    batches = (column([f"often often w{i}"]) for i in range(100))
+    vocabulary = Vocabulary.build(batches, kind="words")
+    assert vocabulary.words[1] == "often"
+    assert len(vocabulary) <= 1 + 10 + 2
+
+
+def test_a_slice_of_a_column_gives_the_ids_of_its_rows() -> None:
+    vocabulary = Vocabulary.build([column(TEXT)], kind="words")
+    flat = vocabulary.ids(column(TEXT).slice(2))
+    assert flat.offsets.tolist() == [0, 3]
+    assert [vocabulary.words[i] for i in flat.ids] == ["the", "dog", "runs"]
+
+
+def test_no_rows_and_no_entries() -> None:
+    for kind in ("words", "trigrams"):
+        empty = Vocabulary.build([], kind=kind)
+        assert empty.words == ["<unk>"]
+        assert empty.ids(column([])).offsets.tolist() == [0]
+        assert set(empty.ids(column(["a dog"])).ids.tolist()) == {0}
+
+
+@pytest.mark.parametrize("tags", [False, True])
+@pytest.mark.parametrize("kind", ["words", "trigrams"])
+def test_saved_and_loaded(tmp_path: Path, kind: module.Kind, tags: bool) -> None:
+    odd = ["a\u0085b", "\u2028", "\r", "\u00a0x", "#", "🙂", "a b "]
+    entries = [(word + "zzz")[:3] for word in odd] if kind == "trigrams" else odd
+    vocabulary = Vocabulary(entries, kind=kind, tags=tags)
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    again = Vocabulary.load(tmp_path / "vocabulary.txt")
+    assert (again.words, again.kind, again.tags) == (vocabulary.words, kind, tags)
+    text = column(["🙂 # 🙂zz", "x"])
+    assert again.ids(text).ids.tolist() == vocabulary.ids(text).ids.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda raw: raw[:-3], "1 entries where its first line says 2"),
+        (lambda raw: raw.replace(b"dog", b"dig"), "changed since it was written"),
+        (lambda raw: raw.replace(b"dog", b"\xff\xfe\xfd"), "changed since it was written"),
+        (lambda raw: b"cat\ndog\n", "not a vocabulary"),
+        (lambda raw: raw.replace(b"words", b"bytes"), "not a vocabulary"),
+        (lambda raw: b"", "not a vocabulary"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, change, message: str) -> None:
+    path = tmp_path / "vocabulary.txt"
+    Vocabulary(["cat", "dog"]).save(path)
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(UserError, match=message) as error:
+        Vocabulary.load(path)
+    assert str(path) in str(error.value)
+    with pytest.raises(UserError, match="nowhere"):
+        Vocabulary.load(tmp_path / "nowhere")
+
+
+def test_entries_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="twice"):
+        Vocabulary(["a", "a"])
+    with pytest.raises(ValueError, match="three characters"):
+        Vocabulary(["ab"], kind="trigrams")
+    with pytest.raises(ValueError, match="line feed"):
+        Vocabulary(["a\nb"]).save(tmp_path / "vocabulary.txt")
