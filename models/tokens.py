@@ -1,0 +1,103 @@
+"""Moses tokens of text columns, as flat integer arrays that every scorer shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from mosestokenizer import MosesTokenizer
+
+
+@cache
+def _tokenizer() -> MosesTokenizer:
+    # One a process, shared by its threads: it holds only rules, and a call keeps the GIL.
+    return MosesTokenizer("en")  # no XML escapes: `'s`, not `&apos;s`
+
+
+def moses_tokens(text: pa.Array | pa.ChunkedArray, *, lower: bool = True) -> pa.ListArray:
+    """English Moses tokens of a column of texts: list<string>, one list a row.
+
+    Lower-casing comes after tokenising (Moses looks at case) and maps characters one to one.
+    Empty text, white space alone and null give an empty list.
+
+    >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
+    [['it', "'s", 'mr.', 'smith', '.'], []]
+    """
+    tokenize = super(MosesTokenizer, _tokenizer()).tokenize  # without the Python wrapper
+    rows = [tokenize(line) for line in pc.fill_null(text, "").to_pylist()]
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, rows), np.int32, len(rows)), out=offsets[1:])
+    tokens = pa.array(chain.from_iterable(rows), pa.string(), size=int(offsets[-1]))
+    return pa.ListArray.from_arrays(pa.array(offsets), pc.utf8_lower(tokens) if lower else tokens)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenIds:
+    """The tokens of a column of n texts as numbers: those of row r are
+    `ids[offsets[r]:offsets[r + 1]]`.
+    """
+
+    ids: np.ndarray  # int32 [tokens]
+    offsets: np.ndarray  # int32 [n + 1]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Tokens per row: int32 [n]."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of every token: int32 [tokens]."""
+        return np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths)
+
+
+class PairText:
+    """Two text columns of n rows each, tokenised and numbered when first asked for, and only once.
+
+    Both sides are lower-cased and numbered by one vocabulary, local to these rows: equal tokens
+    have equal numbers, `vocabulary[i]` is the token with number i.
+
+    >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
+    >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()
+    ([0, 1, 2, 3], [4, 1, 2, 3])
+    """
+
+    def __init__(self, reference: pa.Array, translation: pa.Array) -> None:
+        if len(reference) != len(translation):
+            raise ValueError(f"{len(reference)} references but {len(translation)} translations")
+        self.reference_text = reference
+        self.translation_text = translation
+
+    def __len__(self) -> int:
+        return len(self.reference_text)
+
+    @property
+    def reference(self) -> TokenIds:
+        """The reference's tokens."""
+        return self._numbered[0]
+
+    @property
+    def translation(self) -> TokenIds:
+        """The translation's tokens."""
+        return self._numbered[1]
+
+    @property
+    def vocabulary(self) -> pa.StringArray:
+        """The distinct tokens of both sides, in order of first appearance."""
+        return self._numbered[2]
+
+    @cached_property
+    def _numbered(self) -> tuple[TokenIds, TokenIds, pa.StringArray]:
+        sides = [moses_tokens(self.reference_text), moses_tokens(self.translation_text)]
+        encoded = pa.concat_arrays([side.values for side in sides]).dictionary_encode()
+        ids = encoded.indices.to_numpy()
+        cut = len(sides[0].values)
+        return (
+            TokenIds(ids[:cut], sides[0].offsets.to_numpy()),
+            TokenIds(ids[cut:], sides[1].offsets.to_numpy()),
+            encoded.dictionary,
+        )

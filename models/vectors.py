@@ -1,0 +1,302 @@
+"""Word vectors: the published text form, and a compact one that many processes share.
+
+The text form (PARAGRAM, GloVe, word2vec) is `word v1 … vd` a line, plain or gzip, with or without
+word2vec's first line `words dimensions`. The compact form is a folder that is memory-mapped:
+`matrix.f32`, and `words.arrow` with the words and their sorted hashes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import xxhash
+
+from models.errors import UserError
+from models.files import atomic_file, atomic_folder
+
+UNKNOWN = "UUUNKKK"  # the row that PARAGRAM files keep for all other words
+_BLOCK = 8 << 20  # bytes of text parsed at once
+_LARGEST = 1e12  # sums of squares of such values still fit float32
+
+
+class WordVectors:
+    """V words and their vectors, in memory or memory-mapped.
+
+    A word that stands in the file twice has its first vector.
+
+    >>> vectors = WordVectors(["cat", "dog"], np.eye(2, dtype=np.float32))
+    >>> vectors.rows(["dog", "bird"]).tolist()
+    [1, -1]
+    >>> vectors.take(["dog", "bird"]).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str] | pa.StringArray,
+        matrix: np.ndarray,
+        *,
+        index: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        self.words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
+        self.matrix = matrix  # float32 [V, d]
+        if matrix.ndim != 2 or not 0 < len(matrix) == len(self.words):
+            raise ValueError(f"{len(self.words)} words but a matrix of shape {matrix.shape}")
+        self._hashes, self._order = index or _index(self.words)
+        self._seen: dict[str, int] = {}  # words asked for before: a corpus repeats its words
+        self.unknown = int(self.rows([UNKNOWN])[0])  # the row for unknown words, or -1
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def dim(self) -> int:
+        """The length d of a vector."""
+        return int(self.matrix.shape[1])
+
+    def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
+        """Row of every word, -1 where the word is unknown: int32 [n]."""
+        asked = words.to_pylist() if isinstance(words, pa.Array) else list(words)
+        new = list({word: None for word in asked if word not in self._seen})
+        if new:
+            self._seen.update(zip(new, self._find(new).tolist(), strict=True))
+        return np.fromiter(map(self._seen.__getitem__, asked), np.int32, len(asked))
+
+    def take(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
+        """Vectors of words: float32 [n, d].
+
+        An unknown word gets the vector of `UUUNKKK` where the file has one (PARAGRAM), else zero.
+        """
+        rows = self.rows(words)
+        rows[rows < 0] = self.unknown
+        vectors: np.ndarray = self.matrix[rows]
+        vectors[rows < 0] = 0.0
+        return vectors
+
+    def _find(self, words: list[str]) -> np.ndarray:
+        place = np.minimum(np.searchsorted(self._hashes, _hash(words)), len(self) - 1)
+        rows = self._order[place].copy()
+        same = pc.equal(self.words.take(pa.array(rows)), pa.array(words, pa.string()))
+        rows[~same.to_numpy(zero_copy_only=False)] = -1
+        return rows
+
+
+def read_vectors(path: Path | str) -> WordVectors:
+    """Read the text form into memory; takes little more memory than the matrix.
+
+    Raises:
+        UserError: the file is missing, empty, damaged, has rows of different length, or something
+            that is no finite number; names the file and, where there is one, the line.
+    """
+    matrix = np.empty((0, 0), np.float32)
+    words: list[pa.StringArray] = []
+    filled = 0
+    for names, block in _blocks(Path(path)):
+        words.append(names)
+        if filled + len(block) > len(matrix):
+            # The system grows it in place (mremap), so that nothing is held twice.
+            room = max(len(matrix) * 9 // 8, filled + len(block))
+            matrix.resize((room, block.shape[1]), refcheck=False)
+        matrix[filled : filled + len(block)] = block
+        filled += len(block)
+    matrix.resize((filled, matrix.shape[1]), refcheck=False)
+    return WordVectors(pa.concat_arrays(words), matrix)
+
+
+def write_vectors(
+    path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
+) -> None:
+    """Write the text form (gzip if the name ends in .gz); float32 values survive the way back.
+
+    Raises:
+        UserError: the file cannot be written, or a word is empty or has white space in it.
+    """
+    words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
+    bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
+    if len(bad):
+        raise UserError(f"{path}: {bad[0].as_py()!r} is no word: empty, or with a space in it")
+    matrix = np.asarray(matrix, np.float32)
+    with atomic_file(path) as temporary, _create(temporary, str(path)) as stream:
+        for start in range(0, len(words), 4096):
+            block = np.ascontiguousarray(matrix[start : start + 4096].T)
+            columns = [pa.array(values).cast(pa.string()) for values in block]
+            lines = pc.binary_join_element_wise(words[start : start + 4096], *columns, " ")
+            stream.write("\n".join([*lines.to_pylist(), ""]).encode())
+
+
+def compact_vectors(text: Path | str, folder: Path | str) -> None:
+    """Turn the text form into the compact one, block by block, so that memory stays small.
+
+    Raises:
+        UserError: as `read_vectors`, or the folder cannot be written.
+    """
+    with atomic_folder(folder) as temporary:
+        blocks = []
+        with (temporary / "matrix.f32").open("wb") as stream:
+            for words, matrix in _blocks(Path(text)):
+                blocks.append(words)
+                stream.write(np.ascontiguousarray(matrix).data)
+        words = pa.concat_arrays(blocks)
+        hashes, order = _index(words)
+        table = pa.table({"word": words, "hash": hashes, "row": order})
+        with pa.ipc.new_file(temporary / "words.arrow", table.schema) as writer:
+            writer.write_table(table, max_chunksize=len(table))
+
+
+def open_vectors(folder: Path | str) -> WordVectors:
+    """Memory-map the compact form: all processes of a machine share one copy.
+
+    Raises:
+        UserError: the folder is not what `compact_vectors` wrote.
+    """
+    folder = Path(folder)
+    try:
+        with pa.memory_map(str(folder / "words.arrow")) as source:
+            table = pa.ipc.open_file(source).read_all().combine_chunks()
+        flat = np.memmap(folder / "matrix.f32", np.float32, "r")
+        matrix = np.asarray(flat).reshape(len(table), -1)
+        word, hashes, order = (table[name].chunk(0) for name in ("word", "hash", "row"))
+    except (OSError, ValueError, KeyError, pa.ArrowInvalid) as error:
+        raise UserError(f"{folder}: no compact word vectors, make them again ({error})") from error
+    return WordVectors(word, matrix, index=(hashes.to_numpy(), order.to_numpy()))
+
+
+def _hash(words: Sequence[str]) -> np.ndarray:
+    return np.fromiter(
+        (xxhash.xxh3_64_intdigest(word.encode()) for word in words), np.uint64, len(words)
+    )
+
+
+def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
+    """Hashes of the words in ascending order, and the row of each: uint64 [V], int32 [V]."""
+    hashes = _hash(words.to_pylist())
+    order = np.argsort(hashes, kind="stable").astype(
+        np.int32
+    )  # of equal words the first stays first
+    return hashes[order], order
+
+
+def _create(path: Path, name: str) -> IO[bytes]:
+    # mtime=0: the same vectors give the same bytes
+    return gzip.GzipFile(path, "wb", mtime=0) if name.endswith(".gz") else path.open("wb")  # type: ignore[return-value]
+
+
+def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
+    """Words and vectors of a text file, some thousand at a time: n strings, float32 [n, d]."""
+    promised: int | None = None  # what word2vec's first line says
+    dim = line = found = 0
+    delimiter = " "
+    for text in _texts(path):
+        if line == 0:
+            first = text.split(b"\n", 1)[0].split()
+            if len(first) == 2 and all(field.isdigit() for field in first):
+                promised, dim = map(int, first)
+                text = text.partition(b"\n")[2]
+                line = 1
+            delimiter = "\t" if b"\t" in text.split(b"\n", 1)[0] else " "
+        if not text.strip():
+            line += text.count(b"\n")
+            continue
+        dim = dim or len(text.lstrip().split(b"\n", 1)[0].split()) - 1
+        if dim < 1:
+            raise UserError(f"{path}: line {line + 1} holds no vector")
+        words, matrix = _parse(text, delimiter, dim, f"{path}: line", line)
+        found += len(words)
+        line += text.count(b"\n")
+        yield words, matrix
+    if not found:
+        raise UserError(f"{path}: holds no word vectors")
+    if promised is not None and promised != found:
+        raise UserError(f"{path}: line 1 promises {promised:,} words, but {found:,} are there")
+
+
+def _texts(path: Path) -> Iterator[bytes]:
+    """The file in blocks of whole lines."""
+    rest = b""
+    try:
+        with path.open("rb") as raw:
+            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
+            stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[assignment]
+            while block := stream.read(_BLOCK):
+                whole, newline, tail = block.rpartition(b"\n")
+                if newline:
+                    yield rest + whole + newline
+                    rest = tail
+                elif len(rest) > _BLOCK:
+                    raise UserError(f"{path}: no word vectors in text form: a line has no end")
+                else:
+                    rest += block
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{path}: damaged gzip file ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    if rest:
+        yield rest
+
+
+def _parse(
+    text: bytes, delimiter: str, dim: int, place: str, before: int
+) -> tuple[pa.StringArray, np.ndarray]:
+    """Words and vectors of whole lines; `place` and the lines `before` name a line at fault."""
+    text = text.replace(b"\r\n", b"\n").replace(b" \n", b"\n")  # word2vec ends lines with a space
+    columns = [str(number) for number in range(dim + 1)]
+    types = dict.fromkeys(columns[1:], pa.float32()) | {columns[0]: pa.string()}
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(text),
+            pacsv.ReadOptions(column_names=columns, use_threads=False, block_size=len(text) + 1),
+            pacsv.ParseOptions(delimiter=delimiter, quote_char=False),
+            pacsv.ConvertOptions(column_types=types, null_values=[]),
+        ).combine_chunks()
+        words = table["0"].chunk(0)
+        matrix = np.empty((len(table), dim), np.float32)
+        for number in range(dim):
+            matrix[:, number] = table[number + 1].chunk(0).to_numpy()
+        if (np.abs(matrix) <= _LARGEST).all() and not pc.any(pc.equal(words, "")).as_py():
+            return words, matrix
+    except pa.ArrowInvalid:
+        pass
+    return _parse_slowly(text, delimiter, dim, place, before)
+
+
+def _parse_slowly(
+    text: bytes, delimiter: str, dim: int, place: str, before: int
+) -> tuple[pa.StringArray, np.ndarray]:
+    """Line by line: says which one is at fault, and knows words with spaces (GloVe 840B)."""
+    words, vectors = [], []
+    for number, line in enumerate(text.splitlines(), before + 1):
+        if not line:
+            continue
+        fields = line.split(delimiter.encode())
+        name, values = fields[:-dim], fields[-dim:]
+        if len(fields) <= dim or any(map(_is_number, name[1:])):
+            raise UserError(f"{place} {number} has {len(fields) - 1} numbers, but {dim} are needed")
+        try:
+            vector = np.array(values, np.float32)
+            words.append(b" ".join(name).decode())
+        except UnicodeDecodeError as error:
+            raise UserError(f"{place} {number} is not UTF-8") from error
+        except ValueError as error:
+            raise UserError(f"{place} {number} holds something that is no number") from error
+        if not (np.abs(vector) <= _LARGEST).all():
+            raise UserError(f"{place} {number} holds a value that is not finite, or over 1e12")
+        if not words[-1]:
+            raise UserError(f"{place} {number} has no word")
+        vectors.append(vector)
+    return pa.array(words, pa.string()), np.array(vectors, np.float32).reshape(-1, dim)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
