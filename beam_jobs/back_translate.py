@@ -1,0 +1,117 @@
+"""Back-translation: the foreign side of every pair into English, with a translation score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.utils.shared import Shared
+
+from beam_jobs import schema
+from beam_jobs.launch import NAMESPACE, Result, cores, launch, local_workers
+from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
+from models.nmt.options import NmtOptions
+
+VERSION = 1
+"""Raised when the job's rows change for the same input."""
+
+COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
+
+
+class BackTranslate(beam.PTransform):
+    """Units in, receipts out; every unit's shard is translated and committed on its own.
+
+    Args:
+        model: the model folder.
+        threads: cores that a worker process may use; None takes all it can see.
+        accelerator: Beam resource hint for this stage alone, such as
+            `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
+    """
+
+    def __init__(
+        self,
+        output: str,
+        model: str,
+        options: NmtOptions,
+        *,
+        threads: int | None = None,
+        accelerator: str | None = None,
+    ):
+        super().__init__()
+        self.work = _Translate(output, model, options, threads)
+        self.accelerator = accelerator
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Translate unit by unit, on a GPU where a runner can give one to a stage."""
+        translate = beam.ParDo(self.work)
+        if self.accelerator:
+            translate = translate.with_resource_hints(accelerator=self.accelerator)
+        return units | "Translate" >> translate
+
+
+def run(
+    units: Sequence[Unit],
+    output: str,
+    model: str,
+    options: NmtOptions,
+    arguments: Sequence[str],
+    *,
+    accelerator: str | None = None,
+) -> Result:
+    """Back-translate `units` into `output`.
+
+    On this machine one process translates with all cores, so that the model is there once.
+    """
+    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    transform = BackTranslate(
+        output, model, options, threads=threads, accelerator=accelerator
+    )
+    return launch("back_translate", units, transform, output, arguments, processes=1)
+
+
+class _Translate(beam.DoFn):
+    """Translates a shard at a time with the one translator of its process."""
+
+    def __init__(self, output: str, model: str, options: NmtOptions, threads: int | None):
+        self.output, self.model, self.options, self.threads = output, model, options, threads
+        self.shared = Shared()
+        self.counters = {name: Metrics.counter(NAMESPACE, name) for name in COUNTERS}
+
+    def setup(self) -> None:
+        self.translator: Any = self.shared.acquire(self._load)
+
+    def _load(self) -> Any:
+        from models.nmt.translate import Translator
+
+        return Translator(self.model, self.options, threads=self.threads or cores())
+
+    def process(self, unit: Unit) -> Iterator[Receipt]:
+        done = finished(self.output, unit.name, unit.key)
+        yield done or self.translate(unit)
+
+    def translate(self, unit: Unit) -> Receipt:
+        started = time.monotonic()
+        table = read_shard(unit.shard)
+        translations, counts = self.translator.translate(table["source"].combine_chunks())
+        for name, counter in self.counters.items():
+            counter.inc(int(counts[name]))
+        for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
+            table = table.append_column(name, translations[name])
+        reason = translations["reason"]
+        fine = reason.is_null()
+        accepted = table.filter(fine).cast(schema.BACK_TRANSLATE)
+        rejected = table.append_column("reason", reason).filter(reason.is_valid())
+        rejected = rejected.select(schema.rejected(schema.INGEST).names)
+        pieces = [(unit.name, accepted, rejected.cast(schema.rejected(schema.INGEST)))]
+        return commit(
+            self.output,
+            unit.name,
+            unit.key,
+            table.num_rows,
+            pieces,
+            started=started,
+            numbers=dict(counts),
+        )

@@ -1,0 +1,110 @@
+"""The lines of a plain or gzip file, in memory that neither file nor line can exhaust."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from beam_jobs.storage import is_remote
+from models.errors import UserError
+
+_CHUNK = 1 << 20  # bytes
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_UNREADABLE = {  # none of these begins a line of UTF-8 text
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\xfd7zXZ\x00": "XZ",
+    b"PK\x03\x04": "ZIP",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+@contextmanager
+def open_text(path: str) -> Iterator[io.BufferedReader]:
+    """Open a file of UTF-8 text: decompressed if it is gzip, and behind its byte order mark.
+
+    Raises:
+        UserError: the file cannot be opened, is empty, or is neither text nor gzip. Truncated or
+            corrupt gzip raises it too, from within the block that reads.
+    """
+    with _blamed(path), _raw(path) as raw:
+        stream = _buffered(raw)
+        if stream.peek(2).startswith(_GZIP):
+            stream = _buffered(gzip.GzipFile(fileobj=stream))
+        head = stream.peek(8)
+        for magic, kind in _UNREADABLE.items():
+            if head.startswith(magic):
+                raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or gzip")
+        if head.startswith(_BOM):
+            stream.read(len(_BOM))
+        if not stream.peek(1):
+            raise UserError(f"{path}: no rows, the file is empty")
+        yield stream
+
+
+def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
+    """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
+
+    Of a line longer than `limit` bytes the first `limit + 1` are given.
+    """
+    lines = chain.from_iterable(_split(stream, limit))
+    return iter(lambda: list(islice(lines, rows)), [])
+
+
+def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
+    rest = b""
+    while chunk := stream.read(_CHUNK):
+        text = rest + chunk
+        *lines, rest = text.split(b"\n")
+        # One byte more than is shown of a long line: it may yet turn out to be half a CRLF.
+        rest = rest[: limit + 2]
+        yield _trim(lines, limit, crlf=b"\r" in text)
+    if rest:
+        yield _trim([rest], limit, crlf=True)
+
+
+def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
+    if crlf:
+        lines = [line.removesuffix(b"\r") for line in lines]
+    if max(map(len, lines), default=0) > limit:
+        lines = [line[: limit + 1] for line in lines]
+    return lines
+
+
+def _raw(path: str) -> BinaryIO:
+    if not is_remote(path):
+        return Path(path).open("rb")
+    try:
+        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    except ValueError as error:  # a scheme that Beam does not know
+        raise UserError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
+
+
+def _buffered(stream: object) -> io.BufferedReader:
+    return io.BufferedReader(cast(io.RawIOBase, stream), _CHUNK)
+
+
+@contextmanager
+def _blamed(path: str) -> Iterator[None]:
+    """Say which file an error in the block comes from."""
+    try:
+        yield
+    except EOFError as error:
+        raise UserError(f"{path}: truncated gzip; fetch the file again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"{path}: corrupt gzip ({error}); fetch the file again") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except OSError as error:
+        reason = str(getattr(error, "strerror", None) or error).splitlines()[0]
+        raise UserError(f"{path}: cannot be read ({reason})") from error

@@ -1,0 +1,205 @@
+"""Running a job: Beam options, progress by receipts, errors in one line, the account at the end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import apache_beam as beam
+from apache_beam.metrics.metric import MetricsFilter
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+
+from beam_jobs import shards as shard_files
+from beam_jobs import storage
+from beam_jobs.shards import Receipt
+from models.errors import UserError
+from models.progress import Meter, meter
+
+NAMESPACE = "paraloom"
+"""Of the Beam metrics that jobs count."""
+
+_USER_ERROR = re.compile(r"UserError: (.*?)(?: \[while running |\\n|\n|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a job left: a receipt a unit, in the order of the units, and Beam's counters."""
+
+    receipts: tuple[Receipt, ...]
+    metrics: dict[str, int] = field(default_factory=dict)
+
+
+class Unit(Protocol):
+    """What a job works on at once."""
+
+    @property
+    def name(self) -> str:
+        """The name of its receipt."""
+
+    @property
+    def key(self) -> str:
+        """The key of all that its output depends on."""
+
+    @property
+    def rows(self) -> int | None:
+        """Rows to read, where that is known before."""
+
+
+def cores() -> int:
+    """Processor cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
+    """Beam's options: what the user gave, and where no runner is named, processes on this machine.
+
+    Args:
+        processes: at most this many worker processes, if the user did not choose a runner.
+    """
+    options = PipelineOptions(list(arguments))
+    standard = options.view_as(StandardOptions)
+    if standard.runner:
+        return options
+    # Named, so that Beam does not first try to download another local runner.
+    standard.runner = "FnApiRunner"
+    workers = local_workers(arguments)
+    workers = min(workers, processes or workers)
+    direct = options.view_as(DirectOptions)
+    direct.direct_num_workers = workers
+    direct.direct_running_mode = "multi_processing" if workers > 1 else "in_memory"
+    return options
+
+
+def local_workers(arguments: Sequence[str]) -> int:
+    """How many workers the user allows on this machine; as many as cores where nothing is said."""
+    direct = PipelineOptions(list(arguments)).view_as(DirectOptions)
+    given = any(argument.startswith("--direct_num_workers") for argument in arguments)
+    return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
+
+
+def launch(
+    name: str,
+    units: Sequence[Unit],
+    transform: beam.PTransform,
+    output: str,
+    arguments: Sequence[str],
+    *,
+    processes: int | None = None,
+    rows_a_part: int | None = None,
+) -> Result:
+    """Run `transform` (units in, receipts out) and return its receipts.
+
+    Args:
+        processes: at most this many worker processes, if the user did not choose a runner.
+        rows_a_part: rows of a part file, to show progress where the units' rows are not known.
+
+    Units whose receipt in `output` has their key, and whose part files are intact, cost a checksum.
+
+    Raises:
+        UserError: the first error that a user can cause, from whichever worker.
+        RuntimeError: a unit is left without its receipt.
+    """
+    expected = {unit.name: unit for unit in units}
+    for receipt in shard_files.receipts(output):
+        unit = expected.get(receipt.name)
+        if unit is None or unit.key != receipt.key:
+            storage.remove(storage.join(output, "receipts", f"{receipt.name}.json"))
+    rows = {unit.name: unit.rows for unit in units}
+    known = [n for n in rows.values() if n is not None]
+    total = sum(known) if len(known) == len(rows) else None
+
+    def done() -> int:
+        if rows_a_part is not None:
+            return rows_a_part * len(storage.names(output))
+        names = storage.names(storage.join(output, "receipts"))
+        return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
+
+    with meter(name, total=total) as progress, _watching(done, progress):
+        options = beam_options(arguments, processes=min(processes or len(units), len(units)))
+        metrics = run_pipeline(
+            lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform, options
+        )
+    receipts = []
+    for unit in units:
+        receipt = shard_files.read_receipt(output, unit.name)
+        if receipt is None or receipt.key != unit.key:
+            raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
+        if unit.rows is not None and receipt.rows_in != unit.rows:
+            raise RuntimeError(
+                f"{name}: {unit.name} has {unit.rows} rows, {receipt.rows_in} were read"
+            )
+        receipts.append(receipt)
+    shard_files.remove_strays(output, receipts)
+    return Result(receipts=tuple(receipts), metrics=metrics)
+
+
+def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions) -> dict[str, int]:
+    """Build and run a Beam pipeline; give its counters.
+
+    Raises:
+        UserError: a worker raised one; everything else comes as Beam raised it.
+    """
+    try:
+        with _quiet():
+            pipeline = beam.Pipeline(options=options)
+            build(pipeline)
+            result = pipeline.run()
+            result.wait_until_finish()
+    except UserError as error:
+        raise UserError(_first_line(f"UserError: {error}")) from error
+    except Exception as error:
+        if _USER_ERROR.search(str(error)):
+            raise UserError(_first_line(str(error))) from error
+        raise
+    query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    counters: dict[str, int] = {}
+    for counter in query["counters"]:
+        name = counter.key.metric.name
+        counters[name] = counters.get(name, 0) + counter.result
+    return dict(sorted(counters.items()))
+
+
+def _first_line(text: str) -> str:
+    found = _USER_ERROR.search(text)
+    return found.group(1).strip() if found else text
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Beam's own log lines off the terminal: they repeat an error with its traceback."""
+    logger = logging.getLogger()
+    before = logger.level
+    beams = logging.getLogger("apache_beam")
+    disabled = beams.disabled, beams.level
+    logger.setLevel(logging.CRITICAL + 1)
+    beams.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        beams.disabled, beams.level = disabled[0], disabled[1]
+
+
+@contextmanager
+def _watching(done: Callable[[], int], progress: Meter) -> Iterator[None]:
+    """Report progress while a job runs anywhere: what is finished shows in its output folder."""
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.5):
+            progress.set(done())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+        progress.set(done())
+    finally:
+        stop.set()
+        watcher.join()

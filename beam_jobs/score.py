@@ -1,0 +1,94 @@
+"""Scoring: every scorer of the configuration adds one column."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from beam_jobs import schema
+from beam_jobs.launch import Result, launch
+from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
+from models.scorers import PairScorer
+
+VERSION = 1
+"""Raised when the job's rows change for the same input."""
+
+
+def score_table(
+    table: pa.Table, scorer: PairScorer, scorers: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
+    """Add the score columns; rows with a score that is no finite number are set apart.
+
+    Returns:
+        the scored rows, and the rejected ones with their `reason`.
+    """
+    columns = scorer.score(
+        table["reference"].combine_chunks(), table["translation"].combine_chunks()
+    )
+    target = schema.scored(tuple(scorers))
+    scored = table
+    for field in list(target)[len(schema.BACK_TRANSLATE) :]:
+        scored = scored.append_column(field, pa.array(columns[field.name], field.type))
+    finite = np.ones(table.num_rows, bool)
+    reasons = np.full(table.num_rows, "", object)
+    for name in scorers:
+        bad = ~np.isfinite(scored[name].to_numpy())
+        reasons[bad & finite] = f"{name} is not finite"
+        finite &= ~bad
+    rejected = table.append_column("reason", pa.array(reasons, pa.string()))
+    rejected = rejected.filter(pa.array(~finite))
+    return (
+        scored.filter(pa.array(finite)).select(target.names).cast(target),
+        rejected.cast(schema.rejected(schema.BACK_TRANSLATE)),
+    )
+
+
+class Score(beam.PTransform):
+    """Units in, receipts out.
+
+    Args:
+        paragram: folder of word vectors as `models.vectors` writes them, or None.
+    """
+
+    def __init__(self, output: str, scorers: Sequence[str], paragram: str | None):
+        super().__init__()
+        self.work = _Score(output, tuple(scorers), paragram)
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Score shard by shard."""
+        return units | "Score" >> beam.ParDo(self.work)
+
+
+def run(
+    units: Sequence[Unit],
+    output: str,
+    scorers: Sequence[str],
+    paragram: str | None,
+    arguments: Sequence[str],
+) -> Result:
+    """Score `units` into `output`."""
+    return launch("score", units, Score(output, scorers, paragram), output, arguments)
+
+
+class _Score(beam.DoFn):
+    def __init__(self, output: str, scorers: tuple[str, ...], paragram: str | None):
+        self.output, self.scorers, self.paragram = output, scorers, paragram
+
+    def setup(self) -> None:
+        pa.set_cpu_count(1)  # one worker, one core: the runner decides how many there are
+        self.scorer = PairScorer(self.scorers, paragram=self.paragram)
+
+    def process(self, unit: Unit) -> Iterator[Receipt]:
+        done = finished(self.output, unit.name, unit.key)
+        yield done or self.score(unit)
+
+    def score(self, unit: Unit) -> Receipt:
+        started = time.monotonic()
+        table = read_shard(unit.shard)
+        scored, rejected = score_table(table, self.scorer, self.scorers)
+        pieces = [(unit.name, scored, rejected)]
+        return commit(self.output, unit.name, unit.key, table.num_rows, pieces, started=started)
