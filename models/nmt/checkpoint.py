@@ -1,0 +1,158 @@
+"""fairseq checkpoints, read as data: what would run code when unpickled is refused.
+
+fairseq's own loader is not used for decoding: the settings and the weights are taken from the
+safely read file, the settings are checked, and the model is built from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import pickle
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from models.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+    from fairseq.data import Dictionary
+
+    from models.nmt.model_folder import ModelFolder
+
+_POSITIONS = 1024  # fairseq's default
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What decoding needs of a checkpoint: the model's settings and its weights."""
+
+    settings: argparse.Namespace
+    weights: dict[str, torch.Tensor]
+
+    @property
+    def source_language(self) -> str:
+        """The language translated from."""
+        return str(self.settings.source_lang)
+
+    @property
+    def target_language(self) -> str:
+        """The language translated to."""
+        return str(self.settings.target_lang)
+
+    @property
+    def source_positions(self) -> int:
+        """The longest source, end of sentence included."""
+        return getattr(self.settings, "max_source_positions", None) or _POSITIONS
+
+    @property
+    def target_positions(self) -> int:
+        """The longest translation, end of sentence included."""
+        return getattr(self.settings, "max_target_positions", None) or _POSITIONS
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read the whole content of a checkpoint with torch's safe loading.
+
+    Raises:
+        UserError: the file is missing, corrupt, or holds anything but tensors, plain values and
+            `argparse.Namespace` (which is how fairseq keeps settings).
+    """
+    import torch
+    from torch.serialization import safe_globals
+
+    try:
+        with safe_globals([argparse.Namespace]):
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if "Unsupported" in str(error) or "GLOBAL" in str(error):
+            raise UserError(
+                f"{path}: refused, it holds code or objects, not only weights and settings"
+            ) from error
+        raise UserError(f"{path}: not a fairseq checkpoint, or a damaged one") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (RuntimeError, EOFError, ValueError, KeyError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a fairseq checkpoint, or a damaged one") from error
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise UserError(f"{path}: not a fairseq checkpoint (it has no `model`)")
+    return state
+
+
+def read_checkpoint(folder: ModelFolder) -> Checkpoint:
+    """Read and check a model folder's checkpoint.
+
+    Raises:
+        UserError: see `read_state`; or the model is not a fairseq translation transformer, or its
+            languages are not those of the folder's dictionaries.
+    """
+    path = folder.checkpoint
+    state = read_state(path)
+    settings = state.get("args") or (state.get("cfg") or {}).get("model")
+    if isinstance(settings, dict):  # trained through hydra: the model's name is the architecture
+        settings = argparse.Namespace(**{"arch": settings.get("_name"), **settings})
+    if not isinstance(settings, argparse.Namespace):
+        raise UserError(f"{path}: not a fairseq checkpoint (it has no settings of the model)")
+    task = (state.get("cfg") or {}).get("task")
+    for key, value in (task if isinstance(task, dict) else {}).items():
+        if not hasattr(settings, key):
+            setattr(settings, key, value)
+    architectures = import_fairseq().models.ARCH_MODEL_NAME_REGISTRY
+    architecture = getattr(settings, "arch", None)
+    if architectures.get(architecture) != "transformer":
+        raise UserError(f"{path}: architecture {architecture} is not a translation transformer")
+    # Names of files on the machine that trained the model: weights come from the checkpoint alone.
+    settings.encoder_embed_path = settings.decoder_embed_path = None
+    settings.task = "translation"
+    for key in ("source_lang", "target_lang"):
+        language = getattr(settings, key, None)
+        if not isinstance(language, str):
+            raise UserError(f"{path}: the checkpoint does not name its languages ({key})")
+        folder.dictionary(language)
+    return Checkpoint(settings, state["model"])
+
+
+def build_model(
+    folder: ModelFolder, checkpoint: Checkpoint
+) -> tuple[torch.nn.Module, Dictionary, Dictionary]:
+    """Build fairseq's model in evaluation mode, float32, with its source and target dictionary.
+
+    Raises:
+        UserError: the dictionaries do not fit the weights, or the settings do not.
+    """
+    fairseq = import_fairseq()
+    source, target = (
+        fairseq.data.Dictionary.load(str(folder.dictionary(language)))
+        for language in (checkpoint.source_language, checkpoint.target_language)
+    )
+    task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
+    try:
+        model = fairseq.models.transformer.TransformerModel.build_model(checkpoint.settings, task)
+        model.load_state_dict(checkpoint.weights)
+    except (RuntimeError, ValueError, KeyError, AttributeError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{folder.checkpoint}: does not fit its settings or the dictionaries ({reason})"
+        ) from error
+    return model.float().eval(), source, target
+
+
+def import_fairseq() -> ModuleType:
+    """Import fairseq silently, undoing what its import does to the logging of the whole program."""
+    root = logging.getLogger()
+    handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import fairseq
+            import fairseq.data
+            import fairseq.models.transformer
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.disable(disabled)
+    return fairseq

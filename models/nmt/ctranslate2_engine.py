@@ -1,0 +1,122 @@
+"""CTranslate2: the fast engine."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from models.errors import UserError
+from models.nmt.convert import converted
+from models.nmt.engine import Hypothesis, Pieces, longest_target
+
+if TYPE_CHECKING:
+    from models.nmt.model_folder import ModelFolder
+    from models.nmt.options import NmtOptions
+
+_CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
+
+
+class CTranslate2Engine:
+    """A model in CTranslate2.
+
+    On a CPU every core decodes batches of its own: one thread decodes a batch, so the values do not
+    depend on the number of threads, and many small batches keep the cores busy to the end.
+    """
+
+    def __init__(self, folder: ModelFolder, options: NmtOptions, threads: int) -> None:
+        """Load the model; see `build_engine` for the errors."""
+        import ctranslate2
+
+        cuda = _use_cuda(options)
+        if options.compute_type == "float16" and not cuda:
+            raise UserError(
+                "nmt.compute_type: float16 needs a GPU, and none is at hand; choose float32 or int8"
+            )
+        compute_type: str = options.compute_type
+        if cuda and compute_type == "int8":
+            compute_type = "int8_float16"  # float32 beside int8 would waste the GPU's matrix units
+        model = converted(folder)
+        self.batch_tokens = 8192 if cuda else 512
+        self.max_source_subwords = model.source_positions - 1
+        self._options = options
+        self._longest = longest_target(options, model.target_positions)
+        try:
+            self._translator = ctranslate2.Translator(
+                str(model.path),
+                device="cuda" if cuda else "cpu",
+                compute_type=compute_type,
+                inter_threads=1 if cuda else threads,
+                intra_threads=1,
+                max_queued_batches=-1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise UserError(f"{model.path}: CTranslate2 cannot load it ({error})") from error
+
+    def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
+        """Queue a batch; see `Engine.submit`."""
+        results = self._translator.translate_batch(
+            [list(pieces) for pieces in batch],
+            asynchronous=True,
+            beam_size=self._options.beam,
+            patience=1,  # as fairseq: stop when `beam` hypotheses have ended
+            length_penalty=1,
+            max_input_length=0,  # nothing is cut: the caller rejects what is too long
+            max_decoding_length=self._longest,
+            return_scores=True,
+            return_end_token=True,
+        )
+
+        def wait() -> list[Hypothesis]:
+            hypotheses = []
+            for pending in results:
+                result = pending.result()
+                pieces, score = result.hypotheses[0], result.scores[0]
+                ended = bool(pieces) and pieces[-1] == "</s>"
+                hypotheses.append(
+                    Hypothesis(pieces[:-1] if ended else pieces, score, len(pieces), ended)
+                )
+            return hypotheses
+
+        return wait
+
+
+def _use_cuda(options: NmtOptions) -> bool:
+    """Whether to decode on a GPU.
+
+    Raises:
+        UserError: a GPU is asked for, and there is none or its library is missing.
+    """
+    import ctranslate2
+
+    if options.device == "cpu":
+        return False
+    found = ctranslate2.get_cuda_device_count() > 0
+    usable = found and _load_cublas()
+    if options.device == "cuda" and not found:
+        raise UserError("nmt.device: no CUDA device is at hand; choose cpu or auto")
+    if options.device == "cuda" and not usable:
+        raise UserError(
+            f"nmt.device: CTranslate2 finds no {_CUBLAS}; pip install nvidia-cublas-cu12, "
+            "or choose engine fairseq or device cpu"
+        )
+    return usable
+
+
+def _load_cublas() -> bool:
+    """Load CUDA 12's cuBLAS, from the system or from its wheel, where CTranslate2 then finds it."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = list(spec.submodule_search_locations or []) if spec else []
+    wheel = [Path(root) / "cublas" / "lib" for root in roots]
+    for candidate in (_CUBLAS, *(str(path / _CUBLAS) for path in wheel)):
+        try:
+            if candidate != _CUBLAS:
+                lt = Path(candidate).with_name("libcublasLt.so.12")
+                ctypes.CDLL(str(lt), ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(candidate, ctypes.RTLD_GLOBAL)
+            return True
+        except OSError:
+            continue
+    return False

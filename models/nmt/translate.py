@@ -1,0 +1,205 @@
+"""From sentences to translations with their scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from models.nmt.engine import Hypothesis, Pieces, build_engine, one_line, probe
+from models.nmt.model_folder import ModelFolder
+from models.nmt.options import NmtOptions
+
+SCHEMA = pa.schema(
+    [
+        ("translation", pa.string()),
+        ("translation_score", pa.float32()),
+        ("translation_subwords", pa.int16()),
+        ("reason", pa.string()),
+    ]
+)
+_SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
+
+
+@dataclass
+class Counters:
+    """What one call of `Translator.translate` did."""
+
+    sentences: int = 0
+    """Sentences given."""
+    tokens: int = 0
+    """Target subwords of the translations, ends of sentence included."""
+    batches: int = 0
+    """Batches given to the engine, repeated ones included."""
+    seconds: float = 0.0
+    """Wall-clock time."""
+    rejects: int = 0
+    """Sentences without a translation."""
+    retries: int = 0
+    """Batches given to the engine again after an error: halves, and single sentences."""
+
+
+class Translator:
+    """A model that translates; `translate` may be called from several threads at once.
+
+    The threads share the engine and nothing else: CTranslate2 puts all their batches in one queue,
+    fairseq takes one batch at a time.
+
+    >>> translator = Translator("../shared/nmt/multi30k-cs-en", NmtOptions(beam=5), threads=2)
+    >>> rows, counters = translator.translate(["Muž spí na gauči."])
+    >>> rows["translation"].to_pylist()
+    ['A man sleeping on a couch.']
+    """
+
+    def __init__(
+        self, folder: Path | str, options: NmtOptions | None = None, *, threads: int | None = None
+    ) -> None:
+        """Load the model; `threads` are the CPU cores to use, all by default.
+
+        Raises:
+            UserError: a file is missing, corrupt or unsafe; the device or the engine cannot do it.
+        """
+        self.options = options or NmtOptions()
+        self._folder = ModelFolder(Path(folder))
+        self._subwords = self._folder.sentencepiece()
+        self._engine = build_engine(self._folder, self.options, threads)
+        self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
+
+    def translate(
+        self, sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None]
+    ) -> tuple[pa.RecordBatch, Counters]:
+        """Translate sentences; the rows are in their order.
+
+        Returns:
+            `translation` (null where rejected), `translation_score` (log p(translation | source)
+            per target subword, natural logarithm), `translation_subwords` (end of sentence
+            included) and `reason` (null unless rejected); and what was done.
+
+        Raises:
+            UserError: the engine no longer works at all.
+        """
+        started = time.monotonic()
+        texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
+        call = _Call(self, len(texts))
+        sources = self._subwords.encode([text or "" for text in texts], out_type=str)
+        accepted = []
+        for row, source in enumerate(sources):
+            if not source:
+                call.reasons[row] = "empty source"
+            elif len(source) > self._limit:
+                call.reasons[row] = f"source of {len(source)} subwords, more than {self._limit}"
+            else:
+                accepted.append(row)
+        budget = self.options.batch_tokens or self._engine.batch_tokens
+        batches = list(batches_by_tokens(accepted, sources, budget))
+        pending = [call.submit([sources[row] for row in rows]) for rows in batches]
+        for rows, wait in zip(batches, pending, strict=True):
+            call.settle(rows, [sources[row] for row in rows], wait)
+        return call.finish(time.monotonic() - started)
+
+
+def batches_by_tokens(
+    rows: Sequence[int], sources: Sequence[Pieces], budget: int
+) -> Iterator[list[int]]:
+    """Cut rows into batches of like length: rows × longest source is at most `budget`.
+
+    The longest come first, so that the last batches, which some cores wait for, are short ones. A
+    source longer than the budget is a batch of its own. Ties keep the order of the rows.
+
+    >>> list(batches_by_tokens([0, 1, 2], [["a"], ["a", "b"], ["c"]], budget=2))
+    [[1], [0, 2]]
+    """
+    batch: list[int] = []
+    longest = 0
+    for row in sorted(rows, key=lambda row: -len(sources[row])):
+        longest = longest or len(sources[row])
+        if batch and (len(batch) + 1) * longest > budget:
+            yield batch
+            batch, longest = [], len(sources[row])
+        batch.append(row)
+    if batch:
+        yield batch
+
+
+class _Call:
+    """The rows of one call of `translate`, and how failed batches are tried again."""
+
+    def __init__(self, translator: Translator, rows: int) -> None:
+        self._translator = translator
+        self._texts: list[str | None] = [None] * rows
+        self._scores: list[float | None] = [None] * rows
+        self._lengths: list[int | None] = [None] * rows
+        self.reasons: list[str | None] = [None] * rows
+        self._counters = Counters(sentences=rows)
+
+    def submit(self, sources: list[Pieces]) -> Callable[[], list[Hypothesis]]:
+        """Give a batch to the engine; an error is raised when the result is asked for."""
+        self._counters.batches += 1
+        try:
+            return self._translator._engine.submit(sources)
+        except Exception as error:
+            failure = error
+
+            def fail() -> list[Hypothesis]:
+                raise failure
+
+            return fail
+
+    def settle(
+        self, rows: list[int], sources: list[Pieces], wait: Callable[[], list[Hypothesis]]
+    ) -> None:
+        """Write a batch's translations; halve it where the engine fails, down to single sentences.
+
+        A sentence that fails alone is tried once more and then rejected, unless the engine fails on
+        anything by now: then the call ends, rather than reject the rest of the corpus.
+        """
+        try:
+            hypotheses = wait()
+        except Exception as error:
+            self._retry(rows, sources, error)
+            return
+        for row, hypothesis in zip(rows, hypotheses, strict=True):
+            self._write(row, hypothesis)
+
+    def _retry(self, rows: list[int], sources: list[Pieces], error: Exception) -> None:
+        if len(rows) > 1:
+            middle = len(rows) // 2
+            for part in (slice(middle), slice(middle, None)):
+                self._counters.retries += 1
+                self.settle(rows[part], sources[part], self.submit(sources[part]))
+            return
+        self._counters.retries += 1
+        try:
+            self._write(rows[0], self.submit(sources)()[0])
+        except Exception as error:
+            translator = self._translator
+            probe(translator._engine, translator._folder, translator.options)
+            self.reasons[rows[0]] = f"engine failed: {one_line(error)}"
+
+    def _write(self, row: int, hypothesis: Hypothesis) -> None:
+        pieces = [piece for piece in hypothesis.pieces if piece not in _SPECIAL]
+        text = self._translator._subwords.decode(pieces).strip()
+        if not hypothesis.ended:
+            self.reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
+        elif not text:
+            self.reasons[row] = "empty translation"
+        elif not hypothesis.score <= 0:  # NaN, or more than a probability can be
+            self.reasons[row] = f"translation score is {hypothesis.score}"
+        else:
+            self._texts[row] = text
+            self._scores[row] = hypothesis.score
+            self._lengths[row] = hypothesis.subwords
+            self._counters.tokens += hypothesis.subwords
+
+    def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
+        """The rows in their order, and the counters."""
+        self._counters.rejects = sum(reason is not None for reason in self.reasons)
+        self._counters.seconds = seconds
+        columns = (self._texts, self._scores, self._lengths, self.reasons)
+        arrays = [
+            pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), self._counters
