@@ -1,0 +1,164 @@
+"""Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK relatedness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from models.errors import UserError
+
+# The test sets of every year. Those of MSR's video descriptions (2012) and of the machine
+# translations (2013) may not be passed on, so many collections lack them.
+SEMEVAL = {
+    "2012": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
+    "2013": ("FNWN", "OnWN", "SMT", "headlines"),
+    "2014": ("OnWN", "deft-forum", "deft-news", "headlines", "images", "tweet-news"),
+    "2015": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "2016": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+
+_SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
+_SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledPairs:
+    """One data set: n sentence pairs and how alike people found them."""
+
+    group: str
+    """what its mean is taken over: `STS 2014`; `STS 2012 train` for what is not a test set"""
+    name: str
+    first: pa.StringArray
+    """[n]"""
+    second: pa.StringArray
+    """[n]"""
+    scores: np.ndarray
+    """float64 [n]"""
+    unscored: int = 0
+    """rows without an official score, left out of the above"""
+
+
+def read_sts(path: Path | str) -> list[LabelledPairs]:
+    """Read a folder of STS data sets, or one of its files.
+
+    A data set is `<name>.tsv` (score, sentence, sentence; no score: left out and counted) or
+    `<name>.csv` (the STS Benchmark's seven tab-separated columns), in a folder per year or all in
+    `path` itself. `<name>.train.tsv` is no test set and stands in a group of its own.
+
+    Raises:
+        UserError: nothing there, or a row that is broken; names the file and the row.
+    """
+    path = Path(path)
+    if path.is_file():
+        return [_read_sts_file(path)]
+    files = sorted([*path.glob("*.[tc]sv"), *path.glob("*/*.[tc]sv")])
+    if not files:
+        raise UserError(f"{path}: no STS data sets here (<year>/<data set>.tsv)")
+    return sorted(map(_read_sts_file, files), key=lambda pairs: (pairs.group, pairs.name))
+
+
+def read_sick(folder: Path | str) -> list[LabelledPairs]:
+    """Read what there is of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt.
+
+    Raises:
+        UserError: none of them is there, or a row is broken; names the file and the row.
+    """
+    found = [file for name in _SICK if (file := Path(folder) / name).is_file()]
+    if not found:
+        raise UserError(f"{folder}: none of {', '.join(_SICK)} is here")
+    return [_read_sick_file(file) for file in found]
+
+
+def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
+    """The published data sets that are not in `data`, for every group of which others are."""
+    published = {f"STS {year}": names for year, names in SEMEVAL.items()}
+    published["SICK"] = tuple(_SICK.values())
+    there = {(pairs.group, pairs.name) for pairs in data}
+    lacking = {
+        group: [name for name in published.get(group, ()) if (group, name) not in there]
+        for group in dict.fromkeys(pairs.group for pairs in data)
+    }
+    return {group: names for group, names in lacking.items() if names}
+
+
+def _read_sts_file(path: Path) -> LabelledPairs:
+    folder = path.resolve().parent.name
+    group = f"STS {folder}" if folder.isdecimal() else folder
+    name = path.name[: -len(path.suffix)]
+    if name.endswith(".train"):
+        group, name = f"{group} train", name.removesuffix(".train")
+    rows: list[tuple[str, str, float]] = []
+    unscored = 0
+    for number, row in _rows(path):
+        # The benchmark's rows may end in the sources of the two sentences.
+        columns = row[4:7] if path.suffix == ".csv" else row
+        if len(columns) != 3:
+            expected = "7 or more" if path.suffix == ".csv" else "3 (score, sentence, sentence)"
+            raise UserError(
+                f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}"
+            )
+        if columns[0].strip():
+            score = _score(columns[0], 0, 5, path, number)
+            rows.append((columns[1], columns[2], score))
+        else:
+            unscored += 1
+    return _labelled(group, name, rows, unscored, path)
+
+
+def _read_sick_file(path: Path) -> LabelledPairs:
+    lines = _rows(path)
+    _, header = next(lines, (1, [""]))
+    if absent := [column for column in _SICK_COLUMNS if column not in header]:
+        raise UserError(f"{path}, row 1: no column {', '.join(absent)}")
+    first, second, label = (header.index(column) for column in _SICK_COLUMNS)
+    rows = []
+    for number, row in lines:
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}, row {number}: {len(row)} tab-separated columns, expected {len(header)}"
+            )
+        rows.append((row[first], row[second], _score(row[label], 1, 5, path, number)))
+    return _labelled("SICK", _SICK[path.name], rows, 0, path)
+
+
+def _labelled(
+    group: str, name: str, rows: list[tuple[str, str, float]], unscored: int, path: Path
+) -> LabelledPairs:
+    if not rows:
+        raise UserError(f"{path}: no row with a score")
+    first, second, scores = zip(*rows, strict=True)
+    return LabelledPairs(
+        group=group,
+        name=name,
+        first=pa.array(first, pa.string()),
+        second=pa.array(second, pa.string()),
+        scores=np.array(scores),
+        unscored=unscored,
+    )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Row numbers from 1 and columns; no quoting, as these files are published."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        row = error.object[: error.start].count(b"\n") + 1
+        raise UserError(f"{path}, row {row}: not UTF-8") from error
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        yield number, line.removesuffix("\r").split("\t")
+
+
+def _score(text: str, lowest: float, highest: float, path: Path, row: int) -> float:
+    try:
+        score = float(text)
+    except ValueError as error:
+        raise UserError(f"{path}, row {row}: the score {text!r} is not a number") from error
+    if not lowest <= score <= highest:
+        raise UserError(f"{path}, row {row}: the score {text} is not in {lowest}–{highest}")
+    return score
