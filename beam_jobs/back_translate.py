@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import apache_beam as beam
@@ -66,9 +67,7 @@ def run(
     On this machine one process translates with all cores, so that the model is there once.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
-    transform = BackTranslate(
-        output, model, options, threads=threads, accelerator=accelerator
-    )
+    transform = BackTranslate(output, model, options, threads=threads, accelerator=accelerator)
     return launch("back_translate", units, transform, output, arguments, processes=1)
 
 
@@ -96,8 +95,10 @@ class _Translate(beam.DoFn):
         started = time.monotonic()
         table = read_shard(unit.shard)
         translations, counts = self.translator.translate(table["source"].combine_chunks())
-        for name, counter in self.counters.items():
-            counter.inc(int(counts[name]))
+        numbers = asdict(counts)
+        self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
+        for name in numbers.keys() & self.counters.keys():
+            self.counters[name].inc(numbers[name])
         for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
             table = table.append_column(name, translations[name])
         reason = translations["reason"]
@@ -113,5 +114,5 @@ class _Translate(beam.DoFn):
             table.num_rows,
             pieces,
             started=started,
-            numbers=dict(counts),
+            numbers=numbers,
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TextIO
 
 import apache_beam as beam
 from apache_beam.metrics.metric import MetricsFilter
@@ -120,21 +122,25 @@ def launch(
         names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
-    with meter(name, total=total) as progress, _watching(done, progress):
+    with (
+        _log(output) as terminal,
+        meter(name, total=total, stream=terminal) as progress,
+        _watching(done, progress),
+    ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
         metrics = run_pipeline(
             lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform, options
         )
     receipts = []
     for unit in units:
-        receipt = shard_files.read_receipt(output, unit.name)
-        if receipt is None or receipt.key != unit.key:
+        left = shard_files.read_receipt(output, unit.name)
+        if left is None or left.key != unit.key:
             raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
-        if unit.rows is not None and receipt.rows_in != unit.rows:
+        if unit.rows is not None and left.rows_in != unit.rows:
             raise RuntimeError(
-                f"{name}: {unit.name} has {unit.rows} rows, {receipt.rows_in} were read"
+                f"{name}: {unit.name} has {unit.rows} rows, {left.rows_in} were read"
             )
-        receipts.append(receipt)
+        receipts.append(left)
     shard_files.remove_strays(output, receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
 
@@ -146,11 +152,10 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
         UserError: a worker raised one; everything else comes as Beam raised it.
     """
     try:
-        with _quiet():
-            pipeline = beam.Pipeline(options=options)
-            build(pipeline)
-            result = pipeline.run()
-            result.wait_until_finish()
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline)
+        result = pipeline.run()
+        result.wait_until_finish()
     except UserError as error:
         raise UserError(_first_line(f"UserError: {error}")) from error
     except Exception as error:
@@ -171,19 +176,30 @@ def _first_line(text: str) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Beam's own log lines off the terminal: they repeat an error with its traceback."""
-    logger = logging.getLogger()
-    before = logger.level
-    beams = logging.getLogger("apache_beam")
-    disabled = beams.disabled, beams.level
-    logger.setLevel(logging.CRITICAL + 1)
-    beams.setLevel(logging.CRITICAL + 1)
+def _log(output: str) -> Iterator[TextIO]:
+    """Send what Beam and its workers print to `logs/` of the run; give the terminal to the block.
+
+    Beam's processes inherit file descriptor 2 and say much on it, an error with its traceback
+    several times over.
+    """
+    remote = storage.is_remote(output)
+    folder = Path(tempfile.gettempdir() if remote else Path(output).parent) / "logs"
+    log = folder / f"{output.rstrip('/').rsplit('/', 1)[-1]}.log"
+    sys.stderr.flush()
+    saved = os.dup(2)
     try:
-        yield
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with log.open("w") as stream:
+                os.dup2(stream.fileno(), 2)
+        except OSError as error:
+            raise UserError(f"{log}: cannot be written ({error.strerror})") from error
+        with os.fdopen(os.dup(saved), "w") as terminal:
+            yield terminal
     finally:
-        logger.setLevel(before)
-        beams.disabled, beams.level = disabled[0], disabled[1]
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 @contextmanager

@@ -64,7 +64,8 @@ def sortable(score: np.ndarray) -> np.ndarray:
 def id_hash(ids: pa.Array, seed: int = 0) -> np.ndarray:
     """A hash of each id, uint64 [n] (XXH3): what breaks ties, and what draws at random."""
     digest = xxhash.xxh3_64_intdigest
-    return np.fromiter((digest(i, seed) for i in ids.to_pylist()), np.uint64, len(ids))
+    texts = ids.cast(pa.binary()).to_pylist()
+    return np.fromiter((digest(text, seed) for text in texts), np.uint64, len(texts))
 
 
 def count(columns: dict[str, Column], targets: Targets | None, seed: int = 0) -> Counts:

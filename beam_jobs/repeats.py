@@ -23,7 +23,7 @@ def row_hash(*columns: pa.Array) -> np.ndarray:
     if len(columns) > 1:
         joined = pc.binary_join_element_wise(*columns, "\x1f")
     digest = xxhash.xxh3_128_digest
-    data = b"".join([digest(text) for text in joined.to_pylist()])
+    data = b"".join([digest(text) for text in joined.cast(pa.binary()).to_pylist()])
     return np.frombuffer(data, np.uint64).reshape(-1, 2)
 
 

@@ -51,7 +51,7 @@ class Score(beam.PTransform):
     """Units in, receipts out.
 
     Args:
-        paragram: folder of word vectors as `models.vectors` writes them, or None.
+        paragram: folder of word vectors in the compact form of `models.vectors`, or None.
     """
 
     def __init__(self, output: str, scorers: Sequence[str], paragram: str | None):
@@ -80,7 +80,8 @@ class _Score(beam.DoFn):
 
     def setup(self) -> None:
         pa.set_cpu_count(1)  # one worker, one core: the runner decides how many there are
-        self.scorer = PairScorer(self.scorers, paragram=self.paragram)
+        names = [name for name in self.scorers if name not in schema.BACK_TRANSLATE.names]
+        self.scorer = PairScorer(names, paragram=self.paragram)
 
     def process(self, unit: Unit) -> Iterator[Receipt]:
         done = finished(self.output, unit.name, unit.key)

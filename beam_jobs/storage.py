@@ -6,6 +6,7 @@ goes to a temporary name and is renamed; an object store shows an object only wh
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import xxhash
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from models import files
 from models.errors import UserError
 from models.files import atomic_file
 
@@ -104,6 +106,24 @@ def remove(path: str) -> None:
         Path(path).unlink(missing_ok=True)
     elif FileSystems.exists(path):
         FileSystems.delete([path])
+
+
+def size(path: str) -> int:
+    """Bytes of a file."""
+    if not is_remote(path):
+        return Path(path).stat().st_size
+    return FileSystems.match([path])[0].metadata_list[0].size_in_bytes
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file that may be large, in hexadecimal."""
+    if not is_remote(path):
+        return files.digest(path)
+    total = hashlib.sha256()
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+        while block := stream.read(1 << 22):
+            total.update(block)
+    return total.hexdigest()
 
 
 def digest(data: bytes) -> str:

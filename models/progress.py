@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -23,6 +24,7 @@ class Meter:
     unit: str
     done: float = 0.0
     note: str = ""
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
     _bar: Progress | None = None
     _task: TaskID | None = None
     _started: float = field(default_factory=time.monotonic)
@@ -39,11 +41,21 @@ class Meter:
         self.note = self.note if note is None else note
         if self._bar is not None and self._task is not None:
             self._bar.update(
-                self._task, completed=done, total=self.total, rate=self.rate, note=self.note
+                self._task,
+                completed=done,
+                total=self.total,
+                count=self.count,
+                rate=self.rate,
+                note=self.note,
             )
         elif time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()
-            print(self.line(), file=sys.stderr, flush=True)
+            print(self.line(), file=self.stream, flush=True)
+
+    @property
+    def count(self) -> str:
+        """What is done of the total, for people."""
+        return f"{self.done:,.0f}" + (f" of {self.total:,.0f}" if self.total else "")
 
     @property
     def rate(self) -> str:
@@ -54,12 +66,9 @@ class Meter:
     def line(self) -> str:
         """The state in one line, for logs."""
         seconds = time.monotonic() - self._started
-        parts = [f"{self.description}: {self.done:,.0f}"]
-        if self.total:
-            parts[0] += f" of {self.total:,.0f}"
-            if self.done:
-                parts.append(f"{seconds * (self.total / self.done - 1):,.0f} s left")
-        parts[0] += f" {self.unit}"
+        parts = [f"{self.description}: {self.count} {self.unit}"]
+        if self.total and self.done:
+            parts.append(f"{seconds * (self.total / self.done - 1):,.0f} s left")
         parts.append(self.rate)
         if self.note:
             parts.append(self.note)
@@ -67,25 +76,32 @@ class Meter:
 
 
 @contextmanager
-def meter(description: str, total: float | None = None, unit: str = "rows") -> Iterator[Meter]:
-    """Show the progress of the block on standard error.
+def meter(
+    description: str,
+    total: float | None = None,
+    unit: str = "rows",
+    *,
+    stream: TextIO | None = None,
+) -> Iterator[Meter]:
+    """Show the progress of the block on standard error, or on `stream`.
 
     >>> with meter("score", total=2, unit="shards") as progress:
     ...     progress.advance()
     ...     progress.advance(note="loss 0.3")
     """
-    console = Console(stderr=True)
+    stream = stream or sys.stderr
+    console = Console(file=stream)
     if not console.is_terminal:
-        yield Meter(description, total, unit)
+        yield Meter(description, total, unit, stream=stream)
         return
     columns = (
         TextColumn("{task.description:<16}"),
         BarColumn(bar_width=30),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} " + unit),
+        TextColumn("{task.fields[count]} " + unit),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(description, total=total or 0, rate="", note="")
-        yield Meter(description, total, unit, _bar=bar, _task=task)
+        task = bar.add_task(description, total=total, count="0", rate="", note="")
+        yield Meter(description, total, unit, stream=stream, _bar=bar, _task=task)

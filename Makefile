@@ -1,0 +1,31 @@
+# Every target sets up what it needs first; a second call does no set-up work.
+PYTHON ?= python3
+CONFIG ?= configs/sample.yaml
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: setup corpus train-embeddings test bench
+
+setup: $(INSTALLED)
+
+$(INSTALLED): requirements.lock setup.py
+	@$(PYTHON) -c 'import sys; sys.exit("Paraloom needs Python 3.11 or later: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+corpus: setup
+	$(BIN)/paraloom corpus --config $(CONFIG)
+
+train-embeddings: setup
+	$(BIN)/paraloom train-embeddings --config $(CONFIG)
+
+test: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+bench: setup
+	$(BIN)/python -m benchmarks

@@ -1,0 +1,155 @@
+"""The command line: `paraloom COMMAND …`; see `paraloom --help`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from models.errors import UserError
+
+_STAGES = {
+    "corpus": ("all stages", ("corpus", "embeddings", "evaluate")),
+    "ingest": ("bitext into pairs", ("ingest",)),
+    "back-translate": ("up to the translations", ("back_translate",)),
+    "score": ("up to the scores", ("score",)),
+    "bucket": ("up to the deciles", ("bucket",)),
+    "select": ("up to the corpus", ("corpus",)),
+    "train-nmt": ("train the translation model", ("nmt",)),
+    "train-paragram": ("train word vectors on phrase pairs", ("paragram",)),
+    "train-embeddings": ("train an encoder on the corpus", ("embeddings", "evaluate")),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 if all is well, 2 with one line if something of the user's is wrong."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    beam = given[given.index("--") + 1 :] if "--" in given else []
+    own = given[: given.index("--")] if "--" in given else given
+    options = _parser().parse_args(own)
+    logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that nobody asked for
+    if beam and options.command not in _STAGES:
+        print(f"paraloom: {options.command} takes no Beam options", file=sys.stderr)
+        return 2
+    try:
+        work: Callable[[argparse.Namespace, Sequence[str]], int | None] = options.work
+        return work(options, beam) or 0
+    except UserError as error:
+        print(f"paraloom: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("paraloom: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="paraloom",
+        description="Paraphrase corpora and paraphrastic sentence embeddings from bitext.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (text, _) in _STAGES.items():
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=f"Run {text}; finished stages are kept.",
+            epilog="What stands after -- goes to Beam, such as -- --direct_num_workers 2",
+        )
+        command.add_argument("--config", required=True, metavar="FILE", help="YAML, see configs/")
+        command.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            dest="changes",
+            metavar="KEY.SUB=VALUE",
+            help="change one key of the configuration; may be given again",
+        )
+        command.add_argument("--force", action="store_true", help="run it though it is finished")
+        command.set_defaults(work=_run_stages)
+    _add_models(commands)
+    doctor = commands.add_parser("doctor", help="what is installed and which engines work")
+    doctor.set_defaults(work=_doctor)
+    explain = commands.add_parser("explain", help="one pair's whole way, and why it is in or out")
+    explain.add_argument("run", metavar="RUN", help="run folder")
+    explain.add_argument("id", metavar="ID", help="id of the pair")
+    explain.set_defaults(work=_explain)
+    return parser
+
+
+def _add_models(commands: argparse._SubParsersAction) -> None:
+    embed = commands.add_parser("embed", help="sentences on standard input to vectors (.npy)")
+    embed.add_argument("--model", required=True, metavar="DIR")
+    embed.set_defaults(work=_embed)
+    similarity = commands.add_parser("similarity", help="pairs on standard input to cosines")
+    similarity.add_argument("--model", required=True, metavar="DIR")
+    similarity.set_defaults(work=_similarity)
+    evaluate = commands.add_parser("evaluate", help="models on STS and SICK")
+    evaluate.add_argument(
+        "--model", required=True, action="append", metavar="DIR", help="may be given again"
+    )
+    evaluate.add_argument("--sts", metavar="DIR", help="<year>/<data set>.tsv")
+    evaluate.add_argument("--sick", metavar="DIR")
+    evaluate.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    evaluate.set_defaults(work=_evaluate)
+
+
+def _run_stages(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from pipeline.config import read_config
+    from pipeline.run import run_stages
+
+    config = read_config(options.config, options.changes)
+    run_stages(config, _STAGES[options.command][1], beam, force=options.force)
+
+
+def _embed(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from models.embeddings.embed import embed_lines
+    from models.embeddings.model import load_encoder
+
+    embed_lines(load_encoder(options.model).embed, sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _similarity(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from models.embeddings.embed import similarity_lines
+    from models.embeddings.model import load_encoder
+
+    similarity_lines(load_encoder(options.model).embed, sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    import json
+
+    from rich.console import Console
+
+    from models.embeddings.evaluate import evaluate_models
+    from models.embeddings.model import load_encoder
+    from models.files import atomic_file
+
+    if not (options.sts or options.sick):
+        raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
+    report = evaluate_models(
+        [(Path(model).name, load_encoder(model).embed) for model in options.model],
+        sts=Path(options.sts) if options.sts else None,
+        sick=Path(options.sick) if options.sick else None,
+    )
+    Console().print(report.table())
+    if options.json:
+        with atomic_file(options.json) as path:
+            path.write_text(json.dumps(report.json(), indent=1))
+
+
+def _doctor(options: argparse.Namespace, beam: Sequence[str]) -> int:
+    from pipeline.doctor import examine
+
+    return 0 if examine() else 1
+
+
+def _explain(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from pipeline.explain import explain
+
+    explain(options.run, options.id)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

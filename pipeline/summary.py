@@ -1,0 +1,115 @@
+"""What a run prints for people: a line as a stage begins, tables at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from beam_jobs.select import tsv_path
+
+if TYPE_CHECKING:
+    from pipeline.stages import Run
+
+
+def show_start(stage: str) -> None:
+    """Say that a stage begins."""
+    print(f"{stage} …", file=sys.stderr, flush=True)
+
+
+def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
+    """Print what every stage did, why rows were rejected, the deciles, and where the files are."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    accounts = {name: run.manifest.stages[name] for name in stages}
+    console.print(_stages(accounts, ran))
+    if any(account.get("rejected") for account in accounts.values()):
+        console.print(_rejected(accounts))
+    if "bucket" in accounts and accounts["bucket"]["rows_out"]:
+        console.print(_deciles(accounts["bucket"]["deciles"]))
+    if "nmt" in accounts:
+        console.print(f"BLEU on held-out pairs: {accounts['nmt']['training']['bleu']:.1f}")
+    if "evaluate" in accounts:
+        console.print(_evaluation(accounts["evaluate"]["results"]))
+    console.print(_files(run, accounts))
+
+
+def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
+    table = Table(title="Stages")
+    table.add_column("stage")
+    for name in ("rows in", "rows out", "rejected", "seconds", "rows/s"):
+        table.add_column(name, justify="right")
+    table.add_column("this time")
+    for name, account in accounts.items():
+        seconds = account["seconds"]
+        rows: list[str] = ["", "", ""]
+        rate = ""
+        if "rows_in" in account:
+            rows = [f"{account[k]:,}" for k in ("rows_in", "rows_out", "rows_rejected")]
+            rate = f"{account['rows_in'] / max(seconds, 1e-9):,.0f}"
+        done = "ran" if name in ran else "kept"
+        table.add_row(name, *rows, f"{seconds:,.1f}", rate, done)
+    return table
+
+
+def _rejected(accounts: dict[str, dict]) -> Table:
+    table = Table("stage", "reason", title="Rejected and unselected rows")
+    table.add_column("rows", justify="right")
+    for name, account in accounts.items():
+        for reason, rows in account.get("rejected", {}).items():
+            table.add_row(name, reason, f"{rows:,}")
+    return table
+
+
+def _deciles(deciles: dict[str, dict[str, list]]) -> Table:
+    table = Table(title="Deciles: lowest score of each")
+    table.add_column("decile", justify="right")
+    for score in deciles:
+        table.add_column(score, justify="right")
+    table.add_column("rows", justify="right")
+    for decile in range(10):
+        lowest = (summary["lowest"][decile] for summary in deciles.values())
+        cells = ["" if value is None else f"{value:.3f}" for value in lowest]
+        rows = {summary["rows"][decile] for summary in deciles.values()}
+        table.add_row(str(decile), *cells, " / ".join(f"{n:,}" for n in sorted(rows)))
+    return table
+
+
+def _evaluation(results: dict[str, Any]) -> Table:
+    (model,) = results["models"]
+    table = Table("test", title=f"Encoder ({model}): correlation with people's judgements × 100")
+    table.add_column("pairs", justify="right")
+    table.add_column("Pearson", justify="right")
+    table.add_column("Spearman", justify="right")
+    for group, content in results["groups"].items():
+        for name, data in content["data_sets"].items():
+            table.add_row(f"{group} {name}", f"{data['pairs']:,}", *_cells(data["models"][model]))
+        if "mean" in content:
+            table.add_row(f"{group} mean", "", *_cells(content["mean"][model]), style="bold")
+        if content["missing"]:
+            table.add_row(f"{group} lacks {', '.join(content['missing'])}", style="dim")
+        table.add_section()
+    return table
+
+
+def _cells(correlation: dict[str, float | None]) -> list[str]:
+    values = (correlation["pearson"], correlation["spearman"])
+    return ["undefined" if value is None else f"{value:.1f}" for value in values]
+
+
+def _files(run: Run, accounts: dict[str, dict]) -> Table:
+    table = Table("what", "where", title="Files", show_header=False, box=None)
+    if "corpus" in accounts:
+        table.add_row("corpus", run.folder("corpus") + "/part-*.parquet")
+        table.add_row("", tsv_path(run.folder("corpus")))
+    if "embeddings" in accounts:
+        table.add_row("encoder", run.folder("embeddings"))
+    rejecting = [name for name, account in accounts.items() if account.get("rejected")]
+    for name in rejecting:
+        table.add_row("rejected" if name == rejecting[0] else "", run.folder(name) + "/rejected")
+    table.add_row("record", run.manifest.path)
+    return table
