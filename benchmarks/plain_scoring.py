@@ -1,0 +1,78 @@
+"""The three scores written plainly, pair by pair: what the vectorised scorers are measured against.
+
+Ordinary Python on lists of strings: a tokeniser call a sentence, `collections.Counter` for
+trigrams, numpy for the mean of a sentence's word vectors. It also defines the scores for the tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+Tokenizer = Callable[[str], list[str]]
+
+
+def sacremoses_tokenizer() -> Tokenizer:
+    """Moses in Python, the usual choice."""
+    from sacremoses import MosesTokenizer
+
+    moses = MosesTokenizer("en")
+    return lambda text: [token.lower() for token in moses.tokenize(text, escape=False)]
+
+
+def fast_tokenizer() -> Tokenizer:
+    """Moses in C++: a harder baseline."""
+    from mosestokenizer import MosesTokenizer
+
+    moses = MosesTokenizer("en")
+    return lambda text: [token.lower() for token in moses.tokenize(text)]
+
+
+def trigram_overlap(reference: Sequence[str], translation: Sequence[str]) -> float:
+    """Shared trigrams over the trigrams of the side with fewer; 0 without trigrams."""
+    trigrams = [
+        Counter(zip(tokens, tokens[1:], tokens[2:], strict=False))
+        for tokens in (reference, translation)
+    ]
+    fewer = min(counter.total() for counter in trigrams)
+    return (trigrams[0] & trigrams[1]).total() / fewer if fewer else 0.0
+
+
+def paragram_similarity(
+    reference: Sequence[str], translation: Sequence[str], vectors: Mapping[str, np.ndarray]
+) -> float:
+    """Cosine of the mean vectors of the known words; 0 where a side has none."""
+    sides = [
+        [vectors[token] for token in tokens if token in vectors]
+        for tokens in (reference, translation)
+    ]
+    if not all(sides):
+        return 0.0
+    r, t = (np.mean(side, axis=0) for side in sides)
+    norms = math.sqrt(float(r @ r) * float(t @ t))
+    return float(r @ t) / norms if norms else 0.0
+
+
+def score(
+    references: Sequence[str],
+    translations: Sequence[str],
+    vectors: Mapping[str, np.ndarray],
+    tokenize: Tokenizer,
+) -> dict[str, list[float]]:
+    """The columns that `models.scorers.PairScorer` computes, as lists."""
+    columns: dict[str, list[float]] = {
+        "reference_tokens": [],
+        "translation_tokens": [],
+        "trigram_overlap": [],
+        "paragram_similarity": [],
+    }
+    for reference, translation in zip(references, translations, strict=True):
+        r, t = tokenize(reference), tokenize(translation)
+        columns["reference_tokens"].append(len(r))
+        columns["translation_tokens"].append(len(t))
+        columns["trigram_overlap"].append(trigram_overlap(r, t))
+        columns["paragram_similarity"].append(paragram_similarity(r, t, vectors))
+    return columns

@@ -1,0 +1,50 @@
+"""How close the meaning of two sides is: the first filter of ParaNMT (Wieting & Gimpel 2018)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from models.tokens import PairText, TokenIds
+from models.vectors import WordVectors
+
+_ROWS = 512  # at once: sums and the vectors of frequent words stay in the cache
+
+
+def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
+    """Cosine of the sides' mean word vectors: float32 [n] in [-1, 1].
+
+    Unknown words count as `WordVectors.at` says. 0 where a side has no known word or its mean is
+    the zero vector. A row's value depends on that row alone, to the last bit.
+    """
+    rows = paragram.rows(pairs.vocabulary)
+    vectors, known = paragram.at(rows), rows >= 0
+    cosine = np.zeros(len(pairs), np.float32)
+    for start in range(0, len(pairs), _ROWS):
+        r = _sums(pairs.reference, vectors, start)
+        t = _sums(pairs.translation, vectors, start)
+        # Products in float64: the lengths of equal sums then cancel to exactly 1.
+        rt, rr, tt = (
+            np.einsum("nd,nd->n", x, y).astype(np.float64) for x, y in ((r, t), (r, r), (t, t))
+        )
+        norms = np.sqrt(rr * tt)
+        cosine[start : start + _ROWS] = np.divide(rt, norms, out=np.zeros_like(rt), where=norms > 0)
+    cosine[~(_any(pairs.reference, known) & _any(pairs.translation, known))] = 0.0
+    return cosine.clip(-1.0, 1.0)
+
+
+def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
+    """Sums of the rows' word vectors, added in the order of the tokens: float32 [rows, d]."""
+    offsets = tokens.offsets[start : start + _ROWS + 1]
+    ids = tokens.ids[offsets[0] : offsets[-1]]
+    counts = csr_array(
+        (np.ones(len(ids), np.float32), ids, offsets - offsets[0]),
+        shape=(len(offsets) - 1, len(vectors)),
+    )
+    sums: np.ndarray = counts @ vectors
+    return sums
+
+
+def _any(tokens: TokenIds, mask: np.ndarray) -> np.ndarray:
+    """Whether a row has a token in the mask: bool [n]."""
+    return np.bincount(tokens.rows[mask[tokens.ids]], minlength=len(tokens.lengths)) > 0

@@ -1,0 +1,169 @@
+"""Every scorer against its plain definition on real pairs, and what holds for all of them."""
+
+import csv
+import gzip
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import plain_scoring as plain
+from models.errors import UserError
+from models.scorers import SCORERS, PairScorer
+from models.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
+
+NAMES = list(SCORERS)
+WORDS = ["a", "dog", "the", "runs", "fast", "and", "sees", "cats", ".", ","]
+VECTORS = WordVectors(WORDS[:7], np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32))
+SCORER = PairScorer(NAMES, paragram=VECTORS)
+
+sentences = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+columns = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=25)
+
+
+def score(rows, scorer=SCORER):
+    return scorer.score(*(pa.array([row[side] for row in rows], pa.string()) for side in (0, 1)))
+
+
+@pytest.fixture(scope="module")
+def pairs(data):
+    """Real pairs: paraphrases, and captions against others and against themselves, damaged."""
+    with (data / "mrpc/msr-para-train.tsv").open(encoding="utf-8-sig", newline="") as stream:
+        rows = [tuple(r[3:5]) for r in csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    captions = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
+    rng = np.random.default_rng(1)
+    for caption, other in pairwise(captions[:3000]):
+        words = np.array(caption.split())
+        kept = words[rng.random(len(words)) < 0.8]
+        rows += [
+            (caption, other),
+            (caption, " ".join(kept)),
+            (caption, " ".join(rng.permutation(words))),
+        ]
+    return rows[1:]
+
+
+@pytest.fixture(scope="module")
+def vectors(pairs):
+    rng = np.random.default_rng(2)
+    tokenize = plain.fast_tokenizer()
+    tokens = sorted({token for pair in pairs for text in pair for token in tokenize(text)})
+    known = [t for t in tokens if rng.random() < 0.9]
+    return WordVectors(known, rng.normal(size=(len(known), 50)).astype(np.float32))
+
+
+def test_real_pairs_score_as_plainly_defined(pairs, vectors):
+    by_word = dict(zip(vectors.words.to_pylist(), vectors.matrix.astype(float), strict=True))
+    expected = plain.score(*zip(*pairs, strict=True), by_word, plain.fast_tokenizer())
+    found = score(pairs, PairScorer(["trigram_overlap", "paragram_similarity"], paragram=vectors))
+    assert list(found) == list(expected)
+    for name, values in found.items():
+        assert values.dtype == (np.int16 if name.endswith("_tokens") else np.float32)
+        np.testing.assert_allclose(values, expected[name], atol=2e-6, err_msg=name)
+    assert found["trigram_overlap"].std() > 0.2  # the pairs are of every kind
+    assert found["paragram_similarity"].std() > 0.1
+
+
+def test_a_score_does_not_depend_on_the_batch(pairs, vectors):
+    scorer = PairScorer(NAMES, paragram=vectors)
+    pairs = pairs[:300] + pairs[-4500:]  # more than one block
+    whole = score(pairs, scorer)
+    order = np.random.default_rng(3).permutation(len(pairs))
+    mixed = score([pairs[i] for i in order], scorer)
+    for size in (1, 7, 700):
+        pieces = [score(pairs[at : at + size], scorer) for at in range(0, 100 * size, size)]
+        for name, values in whole.items():
+            parts = np.concatenate([piece[name] for piece in pieces])
+            assert np.array_equal(values[: len(parts)], parts), name  # to the last bit
+            assert np.array_equal(values[order], mixed[name]), name
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(rows=columns)
+@settings(deadline=None)
+def test_identity_range_symmetry(name, rows):
+    scorer = PairScorer([name], paragram=VECTORS)
+    values = score(rows, scorer)[name]
+    low = -1.0 if name == "paragram_similarity" else 0.0
+    assert ((values >= low) & (values <= 1.0)).all()
+    assert np.array_equal(values, score([(t, r) for r, t in rows], scorer)[name])
+    same = score([(r, r) for r, _ in rows], scorer)[name]
+    enough = {
+        "trigram_overlap": [len(r.split()) >= 3 for r, _ in rows],
+        "paragram_similarity": [not set(WORDS[:7]).isdisjoint(r.split()) for r, _ in rows],
+    }[name]
+    assert np.array_equal(same, np.where(enough, 1.0, 0.0))
+
+
+@given(columns)
+@settings(deadline=None)
+def test_small_pairs_score_as_plainly_defined(rows):
+    by_word = dict(zip(WORDS, VECTORS.matrix.astype(float), strict=False))
+    expected = plain.score(*zip(*rows, strict=True), by_word, plain.fast_tokenizer())
+    found = score(rows)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
+
+
+def test_many_words_make_no_two_trigrams_the_same(monkeypatch):
+    rng = np.random.default_rng(4)
+    texts = [" ".join(f"w{i}" for i in rng.integers(40, size=40)) for _ in range(400)]
+    rows = [(text, text[: rng.integers(160)] + texts[0]) for text in texts]
+    direct = score(rows)["trigram_overlap"]
+    for keys in (10**3, 10**4, 10**6):  # forces dense numbering, at one step or another
+        monkeypatch.setattr("models.scorers.ngrams._KEYS", keys)
+        assert np.array_equal(score(rows)["trigram_overlap"], direct)
+    assert len(set(direct.tolist())) > 20
+
+
+def test_sides_without_known_words_score_zero_and_never_nan(tmp_path):
+    rows = [("xyzzy", "a dog"), ("", "a dog"), ("", ""), ("xyzzy", "xyzzy"), ("a", "a xyzzy")]
+    assert score(rows)["paragram_similarity"].tolist() == [0, 0, 0, 0, 1]
+    zero = WordVectors(["a", "b", "c"], np.array([[0, 0], [1, 0], [-1, 0]], np.float32))
+    found = score([("a", "a"), ("b c", "b"), ("b", "c")], PairScorer(NAMES, paragram=zero))
+    assert found["paragram_similarity"].tolist() == [0, 0, -1]
+
+
+def test_unknown_words_count_as_the_file_says():
+    rows = [("a xyzzy", "b"), ("xyzzy", "b")]
+    paragram = WordVectors(["a", "b", UNKNOWN], np.array([[1, 0], [0, 1], [0, 1]], np.float32))
+    found = score(rows, PairScorer(NAMES, paragram=paragram))["paragram_similarity"]
+    np.testing.assert_allclose(found, [np.sqrt(0.5), 0])
+
+
+def test_vectors_from_a_file_and_from_the_compact_form(tmp_path):
+    write_vectors(tmp_path / "v.txt", WORDS[:7], VECTORS.matrix)
+    compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    rows = [("a dog runs", "the dog sees cats"), ("cats", "dog")]
+    for paragram in (tmp_path / "v.txt", str(tmp_path / "compact")):
+        found = score(rows, PairScorer(["paragram_similarity"], paragram=paragram))
+        assert np.array_equal(found["paragram_similarity"], score(rows)["paragram_similarity"])
+
+
+def test_no_rows():
+    found = score([])
+    assert {name: len(values) for name, values in found.items()} == dict.fromkeys(found, 0)
+    assert found["trigram_overlap"].dtype == np.float32
+
+
+def test_a_wrong_name_and_missing_vectors_are_said():
+    with pytest.raises(UserError, match="'bleu' is unknown: choose from trigram_overlap, "):
+        PairScorer(["bleu"])
+    with pytest.raises(UserError, match=r"paragram_similarity needs word vectors: set score\.para"):
+        PairScorer(["paragram_similarity"])
+
+
+def test_a_text_too_long_to_count_is_said():
+    assert score([("a " * 32767, "a")])["reference_tokens"].tolist() == [32767]
+    with pytest.raises(UserError, match="a text of 32,768 tokens"):
+        score([("a " * 32768, "a")])
+
+
+def test_workers_need_no_torch():
+    code = "import sys, models.scorers; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
