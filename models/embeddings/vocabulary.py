@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
@@ -103,14 +103,13 @@ class Vocabulary:
 
     def ids(self, text: pa.StringArray) -> FlatIds:
         """The ids of every sentence; a sentence without tokens is empty (tags aside)."""
-        tokens = moses_tokens(text, lower=True)
-        offsets = tokens.offsets.to_numpy().astype(np.int64)
-        encoded = tokens.flatten().dictionary_encode()
-        codes, words = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-        offsets -= offsets[0]
+        return self._flat(_tokens(text))
+
+    def _flat(self, tokens: _Tokens) -> FlatIds:
+        words, codes, offsets = tokens
         if self.kind == "words":
-            unknown = self._ids.get
-            of_word = np.fromiter((unknown(word, 0) for word in words), np.int32, len(words))
+            id_of = self._ids.get
+            of_word = np.fromiter((id_of(word, 0) for word in words), np.int32, len(words))
             flat = FlatIds(of_word[codes], offsets)
         else:
             trigrams, starts = self._trigrams(words)
@@ -164,6 +163,28 @@ class Vocabulary:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         # Not splitlines(): a token may hold U+0085, which that takes for the end of a line.
         return cls(body.decode().split("\n")[:-1], kind=kind, tags=tags == "tags")
+
+
+def ids_by_kind(
+    vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
+) -> dict[Kind, FlatIds]:
+    """The ids of the same sentences in several vocabularies, tokenised once."""
+    tokens = _tokens(text)
+    return {kind: vocabulary._flat(tokens) for kind, vocabulary in vocabularies.items()}
+
+
+class _Tokens(NamedTuple):
+    words: list[str]  # the distinct tokens
+    codes: np.ndarray  # int32 [tokens]: which word each is
+    offsets: np.ndarray  # int64 [sentences + 1]
+
+
+def _tokens(text: pa.StringArray) -> _Tokens:
+    tokens = moses_tokens(text, lower=True)
+    offsets = tokens.offsets.to_numpy().astype(np.int64)
+    encoded = tokens.flatten().dictionary_encode()
+    words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    return _Tokens(words, codes, offsets - offsets[0])
 
 
 def _count(batches: Iterable[pa.StringArray]) -> tuple[pa.Array, pa.Array]:

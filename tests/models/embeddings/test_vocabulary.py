@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.embeddings import vocabulary as module
-from models.embeddings.vocabulary import Vocabulary
+from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.tokens import moses_tokens
 
@@ -124,6 +124,14 @@ def test_a_slice_of_a_column_gives_the_ids_of_its_rows() -> None:
     flat = vocabulary.ids(column(TEXT).slice(2))
     assert flat.offsets.tolist() == [0, 3]
     assert [vocabulary.words[i] for i in flat.ids] == ["the", "dog", "runs"]
+
+
+def test_several_vocabularies_of_the_same_sentences() -> None:
+    kinds = {kind: Vocabulary.build([column(TEXT)], kind=kind) for kind in ("words", "trigrams")}
+    for kind, flat in ids_by_kind(kinds, column(TEXT)).items():
+        alone = kinds[kind].ids(column(TEXT))
+        assert flat.ids.tolist() == alone.ids.tolist()
+        assert flat.offsets.tolist() == alone.offsets.tolist()
 
 
 def test_no_rows_and_no_entries() -> None:
