@@ -124,7 +124,8 @@ def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
 def write_shard(path: str, table: pa.Table) -> Shard:
     """Write a part file, whole or not at all."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", row_group_size=max(table.num_rows, 1))
+    rows = max(table.num_rows, 1)  # one row group; a dictionary of texts that differ only costs
+    pq.write_table(table, sink, compression="zstd", row_group_size=rows, use_dictionary=False)
     data = sink.getvalue().to_pybytes()
     storage.write_bytes(path, data)
     return Shard(path, table.num_rows, storage.digest(data))

@@ -66,7 +66,7 @@ def reason(fields: list[bytes], rules: Rules) -> str:
         # Such a line was cut (see `lines.blocks`), so no more can be said of it.
         columns = zip(rules.names, fields, strict=True) if len(fields) == len(rules.names) else ()
         for name, field in columns:
-            if len(field) > 4 * rules.max_characters:
+            if name in _REQUIRED and len(field) > 4 * rules.max_characters:
                 return f"{name} longer than {rules.max_characters:,} characters"
         return f"line longer than {rules.max_bytes:,} bytes"
     if fields == [b""]:

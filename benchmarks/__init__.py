@@ -1,0 +1,1 @@
+"""What `make bench` measures: ratios against something in the same run, and JSON."""

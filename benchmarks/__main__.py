@@ -1,0 +1,30 @@
+"""`make bench`: every benchmark, or those that are named. python -m benchmarks [NAME …]"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from models.errors import UserError
+
+BENCHMARKS = ("back_translation", "scoring", "memory", "training", "embedding")
+
+
+def main(names: list[str]) -> int:
+    """Run the named benchmarks, or all of them."""
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        print(f"benchmarks: no {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        return 2
+    failed = 0
+    for name in names or BENCHMARKS:
+        try:
+            importlib.import_module(f"benchmarks.{name}").main([])
+        except UserError as error:
+            print(f"benchmarks: {name}: {error}", file=sys.stderr)
+            failed = 2
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

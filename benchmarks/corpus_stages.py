@@ -1,0 +1,48 @@
+"""Score, bucket and select generated pairs: the process whose seconds and memory are measured.
+
+python -m benchmarks.corpus_stages FOLDER WORKERS [STAGE …]
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from beam_jobs import bucket, score, select
+from beam_jobs.shards import receipts, units
+
+SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
+
+
+def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
+    """Run `stages` anew on what `benchmarks.generated` wrote to `folder`; seconds of each."""
+    output = folder / f"out-{workers}"
+    shutil.rmtree(output, ignore_errors=True)
+    arguments = ["--direct_num_workers", str(workers)]
+    shards = [s for receipt in receipts(str(folder / "back_translate")) for s in receipt.shards]
+    rows = sum(shard.rows for shard in shards)
+    criteria = select.Criteria(
+        by="paragram_similarity", deciles=(8, 9), max_tokens=30, size=rows // 10, seed=1
+    )
+    seconds = {}
+    for stage in stages:
+        started = time.monotonic()
+        place = str(output / stage)
+        if stage == "score":
+            compact = str(folder / "compact")
+            result = score.run(units(shards, stage), place, SCORERS, compact, arguments)
+        elif stage == "bucket":
+            result = bucket.run(units(shards, stage), place, SCORERS, arguments)
+        else:
+            result = select.run(units(shards, stage), place, criteria, arguments)
+        shards = [s for receipt in result.receipts for s in receipt.shards]
+        seconds[stage] = time.monotonic() - started
+    return seconds
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])))

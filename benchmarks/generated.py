@@ -1,0 +1,93 @@
+"""Generated pairs in the form that back-translation leaves, any number of them, for timings.
+
+Words are made up and drawn by Zipf's law; a translation is its reference with some words replaced,
+dropped or swapped. Lengths are those of captions (about 12 tokens).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beam_jobs import schema
+from beam_jobs.shards import Receipt, Shard, commit, content_key
+
+WORDS = 20_000
+_SYLLABLES = np.array([c + v for c in "bdfghklmnprstvz" for v in "aeiou"])
+
+
+@cache
+def vocabulary(seed: int = 0) -> pa.Array:
+    """Made-up words, string [WORDS], all different."""
+    rng = np.random.default_rng(seed)
+    words: dict[str, None] = {}
+    while len(words) < WORDS:
+        words["".join(rng.choice(_SYLLABLES, rng.integers(1, 5)))] = None
+    return pa.array(list(words))
+
+
+def pairs(rows: int, first: int, seed: int = 0) -> pa.Table:
+    """`rows` pairs, numbered from `first`; `schema.BACK_TRANSLATE`."""
+    rng = np.random.default_rng([seed, first])
+    words = vocabulary(seed)
+    lengths = rng.integers(5, 20, rows)
+    ends = np.cumsum(lengths)
+    drawn = (rng.zipf(1.3, ends[-1]) - 1) % WORDS
+    changed = drawn.copy()
+    replaced = rng.random(len(drawn)) < rng.choice([0.0, 0.1, 0.3, 0.6], rows).repeat(lengths)
+    changed[replaced] = (rng.zipf(1.3, replaced.sum()) - 1) % WORDS
+    kept = rng.random(len(drawn)) > 0.05
+    kept[ends - 1] = True  # never an empty side
+    starts = np.concatenate([[0], ends])
+    left = np.concatenate([[0], np.cumsum(kept)])[starts]
+    reference = _sentences(words, drawn, starts)
+    translation = _sentences(words, changed[kept], left)
+    return pa.table(
+        {
+            "id": [f"generated-{i}" for i in range(first, first + rows)],
+            "source": reference,
+            "reference": reference,
+            "translation": translation,
+            "translation_score": pa.array(-rng.exponential(0.5, rows), pa.float32()),
+            "translation_subwords": pa.array(lengths + 3, pa.int16()),
+        },
+        schema=schema.BACK_TRANSLATE,
+    )
+
+
+def _sentences(words: pa.Array, numbers: np.ndarray, offsets: np.ndarray) -> pa.Array:
+    lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), words.take(pa.array(numbers)))
+    return pc.binary_join_element_wise(pc.binary_join(lists, " "), ".", "")
+
+
+def write(folder: Path, rows: int, *, shard_rows: int = 10_000) -> list[Shard]:
+    """Write `rows` pairs as the finished shards of a stage; give them."""
+    found: list[Shard] = []
+    nothing = schema.rejected(schema.INGEST).empty_table()
+    for index, first in enumerate(range(0, rows, shard_rows)):
+        n = min(shard_rows, rows - first)
+        name = f"part-{index:05d}"
+        receipt: Receipt = commit(
+            str(folder),
+            name,
+            content_key(name),
+            n,
+            [(name, pairs(n, first), nothing)],
+            started=0.0,
+        )
+        found += receipt.shards
+    return found
+
+
+def write_vectors_for(folder: Path, dim: int = 300) -> None:
+    """Random word vectors for the made-up words, in the compact form, and as `vectors.txt`."""
+    from models.vectors import compact_vectors, write_vectors
+
+    rng = np.random.default_rng(1)
+    matrix = rng.standard_normal((WORDS, dim)).astype(np.float32)
+    write_vectors(folder / "vectors.txt", vocabulary(), matrix)
+    compact_vectors(folder / "vectors.txt", folder / "compact")

@@ -1,0 +1,55 @@
+"""How a benchmark shows what it measured: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from models.files import atomic_file
+
+RESULTS = Path(__file__).parent / "results"
+
+
+class Measured:
+    """Figures and ratios under one title."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.figures: dict[str, float] = {}
+        self.ratios: dict[str, float] = {}
+
+    def add(self, name: str, value: float) -> None:
+        """A figure that was measured."""
+        self.figures[name] = value
+
+    def ratio(self, name: str, value: float, against: float) -> None:
+        """`value` in units of `against`, both measured in this run."""
+        self.ratios[name] = value / against
+
+    def done(self, name: str) -> dict[str, Any]:
+        """Print, write `results/<name>.json`, and give what was written."""
+        table = Table("", "", title=self.title, show_header=False)
+        table.columns[1].justify = "right"
+        for what, value in self.figures.items():
+            table.add_row(what, f"{value:,.2f}" if abs(value) < 100 else f"{value:,.0f}")
+        table.add_section()
+        for what, value in self.ratios.items():
+            table.add_row(what, f"{value:.2f} ×")
+        Console(width=100).print(table)
+        machine = {"cores": len(os.sched_getaffinity(0)), "platform": platform.platform()}
+        content = {
+            "title": self.title,
+            "figures": self.figures,
+            "ratios": self.ratios,
+            "machine": machine,
+        }
+        RESULTS.mkdir(exist_ok=True)
+        with atomic_file(RESULTS / f"{name}.json") as path:
+            path.write_text(json.dumps(content, indent=1))
+        return content
