@@ -1,28 +1,57 @@
 """Scores of (reference, translation) pairs, one module a scorer.
 
-A new scorer is a function from `PairText` to float32 [n] in a module of its own, and one line in
-`SCORERS`. Its values must depend on the row alone, not on the batch in which it stands.
+A new scorer is a function from `PairText` (and a table of words, if it needs one) to float32 [n]
+in a module of its own, and one line in `SCORERS`. Its values must depend on the row alone, to the
+last bit, and not on the batch in which the row stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from models.errors import UserError
+from models.scorers.edit_distance import edit_distance
+from models.scorers.length_ratio import length_ratio
+from models.scorers.mean_idf import mean_idf
 from models.scorers.paragram_similarity import paragram_similarity
 from models.scorers.trigram_overlap import trigram_overlap
+from models.scorers.unigram_f1 import unigram_f1
+from models.scorers.word_order import word_order
 from models.tokens import PairText
 from models.vectors import WordVectors, open_vectors, read_vectors
 
-SCORERS: dict[str, Callable[..., np.ndarray]] = {
-    "trigram_overlap": trigram_overlap,
-    "paragram_similarity": paragram_similarity,  # with paragram=WordVectors
+Table = Path | str | WordVectors
+"""A number or a vector a word, or where they are: a text file, or a folder in the compact form."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A function of `PairText` and, if `needs` names one, of a table by that name."""
+
+    function: Callable[..., np.ndarray]
+    needs: str | None = None
+
+
+SCORERS = {
+    "trigram_overlap": Scorer(trigram_overlap),
+    "paragram_similarity": Scorer(paragram_similarity, needs="paragram"),
+    "length_ratio": Scorer(length_ratio),
+    "unigram_f1": Scorer(unigram_f1),
+    "edit_distance": Scorer(edit_distance),
+    "word_order": Scorer(word_order),
+    "mean_idf": Scorer(mean_idf, needs="idf"),
 }
 
+_REMEDIES = {
+    "paragram": "word vectors: set score.paragram to a file of them, or score.phrases to phrase "
+    "pairs to train them on",
+    "idf": "the words' IDF: a file of them, or a table counted on the corpus",
+}
 _ROWS = 4096  # scored at once: large enough for numpy, small enough for the cache
 _MOST_TOKENS = np.iinfo(np.int16).max
 
@@ -30,7 +59,7 @@ _MOST_TOKENS = np.iinfo(np.int16).max
 class PairScorer:
     """Scores two text columns with several scorers that share one tokenisation.
 
-    `paragram` is word vectors, or where they are: a text file, or a folder in the compact form.
+    `paragram` are the word vectors of `paragram_similarity`, `idf` is the table of `mean_idf`.
 
     >>> scorer = PairScorer(["trigram_overlap"])
     >>> scores = scorer.score(pa.array(["a dog runs fast ."]), pa.array(["a dog runs ."]))
@@ -38,24 +67,23 @@ class PairScorer:
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
     Raises:
-        UserError: no scorer has such a name, or one lacks the vectors it needs.
+        UserError: no scorer has such a name, or one lacks the table it needs.
     """
 
     def __init__(
-        self, names: Iterable[str], *, paragram: Path | str | WordVectors | None = None
+        self, names: Iterable[str], *, paragram: Table | None = None, idf: Table | None = None
     ) -> None:
         self.names = list(names)
+        given = {"paragram": paragram, "idf": idf}
+        self._tables: dict[str, dict[str, WordVectors]] = {}
         for name in self.names:
             if name not in SCORERS:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(SCORERS)}")
-        self._resources: dict[str, dict[str, WordVectors]] = {}
-        if "paragram_similarity" in self.names:
-            if paragram is None:
-                raise UserError(
-                    "paragram_similarity needs word vectors: set score.paragram to a file of them, "
-                    "or score.phrases to phrase pairs to train them on"
-                )
-            self._resources["paragram_similarity"] = {"paragram": _vectors(paragram)}
+            if needs := SCORERS[name].needs:
+                table = given[needs]
+                if table is None:
+                    raise UserError(f"{name} needs {_REMEDIES[needs]}")
+                self._tables[name] = {needs: _opened(table)}
 
     def score(self, reference: pa.Array, translation: pa.Array) -> dict[str, np.ndarray]:
         """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
@@ -77,14 +105,14 @@ class PairScorer:
             "translation_tokens": _int16(pairs.translation.lengths),
         }
         for name in self.names:
-            scores[name] = SCORERS[name](pairs, **self._resources.get(name, {}))
+            scores[name] = SCORERS[name].function(pairs, **self._tables.get(name, {}))
         return scores
 
 
-def _vectors(paragram: Path | str | WordVectors) -> WordVectors:
-    if isinstance(paragram, WordVectors):
-        return paragram
-    return open_vectors(paragram) if Path(paragram).is_dir() else read_vectors(paragram)
+def _opened(table: Table) -> WordVectors:
+    if isinstance(table, WordVectors):
+        return table
+    return open_vectors(table) if Path(table).is_dir() else read_vectors(table)
 
 
 def _int16(lengths: np.ndarray) -> np.ndarray:

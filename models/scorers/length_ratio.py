@@ -1,0 +1,18 @@
+"""Whether one side says much more than the other: the oldest filter for bitext."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.tokens import PairText
+
+
+def length_ratio(pairs: PairText) -> np.ndarray:
+    """Tokens of the shorter side over those of the longer: float32 [n] in [0, 1].
+
+    1 where both sides are empty.
+    """
+    lengths = pairs.reference.lengths, pairs.translation.lengths
+    longer = np.maximum(*lengths)
+    ratio = np.minimum(*lengths) / np.maximum(longer, 1)
+    return np.where(longer > 0, ratio, 1.0).astype(np.float32)

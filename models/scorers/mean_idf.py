@@ -1,0 +1,30 @@
+"""Whether a pair has rare words in it, or only those that stand everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.errors import UserError
+from models.tokens import PairText
+from models.vectors import WordVectors
+
+
+def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
+    """Mean inverse document frequency of both sides' tokens: float32 [n].
+
+    `idf` is the table of `models.idf`, or any other of one number a word. A word that it does not
+    have counts as its row `UUUNKKK`, or is left out. 0 where no token is left.
+
+    Raises:
+        UserError: the table has more than one number a word.
+    """
+    if idf.dim != 1:
+        raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")
+    rows = idf.rows(pairs.vocabulary)
+    values = idf.at(rows)[:, 0]
+    counted = (rows >= 0) | (idf.unknown >= 0)
+    total, count = np.zeros(len(pairs)), np.zeros(len(pairs))
+    for side in (pairs.reference, pairs.translation):
+        total += np.bincount(side.rows, values[side.ids], minlength=len(pairs))
+        count += np.bincount(side.rows, counted[side.ids], minlength=len(pairs))
+    return (total / np.maximum(count, 1)).astype(np.float32)

@@ -1,0 +1,73 @@
+"""Whether the words that two sides share stand in the same order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.tokens import PairText
+
+
+def word_order(pairs: PairText) -> np.ndarray:
+    """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
+
+    1: the shared tokens have the same order on both sides; -1: the opposite one. The first `the`
+    of one side goes with the first of the other, and so on; 1 where fewer than two tokens are
+    shared: none is out of order.
+    """
+    rows, positions = _shared(pairs)
+    shared = np.bincount(rows, minlength=len(pairs))
+    pairs_of_words = np.maximum(shared * (shared - 1) / 2, 1)
+    tau = 1 - 2 * _inversions(rows, positions, len(pairs)) / pairs_of_words
+    return tau.astype(np.float32)
+
+
+def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
+    """Row and position in the translation of each shared token, in the order of the references."""
+    reference, translation = pairs.reference, pairs.translation
+    rows = np.concatenate([reference.rows, translation.rows])
+    ids = np.concatenate([reference.ids, translation.ids])
+    key = rows.astype(np.int64) * len(pairs.vocabulary) + ids
+    order = np.argsort(key, kind="stable")
+    # Equal tokens of a row now stand together, the reference's first, each side's from left to
+    # right: the first `fewer` of one side go with the first `fewer` of the other.
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    if not len(starts):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    total = np.diff(starts, append=len(key))
+    of_reference = np.add.reduceat(order < len(reference.ids), starts, dtype=np.int64)
+    fewer = np.minimum(of_reference, total - of_reference)
+    nth = np.arange(fewer.sum()) - np.repeat(np.cumsum(fewer) - fewer, fewer)
+    at = np.repeat(starts, fewer) + nth
+    in_reference = order[at]
+    in_translation = order[at + np.repeat(of_reference, fewer)] - len(reference.ids)
+    partner = np.full(len(reference.ids), -1, np.int64)
+    partner[in_reference] = in_translation
+    found = partner >= 0
+    rows = reference.rows[found]
+    return rows, partner[found] - translation.offsets[rows]
+
+
+def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """Pairs of a row in which the larger value comes first, for n rows: int64 [n].
+
+    `rows` ascends. All rows are sorted together, by one bit of the values after another from the
+    highest: two values that first differ in a bit are inverted if the 1 stands before the 0.
+    """
+    inverted = np.zeros(n, np.int64)
+    group = rows.astype(np.int64)  # values that agree in all bits so far
+    for bit in reversed(range(int(values.max(initial=0)).bit_length())):
+        one = (values >> bit) & 1
+        ones_before = np.cumsum(one) - one
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        sizes = np.diff(starts, append=len(group))
+        ones_before -= np.repeat(ones_before[starts], sizes)
+        zero = one == 0
+        inverted += np.bincount(rows[zero], ones_before[zero], minlength=n).astype(np.int64)
+        # Within its group, every 0 moves before every 1.
+        start = np.repeat(starts, sizes)
+        zeros = np.repeat(np.add.reduceat(zero, starts, dtype=np.int64), sizes)
+        place = np.where(zero, np.arange(len(group)) - ones_before, start + zeros + ones_before)
+        sorted_values, group_then = np.empty_like(values), np.empty_like(group)
+        sorted_values[place], group_then[place] = values, 2 * group + one
+        values, group = sorted_values, group_then
+    return inverted
