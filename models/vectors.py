@@ -245,7 +245,8 @@ def _parse(
     text: bytes, delimiter: str, dim: int, place: str, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
     """Words and vectors of whole lines; `place` and the lines `before` name a line at fault."""
-    text = text.replace(b"\r\n", b"\n").replace(b" \n", b"\n")  # word2vec ends lines with a space
+    if text.split(b"\n", 1)[0].endswith((b" ", b" \r")):  # word2vec ends its lines with a space
+        text = text.replace(b"\r\n", b"\n").replace(b" \n", b"\n")
     columns = [str(number) for number in range(dim + 1)]
     types = dict.fromkeys(columns[1:], pa.float32()) | {columns[0]: pa.string()}
     try:
@@ -256,9 +257,7 @@ def _parse(
             pacsv.ConvertOptions(column_types=types, null_values=[]),
         ).combine_chunks()
         words = table["0"].chunk(0)
-        matrix = np.empty((len(table), dim), np.float32)
-        for number in range(dim):
-            matrix[:, number] = table[number + 1].chunk(0).to_numpy()
+        matrix = np.stack([table[name].chunk(0).to_numpy() for name in columns[1:]], axis=1)
         if (np.abs(matrix) <= _LARGEST).all() and not pc.any(pc.equal(words, "")).as_py():
             return words, matrix
     except pa.ArrowInvalid:
@@ -272,9 +271,9 @@ def _parse_slowly(
     """Line by line: says which one is at fault, and knows words with spaces (GloVe 840B)."""
     words, vectors = [], []
     for number, line in enumerate(text.splitlines(), before + 1):
-        if not line:
+        fields = line.rstrip(b" ").split(delimiter.encode())
+        if fields == [b""]:
             continue
-        fields = line.split(delimiter.encode())
         name, values = fields[:-dim], fields[-dim:]
         if len(fields) <= dim or any(map(_is_number, name[1:])):
             raise UserError(f"{place} {number} has {len(fields) - 1} numbers, but {dim} are needed")
