@@ -17,6 +17,7 @@ from beam_jobs.bitext import Format
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.errors import UserError
 from models.nmt.options import NmtOptions
+from models.scorers import SCORERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,6 +73,10 @@ class ScoreOptions:
             raise ValueError("scorers: names no scorer")
         if len(set(self.scorers)) < len(self.scorers):
             raise ValueError("scorers: names a scorer twice")
+        known = ["translation_score", *SCORERS]
+        for name in self.scorers:
+            if name not in known:
+                raise ValueError(f"scorers: {name!r} is unknown; choose from {', '.join(known)}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
