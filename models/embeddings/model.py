@@ -1,0 +1,154 @@
+"""A trained encoder: text in, vectors out, and the folder it lives in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from models.embeddings.encoders import build_encoder, kinds, tables
+from models.embeddings.evaluate import cosines
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.sentence_transformer import write_sentence_transformer_files
+from models.embeddings.vocabulary import Kind, Vocabulary, ids_by_kind
+from models.errors import UserError
+from models.files import atomic_folder
+
+FORMAT = 1  # of the folder; a later one that cannot be read by this code has another number
+
+
+class SentenceEncoder:
+    """An encoder with its vocabularies.
+
+    >>> encoder = load_encoder("runs/sample/embeddings")        # doctest: +SKIP
+    >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
+    array([0.93], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        vocabularies: Mapping[Kind, Vocabulary],
+        options: EmbeddingOptions,
+    ) -> None:
+        self.encoder = encoder
+        self.vocabularies = dict(vocabularies)
+        self.options = options
+
+    @property
+    def dim(self) -> int:
+        """Length of a sentence's vector."""
+        return int(self.encoder.dim)  # type: ignore[arg-type]
+
+    def embed(
+        self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
+    ) -> np.ndarray:
+        """Vectors of sentences, float32 [n, dim]; zeros where a sentence has no token."""
+        text = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.string())
+        vectors = np.empty((len(text), self.dim), np.float32)
+        training = self.encoder.training
+        self.encoder.eval()
+        with torch.inference_mode():
+            for start in range(0, len(text), batch_size):
+                ids = ids_by_kind(self.vocabularies, text[start : start + batch_size])
+                vectors[start : start + batch_size] = self.encoder(ids).float().cpu().numpy()
+        self.encoder.train(training)
+        return vectors
+
+    def similarity(
+        self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
+    ) -> np.ndarray:
+        """Cosines of sentences a[i] and b[i], float64 [n]; 0 where one has no token."""
+        return cosines(self.embed(a), self.embed(b))
+
+    def save(self, folder: Path | str, *, metrics: Mapping[str, Any] | None = None) -> None:
+        """Write the model folder, all of it or nothing: weights, config, vocabularies."""
+        with atomic_folder(folder) as temporary:
+            self.write(temporary)
+            if metrics is not None:
+                text = json.dumps(metrics, indent=1, allow_nan=False)
+                (temporary / "metrics.json").write_text(text + "\n")
+
+    def write(self, folder: Path) -> None:
+        """Write the model's files into a folder that is there."""
+        save_file(weights(self.encoder), folder / "model.safetensors")
+        for kind, vocabulary in self.vocabularies.items():
+            vocabulary.save(folder / f"{kind}.txt")
+        config = {
+            "format": FORMAT,
+            "options": asdict(self.options),
+            "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
+            "dim": self.dim,
+        }
+        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        write_sentence_transformer_files(folder)
+
+
+def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
+    """All weights as they are now, on the CPU, by name."""
+    state = {name: tensor.detach() for name, tensor in encoder.state_dict().items()}
+    for name, table in tables(encoder).items():
+        state[f"{name}.weight"] = table.current()
+    return {name: tensor.cpu().contiguous() for name, tensor in state.items()}
+
+
+def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
+    """The model that `train_embeddings` left in `folder`.
+
+    Raises:
+        UserError: a file is missing, damaged, or does not fit the others; names it.
+    """
+    folder = Path(folder)
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text())
+        if config["format"] != FORMAT:
+            raise UserError(f"{path}: format {config['format']}, this version reads {FORMAT}")
+        options = EmbeddingOptions(**config["options"])
+        sizes = config["vocabularies"]
+        names = kinds(options.model)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not the configuration of an encoder ({error})") from error
+    vocabularies = {kind: Vocabulary.load(folder / f"{kind}.txt") for kind in names}
+    for kind, vocabulary in vocabularies.items():
+        if len(vocabulary) != sizes.get(kind):
+            raise UserError(
+                f"{folder / f'{kind}.txt'}: {len(vocabulary)} entries, "
+                f"but {path} was written with {sizes.get(kind)}"
+            )
+    vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
+    encoder = build_encoder(options, vectors)
+    load_weights(encoder, folder / "model.safetensors")
+    return SentenceEncoder(encoder.to(device).eval(), vocabularies, options)
+
+
+def load_weights(encoder: nn.Module, path: Path) -> None:
+    """Fill an encoder from a file of weights.
+
+    Raises:
+        UserError: the file is missing, damaged, or holds the weights of another encoder.
+    """
+    try:
+        state = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path}: cannot be read as safetensors ({error})") from error
+    expected = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise UserError(
+                f"{path}: weight {name!r} is {found.get(name, 'not there')}, "
+                f"the encoder expects {expected.get(name, 'none')}"
+            )
+    encoder.load_state_dict(state)

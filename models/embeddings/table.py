@@ -1,0 +1,160 @@
+"""An embedding matrix whose Adam steps cost what they touch, and equal a dense Adam's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba 2015, and torch's defaults
+_MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
+
+
+class Table(nn.Module):
+    """Vectors of a vocabulary, [size, dim]; a batch asks for the rows of its distinct words.
+
+    A row without a gradient still moves under Adam, because its moments only fade. If m and v are
+    its moments after step s, the next k updates without a gradient sum up to
+
+        Σⱼ lr · (m β₁ʲ / (1 - β₁ˢ⁺ʲ)) / (√(v β₂ʲ / (1 - β₂ˢ⁺ʲ)) + ε)  =  Σⱼ cⱼ · m / (√v + εⱼ)
+
+    where cⱼ and εⱼ do not depend on the row. So the sum is computed when the row is next read, as
+    m · (a / (√v + α) + b / (√v + β)) with the four numbers that give the sum's first four moments
+    in ε (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6).
+    Reading changes nothing that is stored.
+
+    Args:
+        weight: the vectors to start from, float32 [size, dim]; taken, not copied.
+    """
+
+    weight: Tensor
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.steps = 0
+        self._read: tuple[Tensor, ...] | None = None
+
+    def prepare(self, learning_rate: float, *, towards: float = 0.0) -> None:
+        """Make room for Adam's moments: from now on, rows are read for training.
+
+        Args:
+            learning_rate: Adam's step size, constant.
+            towards: strength λ of regularisation towards the vectors as they are now; adds
+                ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every
+                step, and steps are dense.
+        """
+        self.learning_rate, self.towards = learning_rate, towards
+        self.first = torch.zeros_like(self.weight)
+        self.second = torch.zeros_like(self.weight)
+        self.initial = self.weight.clone() if towards else None
+        self.last = torch.zeros(len(self.weight), dtype=torch.int64, device=self.weight.device)
+        self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ from s to now
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """The vectors of `rows` (distinct) as they are now; a leaf with a gradient if enabled."""
+        if self.steps == 0 and not torch.is_grad_enabled():
+            return self.weight.index_select(0, rows)
+        vectors, first, second = (
+            matrix.index_select(0, rows) for matrix in (self.weight, self.first, self.second)
+        )
+        if not self.towards:
+            self._catch_up(vectors, first, second, self.last.index_select(0, rows))
+        if torch.is_grad_enabled():
+            self._read = rows, vectors.requires_grad_(), first, second
+        return vectors
+
+    def current(self) -> Tensor:
+        """All vectors as they are now, [size, dim]: a copy."""
+        with torch.no_grad():
+            return self(torch.arange(len(self.weight), device=self.weight.device))
+
+    def settle(self) -> None:
+        """End training: keep the vectors as they are now, forget the moments."""
+        self.weight = self.current()
+        del self.first, self.second, self.initial
+        self.steps = 0
+
+    def gradient(self) -> Tensor | None:
+        """The gradient of the rows read last; None where none was read or none has a part in it."""
+        return None if self._read is None else self._read[1].grad
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Adam's update of all rows, given the gradient of those read since the last one."""
+        self.steps += 1
+        self._extend()
+        if self._read is None:
+            return
+        rows, vectors, first, second = self._read
+        self._read = None
+        gradient = vectors.grad
+        vectors = vectors.detach()
+        if self.towards:
+            assert self.initial is not None
+            dense = (self.weight - self.initial).mul_(self.towards)
+            if gradient is not None:
+                dense.index_add_(0, rows, gradient)
+            _adam(self.weight, dense, self.first, self.second, self.steps, self.learning_rate)
+        elif gradient is not None:
+            _adam(vectors, gradient, first, second, self.steps, self.learning_rate)
+            self.weight.index_copy_(0, rows, vectors)
+            self.first.index_copy_(0, rows, first)
+            self.second.index_copy_(0, rows, second)
+            self.last.index_fill_(0, rows, self.steps)
+
+    def _catch_up(self, vectors: Tensor, first: Tensor, second: Tensor, last: Tensor) -> None:
+        """Bring copies of rows, last changed after steps `last`, to the present, in place."""
+        nodes = torch.from_numpy(_quadrature(self.pending[last.cpu().numpy()])).to(vectors)
+        root = second.sqrt()
+        for weight, epsilon in nodes:
+            vectors.addcdiv_(first * -weight.unsqueeze(1), root + epsilon.unsqueeze(1))
+        gap = (self.steps - last).double().unsqueeze(1)
+        first.mul_((BETA1**gap).to(first.dtype))
+        second.mul_((BETA2**gap).to(second.dtype))
+
+    def _extend(self) -> None:
+        """Add the step that just began to the sums of all earlier steps that still feel it."""
+        t = self.steps
+        if t >= len(self.pending):
+            self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
+        gap = np.arange(min(t, _MEMORY), 0, -1)  # of steps t - _MEMORY … t - 1
+        bias, fade = math.sqrt(1 - BETA2**t), BETA2 ** (gap / 2)
+        c = self.learning_rate * BETA1**gap / fade * bias / (1 - BETA1**t)
+        self.pending[t - len(gap) : t] += c[:, None] * (bias / fade)[:, None] ** np.arange(4)
+
+
+def _quadrature(moments: np.ndarray) -> np.ndarray:
+    """Two weights and values with the same moments 0 … 3: [rows, 4] to [2, (weight, ε), rows]."""
+    total = np.maximum(moments[:, 0], 1e-300)
+    mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
+    variance = np.maximum(second - mean**2, 1e-12)
+    skew = (third - 3 * mean * second + 2 * mean**3) / (2 * variance)
+    low, high = (skew + sign * np.sqrt(skew**2 + variance) for sign in (-1, 1))
+    weight = moments[:, 0] * high / (high - low)
+    nodes = np.array([[weight, mean + low], [moments[:, 0] - weight, mean + high]])
+    nodes[:, 1] = EPSILON * np.maximum(nodes[:, 1], 1e-6)
+    return nodes
+
+
+def _adam(
+    weight: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, rate: float
+) -> None:
+    """One Adam update, in place and in one pass."""
+    torch._fused_adam_(
+        [weight],
+        [gradient],
+        [first],
+        [second],
+        [],
+        [torch.tensor(float(step), device=weight.device)],
+        lr=rate,
+        beta1=BETA1,
+        beta2=BETA2,
+        weight_decay=0.0,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+    )

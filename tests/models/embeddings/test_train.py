@@ -1,0 +1,114 @@
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.train import train_embeddings
+from models.errors import UserError
+
+SMALL = EmbeddingOptions(dim=16, epochs=2, batch_size=10, mega_batch=3, learning_rate=0.01)
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Two shards: 90 pairs that differ, 3 that are the same once tokenised, 2 empty ones."""
+    random = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(40)]
+    left = [" ".join(random.choice(words, 6)) for _ in range(90)]
+    right = [" ".join(random.permutation(text.split()[:5])) for text in left]
+    left += ["A dog.", "a  Dog .", "same", "", "text"]
+    right += ["a dog .", "A dog.", "same", "text", ""]
+    paths = []
+    for i, rows in enumerate([slice(0, 40), slice(40, 95)]):
+        table = pa.table({"id": left[rows], "reference": left[rows], "translation": right[rows]})
+        path = tmp_path / f"part-{i}.parquet"
+        pq.write_table(table, path, row_group_size=17, write_page_checksum=True)
+        paths.append(str(path))
+    return paths
+
+
+def test_a_model_is_trained_written_and_loaded(tmp_path, shards):
+    metrics = train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    assert (metrics["pairs"], metrics["identical"], metrics["empty"]) == (90, 3, 2)
+    assert metrics["steps"] == 18
+    assert json.loads((tmp_path / "model" / "metrics.json").read_text()) == metrics
+    encoder = load_encoder(tmp_path / "model")
+    vectors = encoder.embed(["w1 w2", "w2 W1", "", "nothing known"])
+    assert vectors.shape == (4, 16) and vectors.dtype == np.float32
+    assert np.allclose(vectors[0], vectors[1], atol=1e-6) and np.abs(vectors[0]).sum() > 0
+    assert encoder.similarity(["w1", "", "w3"], ["w1", "w1", "w3 w3"]) == pytest.approx([1, 0, 1])
+    assert np.allclose(encoder.embed(["w1 w2", "w5"], batch_size=1), encoder.embed(["w1 w2", "w5"]))
+
+
+def test_the_loss_falls(tmp_path, shards):
+    losses = [
+        train_embeddings(
+            shards, tmp_path / "m", EmbeddingOptions(dim=16, epochs=n, batch_size=10), seed=1
+        )["loss"]
+        for n in (1, 12)
+    ]
+    assert losses[1] < 0.7 * losses[0]
+
+
+def test_same_seed_same_weights(tmp_path, shards):
+    vectors = []
+    for seed in (1, 1, 2):
+        train_embeddings(shards, tmp_path / "model", SMALL, seed=seed)
+        vectors.append(load_encoder(tmp_path / "model").embed(["w1 w2 w3"]))
+    assert np.array_equal(vectors[0], vectors[1]) and not np.array_equal(vectors[0], vectors[2])
+
+
+def test_nothing_to_learn_from(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"reference": ["x", ""], "translation": ["X", "y"]}), path)
+    with pytest.raises(UserError, match=r"a\.parquet: no pair to train on .1 identical, 1 with"):
+        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+    pq.write_table(pa.table({"reference": pa.array([], pa.string()), "translation": []}), path)
+    with pytest.raises(UserError, match="every shard is empty"):
+        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+    with pytest.raises(UserError, match="list of Parquet files is empty"):
+        train_embeddings([], tmp_path / "model", SMALL, seed=1)
+    assert not (tmp_path / "model").exists()
+
+
+def test_broken_shards(tmp_path, shards):
+    whole = Path(shards[0]).read_bytes()
+    for content in (b"", b"PAR1", whole[:-100], whole[:700] + bytes(99) + whole[799:]):
+        Path(shards[0]).write_bytes(content)
+        with pytest.raises(UserError, match=r"part-0.parquet: cannot be read as Parquet \(.*\)$"):
+            train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    Path(shards[0]).write_bytes(whole)
+    with pytest.raises(UserError, match="no column 'text', there are id, reference, translation"):
+        train_embeddings(shards, tmp_path / "m", SMALL, seed=1, columns=("text", "translation"))
+    with pytest.raises(UserError, match=r"gone.parquet: cannot be read"):
+        train_embeddings([str(tmp_path / "gone.parquet")], tmp_path / "m", SMALL, seed=1)
+
+
+def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path, shards):
+    train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    before = load_encoder(tmp_path / "model").embed(["w1 w2"])
+    wild = EmbeddingOptions(dim=16, epochs=2, batch_size=10, learning_rate=1e38)
+    with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+: lower learning_rate"):
+        train_embeddings(shards, tmp_path / "model", wild, seed=1)
+    assert np.array_equal(load_encoder(tmp_path / "model").embed(["w1 w2"]), before)
+
+
+def test_the_best_model_by_development_data_is_kept(tmp_path, shards, monkeypatch):
+    scores = iter([50.0, 70.0, math.nan, 60.0])
+    monkeypatch.setattr("models.embeddings.train.development_score", lambda *_: next(scores))
+    (tmp_path / "sts" / "2012").mkdir(parents=True)
+    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("1\tw1\tw2\n2\tw3\tw3\n")
+    four = EmbeddingOptions(dim=16, epochs=4, batch_size=10, mega_batch=3, learning_rate=0.01)
+    metrics = train_embeddings(
+        shards, tmp_path / "best", four, seed=1, development=tmp_path / "sts"
+    )
+    assert metrics["development"] == 70.0
+    train_embeddings(shards, tmp_path / "two", SMALL, seed=1)
+    best, two = (load_encoder(tmp_path / name).embed(["w1 w2"]) for name in ("best", "two"))
+    assert np.array_equal(best, two)
