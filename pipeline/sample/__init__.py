@@ -1,0 +1,5 @@
+"""A sample corpus that the project writes itself, so that a first run needs nothing but the clone."""
+
+from pipeline.sample.write import write_sample
+
+__all__ = ["write_sample"]
