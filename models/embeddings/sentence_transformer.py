@@ -1,0 +1,77 @@
+"""A model folder as sentence-transformers loads it: `SentenceTransformer(folder)`.
+
+Its StaticEmbedding could hold the weights of a Word Avg, but not its tokens: Moses' rules remember
+whether they are inside a number or an address, which the rewriting steps of a `tokenizers` file
+cannot say. So every encoder goes through the module below, and gives the vectors it gives here.
+
+sentence-transformers from version 6 on loads modules of other packages only when told to:
+`SentenceTransformer(folder, trust_remote_code=True)`. No code is read from the folder either way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+from torch import nn
+
+from models.embeddings.vocabulary import ids_by_kind
+
+if TYPE_CHECKING:  # which writes the files below
+    from models.embeddings.model import SentenceEncoder
+
+
+class MosesEncoder(nn.Module):
+    """An encoder with its Moses tokens, as the only module of a `SentenceTransformer`."""
+
+    modalities = ("text",)
+    save_in_root = True
+
+    def __init__(self, model: SentenceEncoder) -> None:
+        super().__init__()
+        self.encoder = model.encoder
+        self.model = model
+
+    def preprocess(
+        self, inputs: Sequence[str], prompt: str | None = None, **_: Any
+    ) -> dict[str, Any]:
+        """Sentences to ids; a prompt stands before every sentence."""
+        text = pa.array([(prompt or "") + sentence for sentence in inputs], pa.string())
+        return {"sentences": ids_by_kind(self.model.vocabularies, text)}
+
+    tokenize = preprocess  # its name before sentence-transformers 5.4
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Add `sentence_embedding`, [n, dim]."""
+        features["sentence_embedding"] = self.encoder(features["sentences"])
+        return features
+
+    def get_embedding_dimension(self) -> int:
+        """Length of a sentence's vector."""
+        return self.model.dim
+
+    get_sentence_embedding_dimension = get_embedding_dimension  # its name before 5.4
+
+    def save(self, output_path: str, *_: Any, **__: Any) -> None:
+        """Write the model's own files; sentence-transformers adds its own."""
+        self.model.write(Path(output_path))
+
+    @classmethod
+    def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> Self:
+        """Read a folder that `SentenceEncoder.save` or `SentenceTransformer.save` wrote."""
+        from models.embeddings.model import load_encoder
+
+        return cls(load_encoder(Path(model_name_or_path) / subfolder))
+
+
+def write_sentence_transformer_files(folder: Path) -> None:
+    """Write beside a model's files what makes `SentenceTransformer(folder)` load it."""
+    module = f"{MosesEncoder.__module__}.{MosesEncoder.__qualname__}"
+    modules = [{"idx": 0, "name": "0", "path": "", "type": module}]
+    (folder / "modules.json").write_text(json.dumps(modules, indent=1) + "\n")
+    config = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine", "prompts": {}}
+    text = json.dumps(config, indent=1)
+    (folder / "config_sentence_transformers.json").write_text(text + "\n")

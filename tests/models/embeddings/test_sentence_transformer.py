@@ -1,0 +1,88 @@
+import gzip
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from models.embeddings.encoders import ENCODERS, build_encoder, kinds, random_vectors
+from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.sentence_transformer import write_sentence_transformer_files
+from models.embeddings.vocabulary import Vocabulary
+
+ODD = ["", "Mr. Smith's `x` http://a.b/c?d=1,000.5", "\u2028", "…", "Žluťoučký kůň"]
+# From version 6 on it asks before it loads a module of another package, which this one is.
+TRUST = (
+    {} if int(version("sentence-transformers").split(".")[0]) < 6 else {"trust_remote_code": True}
+)
+
+
+@pytest.fixture(scope="module")
+def captions(data: Path) -> list[str]:
+    with gzip.open(data / "multi30k" / "val.en.gz", "rt", encoding="utf-8") as stream:
+        return stream.read().splitlines()[:200]
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def encoder(model: str, lines: list[str]) -> SentenceEncoder:
+    options = EmbeddingOptions(model=model, dim=20)
+    vocabularies = {
+        kind: Vocabulary.build([pa.array(lines[:100])], kind=kind) for kind in kinds(model)
+    }
+    vectors = {kind: random_vectors(len(words), 20, seed=1) for kind, words in vocabularies.items()}
+    torch.manual_seed(2)
+    return SentenceEncoder(build_encoder(options, vectors), vocabularies, options)
+
+
+@pytest.mark.parametrize("model", ENCODERS)
+def test_the_same_vectors(model: str, captions: list[str], tmp_path: Path) -> None:
+    encoder(model, captions).save(tmp_path / "model")
+    ours = load_encoder(tmp_path / "model").embed([*captions, *ODD])
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)
+    theirs = loaded.encode([*captions, *ODD])
+    assert theirs.dtype == np.float32
+    np.testing.assert_allclose(theirs, ours, atol=1e-5)
+    assert loaded.get_embedding_dimension() == ours.shape[1]
+    assert loaded.encode(captions[0]).shape == ours[0].shape
+    similarity = loaded.similarity(theirs[:3], theirs[:3])
+    np.testing.assert_allclose(similarity.diagonal(), np.ones(3), atol=1e-5)
+
+    loaded.save(str(tmp_path / "again"))
+    again = SentenceTransformer(str(tmp_path / "again"), device="cpu", **TRUST)
+    np.testing.assert_allclose(again.encode(captions), ours[: len(captions)], atol=1e-5)
+    back = load_encoder(tmp_path / "again").embed(captions)
+    np.testing.assert_array_equal(back, ours[: len(captions)])
+
+
+def test_a_prompt_stands_before_the_sentence(captions: list[str], tmp_path: Path) -> None:
+    model = encoder("word-avg", captions)
+    model.save(tmp_path / "model")
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)
+    prompted = loaded.encode(["dog ."], prompt="A ")
+    np.testing.assert_allclose(prompted, model.embed(["A dog ."]), atol=1e-5)
+
+
+def test_no_code_comes_from_the_folder(captions: list[str], tmp_path: Path) -> None:
+    """A file named as our module does not run: the folder only names what is installed."""
+    encoder("word-avg", captions).save(tmp_path / "model")
+    for name in ("models", "sentence_transformer", "MosesEncoder"):
+        (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)
+    assert type(loaded[0]).__module__ == "models.embeddings.sentence_transformer"
+
+
+def test_the_files_name_our_module(tmp_path: Path) -> None:
+    write_sentence_transformer_files(tmp_path)
+    (module,) = json.loads((tmp_path / "modules.json").read_text())
+    assert module["type"] == "models.embeddings.sentence_transformer.MosesEncoder"
+    config = json.loads((tmp_path / "config_sentence_transformers.json").read_text())
+    assert config["similarity_fn_name"] == "cosine"
