@@ -1,0 +1,67 @@
+"""Scoring, training and evaluation see the same tokens of the same sentences."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from torch import Tensor, nn, zeros
+
+from models.embeddings.data import Shards
+from models.embeddings.evaluate import agreement
+from models.embeddings.flat import Sentences
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.similarity_data import read_sts
+from models.embeddings.vocabulary import FlatIds, Kind, Vocabulary
+from models.tokens import PairText
+
+
+class Recorder(nn.Module):
+    """An encoder that keeps what it is given."""
+
+    dim = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[list[int]] = []
+
+    def forward(self, sentences: Sentences) -> Tensor:
+        (flat,) = sentences.values()
+        self.given += rows(flat)
+        return zeros(len(flat.offsets) - 1, 1)
+
+
+def rows(flat: FlatIds) -> list[list[int]]:
+    return [row.tolist() for row in np.split(flat.ids, flat.offsets[1:-1])]
+
+
+@pytest.mark.parametrize("kind", ["words", "trigrams"])
+def test_the_same_tokens_everywhere(data: Path, tmp_path: Path, kind: Kind) -> None:
+    (forum,) = read_sts(data / "sts" / "2014" / "deft-forum.tsv")  # odd spelling and punctuation
+    table = pa.table({"reference": forum.first, "translation": forum.second})
+    pq.write_table(table, tmp_path / "pairs.parquet")
+    corpus = Shards([tmp_path / "pairs.parquet"], ("reference", "translation"))
+    vocabulary = Vocabulary.build(corpus.texts(), kind=kind)
+    corpus.vocabularies = {kind: vocabulary}
+    (trained,) = corpus.epoch(0)
+    assert trained.empty == 0
+
+    recorder = Recorder()
+    model = SentenceEncoder(recorder, {kind: vocabulary}, EmbeddingOptions())
+    agreement(model.embed, forum)
+    half = len(forum.first)
+    evaluated = list(zip(recorder.given[:half], recorder.given[half:], strict=True))
+    differing = [pair for pair in evaluated if pair[0] != pair[1]]
+    assert len(differing) == len(trained) == half - trained.identical > 400
+    sides = rows(trained.left[kind]), rows(trained.right[kind])
+    assert differing == list(zip(*sides, strict=True))
+
+    scored = PairText(forum.first, forum.second)
+    tokens = [scored.vocabulary[i].as_py() for i in scored.reference.ids.tolist()]
+    seen = [vocabulary.words[i] for first, _ in evaluated for i in first]
+    if kind == "trigrams":
+        tokens = [f" {token} "[i : i + 3] for token in tokens for i in range(len(token))]
+    assert seen == tokens
+    assert "<unk>" not in seen
