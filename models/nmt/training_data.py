@@ -1,0 +1,173 @@
+"""From pairs to what fairseq trains on: a held-out part, subwords, dictionaries."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from models.errors import UserError
+from models.nmt.model_folder import SENTENCEPIECE
+from models.nmt.options import NmtTrainingOptions
+
+_COLUMNS = ["id", "source", "reference"]
+_LONGEST = 200  # subwords of a side; longer pairs are rarely translations of each other
+_SENTENCES_FOR_PIECES = 1_000_000  # SentencePiece learns from a sample of this size
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Pairs that training never sees: no training pair has one of their sources or references."""
+
+    sources: list[str]
+    references: list[str]
+
+
+def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
+    """Choose the pairs whose ids have the smallest hashes, at most a tenth of all.
+
+    The choice depends on the ids alone, not on their order or on how they are cut into files. No
+    source and no reference stands twice in it.
+
+    Raises:
+        UserError: a file cannot be read, has no such columns, or there are too few pairs.
+    """
+    rows = sum(batch.num_rows for batch in _batches(pairs))
+    size = min(size, rows // 10)
+    if size < 2:
+        raise UserError(f"{pairs[0] if pairs else 'pairs'}: {rows} pairs are too few to train on")
+    smallest: list[tuple[bytes, str, str]] = []
+    for batch in _batches(pairs):
+        ids, sources, references = (batch[name].to_pylist() for name in _COLUMNS)
+        hashes = (hashlib.blake2b(row.encode(), digest_size=8).digest() for row in ids)
+        candidates = zip(hashes, sources, references, strict=True)
+        smallest = heapq.nsmallest(4 * size, [*smallest, *candidates])
+    chosen: dict[str, str] = {}
+    seen: set[str] = set()
+    for _, source, reference in smallest:
+        keys = {_normal(source), _normal(reference)}
+        if len(chosen) < size and not keys & seen:
+            chosen[source] = reference
+            seen |= keys
+    return HeldOut(list(chosen), list(chosen.values()))
+
+
+def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
+    """Write the pairs for training, a sentence a line, without what is held out; give their number.
+
+    Raises:
+        UserError: see `hold_out`.
+    """
+    sources = pa.array(map(_normal, held_out.sources), pa.string())
+    references = pa.array(map(_normal, held_out.references), pa.string())
+    count = 0
+    with source.open("w", encoding="utf-8") as left, reference.open("w", encoding="utf-8") as right:
+        for batch in _batches(pairs):
+            leak = pc.or_(
+                pc.is_in(_normal_column(batch["source"]), value_set=sources),
+                pc.is_in(_normal_column(batch["reference"]), value_set=references),
+            )
+            kept = batch.filter(pc.invert(leak))
+            count += kept.num_rows
+            for column, stream in (("source", left), ("reference", right)):
+                lines = pc.replace_substring_regex(kept[column], r"\s+", " ").to_pylist()
+                stream.writelines(f"{line}\n" for line in lines)
+    if not count:
+        raise UserError(f"{pairs[0]}: nothing is left to train on beside the held-out sentences")
+    return count
+
+
+def train_subwords(
+    texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
+) -> None:
+    """Train one SentencePiece model (BPE) on all texts, fewer pieces where they hold fewer."""
+    import sentencepiece
+
+    def train(pieces: int) -> None:
+        sentencepiece.SentencePieceTrainer.train(
+            input=[str(text) for text in texts],
+            model_prefix=str(folder / SENTENCEPIECE.removesuffix(".model")),
+            model_type="bpe",
+            vocab_size=pieces,
+            character_coverage=1.0,
+            input_sentence_size=_SENTENCES_FOR_PIECES,
+            shuffle_input_sentence=True,
+            num_threads=threads,
+            minloglevel=2,
+        )
+
+    pieces = options.pieces
+    while True:
+        try:
+            return train(pieces)
+        except RuntimeError as error:
+            if "too high" not in str(error) or pieces < 100:
+                reason = " ".join(str(error).split())[:200]
+                raise UserError(
+                    f"nmt.training.pieces: SentencePiece cannot learn {pieces} ({reason})"
+                ) from error
+            pieces = pieces * 3 // 4
+
+
+def write_pieces(
+    folder: Path, source: Path, reference: Path, out: tuple[Path, Path], longest: int
+) -> int:
+    """Write both texts as subwords, without pairs that are empty or too long; give their number."""
+    import sentencepiece
+
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
+    longest = min(longest, _LONGEST)
+    count = 0
+    with (
+        source.open(encoding="utf-8") as left,
+        reference.open(encoding="utf-8") as right,
+        out[0].open("w", encoding="utf-8") as left_out,
+        out[1].open("w", encoding="utf-8") as right_out,
+    ):
+        for pair in zip(left, right, strict=True):
+            sides = subwords.encode([side.rstrip("\n") for side in pair], out_type=str)
+            if all(0 < len(side) < longest for side in sides):
+                count += 1
+                for side, stream in zip(sides, (left_out, right_out), strict=True):
+                    stream.write(" ".join(side) + "\n")
+    return count
+
+
+def write_dictionary(folder: Path, path: Path) -> None:
+    """Write the pieces as a fairseq dictionary (fairseq adds its special symbols itself)."""
+    import sentencepiece
+
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
+    pieces = (
+        subwords.id_to_piece(index)
+        for index in range(subwords.get_piece_size())
+        if not (subwords.is_control(index) or subwords.is_unknown(index))
+    )
+    path.write_text("".join(f"{piece} 1\n" for piece in pieces), encoding="utf-8")
+
+
+def _batches(pairs: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    for path in pairs:
+        try:
+            with pq.ParquetFile(path) as file:
+                missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
+                if missing:
+                    raise UserError(f"{path}: has no column {missing[0]}")
+                yield from file.iter_batches(columns=_COLUMNS)
+        except (OSError, pa.ArrowException) as error:
+            raise UserError(f"{path}: cannot be read as Parquet ({error})") from error
+
+
+def _normal(text: str) -> str:
+    return str(_normal_column(pa.array([text]))[0])
+
+
+def _normal_column(column: pa.Array) -> pa.Array:
+    """Lower-cased, with single spaces: what counts as the same sentence."""
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(column), r"\s+", " "))
