@@ -16,9 +16,11 @@ from typing import Any, Protocol, TextIO
 import apache_beam as beam
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from beam_jobs import shards as shard_files
-from beam_jobs import storage
+from beam_jobs import storage, worker
 from beam_jobs.shards import Receipt
 from models.errors import UserError
 from models.progress import Meter, meter
@@ -74,7 +76,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     workers = min(workers, processes or workers)
     direct = options.view_as(DirectOptions)
     direct.direct_num_workers = workers
-    direct.direct_running_mode = "multi_processing" if workers > 1 else "in_memory"
+    direct.direct_running_mode = "in_memory"  # `_runner` says where the workers are
     return options
 
 
@@ -152,7 +154,7 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
         UserError: a worker raised one; everything else comes as Beam raised it.
     """
     try:
-        pipeline = beam.Pipeline(options=options)
+        pipeline = beam.Pipeline(runner=_runner(options), options=options)
         build(pipeline)
         result = pipeline.run()
         result.wait_until_finish()
@@ -168,6 +170,15 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
         name = counter.key.metric.name
         counters[name] = counters.get(name, 0) + counter.result
     return dict(sorted(counters.items()))
+
+
+def _runner(options: PipelineOptions) -> FnApiRunner | None:
+    """Processes of our own where they were asked for; None leaves it to the options."""
+    direct = options.view_as(DirectOptions)
+    local = options.view_as(StandardOptions).runner == "FnApiRunner"
+    if not local or direct.direct_running_mode != "in_memory" or direct.direct_num_workers < 2:
+        return None
+    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(worker.command()))
 
 
 def _first_line(text: str) -> str:

@@ -115,7 +115,7 @@ def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
     if storage.digest(data) != shard.digest:
         raise UserError(
             f"{shard.path}: damaged, its checksum is not the one it was written with; "
-            "run the same command again and it is made anew"
+            "remove it and run the same command again: it alone is made anew"
         )
     columns = list(columns) if columns is not None else None
     return pq.read_table(pa.BufferReader(data), columns=columns, use_threads=False)
@@ -201,7 +201,9 @@ def write_receipt(folder: str, receipt: Receipt) -> None:
     """Mark a unit as finished. Paths are kept relative, so that a run folder can be moved."""
 
     def relative(shards: tuple[Shard, ...]) -> tuple[Shard, ...]:
-        return tuple(replace(s, path=s.path[len(folder) :].lstrip("/")) for s in shards)
+        return tuple(replace(s, path=s.path.removeprefix(whole).lstrip("/")) for s in shards)
+
+    whole = storage.join(folder, "")  # as the shards' paths were joined
 
     kept = replace(
         receipt,
@@ -238,13 +240,17 @@ def receipts(folder: str) -> list[Receipt]:
 
 
 def remove_strays(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove part files and receipts in a stage folder that belong to no unit of `keep`."""
+    """Remove part files and receipts in a stage folder that belong to no unit of `keep`.
+
+    What a killed process was writing is still there under its temporary name: that goes too.
+    """
     keep = list(keep)
     wanted = {_receipt_path(folder, receipt.name) for receipt in keep}
     for receipt in keep:
         wanted.update(shard.path for shard in (*receipt.shards, *receipt.rejected_shards))
     for below, suffix in (("", ".parquet"), ("rejected", ".parquet"), ("receipts", ".json")):
         place = storage.join(folder, below) if below else folder
+        storage.remove_temporary(place)
         for name in storage.names(place):
             path = storage.join(place, name)
             if name.endswith(suffix) and path not in wanted:

@@ -108,6 +108,13 @@ def remove(path: str) -> None:
         FileSystems.delete([path])
 
 
+def remove_temporary(folder: str) -> None:
+    """Remove the files in `folder` that a process was writing when it was killed."""
+    if not is_remote(folder) and Path(folder).is_dir():
+        for path in Path(folder).glob(".*.*.????????"):
+            path.unlink(missing_ok=True)
+
+
 def size(path: str) -> int:
     """Bytes of a file."""
     if not is_remote(path):

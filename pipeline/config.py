@@ -132,6 +132,10 @@ class Config:
     evaluate: EvaluateOptions = field(default_factory=EvaluateOptions)
 
     def __post_init__(self) -> None:
+        if not self.run.strip():
+            raise ValueError("run: must name a folder")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError("seed: must be between 0 and 4,294,967,295")
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
             raise ValueError(
@@ -173,6 +177,8 @@ def _parse(text: str, where: str) -> Any:
         line = f" line {mark.line + 1}:" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
         raise UserError(f"{where}:{line} {problem}") from error
+    except (ValueError, TypeError) as error:  # such as a date with a 13th month, or a list as a key
+        raise UserError(f"{where}: {error}") from error
 
 
 class _Loader(yaml.SafeLoader):
@@ -230,7 +236,14 @@ def _build(kind: Any, value: Any, key: str) -> Any:
     return _expand(value, key) if kind is str else value
 
 
-_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+_NAMES = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "key: value",
+}
 
 
 def _build_section(kind: Any, value: Any, key: str) -> Any:
@@ -263,7 +276,8 @@ def _build_union(choices: tuple, value: Any, key: str) -> Any:
     for choice in rest:  # by the shape of the value: text, list or mapping
         if isinstance(value, get_origin(choice) or choice):
             return _build(choice, value, key)
-    raise ValueError(f"{key}: cannot be {_shown(value)}")
+    shapes = " or ".join(_NAMES[get_origin(choice) or choice] for choice in rest)
+    raise ValueError(f"{key}: must be {shapes}, not {_shown(value)}")
 
 
 def _expand(text: str, key: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from beam_jobs.launch import cores
@@ -39,7 +40,7 @@ def examine() -> bool:
         except Exception as error:  # whatever an import or a driver raises is the finding
             works, text = False, f"{type(error).__name__}: {str(error).splitlines()[0]}"
         mark = "[green]ok[/]" if works else "[red]fails[/]" if needed else "[yellow]no[/]"
-        table.add_row(name, mark, text)
+        table.add_row(name, mark, escape(text))
         well = well and (works or not needed)
     Console().print(table)
     return well

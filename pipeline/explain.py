@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -26,7 +27,7 @@ def explain(folder: str, id: str) -> None:
     manifest = Manifest(folder)
     if not manifest.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
-    way = find(folder, id)
+    way = find(folder, id, [stage for stage in _STAGES if stage in manifest.stages])
     if not way:
         raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")
     console = Console()
@@ -34,10 +35,12 @@ def explain(folder: str, id: str) -> None:
         console.print(line)
 
 
-def find(folder: str, id: str) -> list[tuple[str, bool, dict[str, Any]]]:
+def find(
+    folder: str, id: str, stages: Sequence[str] = _STAGES
+) -> list[tuple[str, bool, dict[str, Any]]]:
     """The rows with the id, stage by stage: (stage, whether it went on, the row)."""
     found = []
-    for stage in _STAGES:
+    for stage in stages:
         for receipt in receipts(storage.join(folder, stage)):
             for shard in receipt.shards:
                 found += [(stage, True, row) for row in _rows(shard, id)]

@@ -67,10 +67,17 @@ class Manifest:
         }
         self.save()
 
-    def forget(self, stages: list[str]) -> None:
+    def forget(self, stages: list[str]) -> dict[str, dict[str, Any]]:
         """Take stages out: they are about to be made anew, or were made from what is."""
-        if [stage for stage in stages if self.stages.pop(stage, None) is not None]:
+        taken = {stage: self.stages.pop(stage) for stage in stages if stage in self.stages}
+        if taken:
             self.save()
+        return taken
+
+    def remember(self, stages: dict[str, dict[str, Any]]) -> None:
+        """Put back what `forget` took out."""
+        self.stages.update(stages)
+        self.save()
 
     def finish(self, stage: str, account: dict[str, Any]) -> None:
         """Write a finished stage down; only from here on it counts as finished."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from beam_jobs import storage
+from models.embeddings.encoders import kinds
 from models.errors import UserError
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
-from pipeline.stages import Run, after, closure
+from pipeline.stages import STAGES, Run, after, closure
 from pipeline.summary import show_start, show_summary
 
 
@@ -27,10 +29,13 @@ def run_stages(
         UserError: bad input, or a disk that is full; what was finished stays finished.
     """
     check(config)
+    stages = list(dict.fromkeys(s for target in targets for s in closure(target, config)))
+    if not stages:
+        raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
+        _sweep(config.run)
         run = Run(config=config, manifest=Manifest(config.run), arguments=arguments)
         run.manifest.begin(config)
-        stages = list(dict.fromkeys(s for target in targets for s in closure(target, config)))
         ran = set()
         for stage in stages:
             forced = force and stage.name in targets
@@ -38,18 +43,22 @@ def run_stages(
             if not forced and stage.finished(run):
                 continue
             show_start(stage.name)
-            run.manifest.forget(after({stage.name}))
+            forgotten = run.manifest.forget(after({stage.name}))
             if forced:
                 _unfinish(run.folder(stage.name))
             account = stage.make(run, key)
             run.manifest.finish(stage.name, {"key": key, **account})
             ran.add(stage.name)
+            if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:
+                run.manifest.remember(forgotten)  # made from the same: each has still its key
         show_summary(run, [stage.name for stage in stages], ran)
         return run
 
 
 def check(config: Config) -> None:
-    """See that the files a configuration names are there, before hours of work depend on them.
+    """See that the files and the encoder that a configuration names are there.
+
+    Before hours of work depend on them.
 
     Raises:
         UserError: names the key and the path.
@@ -67,6 +76,22 @@ def check(config: Config) -> None:
             continue
         if not Path(path).exists():
             raise UserError(f"{key}: {path} is not there")
+    try:
+        kinds(config.embeddings.model)
+    except ValueError as error:
+        raise UserError(f"embeddings.{error}") from error
+
+
+def _sweep(folder: str) -> None:
+    """Remove what a killed process left under a temporary name (models.files)."""
+    if storage.is_remote(folder):
+        return
+    for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
+        for path in Path(folder).glob(f".{name}.*"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _unfinish(folder: str) -> None:

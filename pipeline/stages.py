@@ -74,7 +74,8 @@ class Stage:
 
     def key(self, run: Run) -> str:
         """The key of all that the result depends on."""
-        made = {n: run.manifest.stages.get(n, {}).get("digest") for n in self.needs}
+        needed = [stage for stage in closure(self.name, run.config) if stage.name in self.needs]
+        made = {s.name: run.manifest.stages.get(s.name, {}).get("digest") for s in needed}
         return content_key(self.name, self.version, self.parts(run), made)
 
     def finished(self, run: Run) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from beam_jobs.select import tsv_path
@@ -61,7 +62,7 @@ def _rejected(accounts: dict[str, dict]) -> Table:
     table.add_column("rows", justify="right")
     for name, account in accounts.items():
         for reason, rows in account.get("rejected", {}).items():
-            table.add_row(name, reason, f"{rows:,}")
+            table.add_row(name, escape(reason), f"{rows:,}")
     return table
 
 
