@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beam_jobs import storage
-from models.embeddings.encoders import kinds
 from models.errors import UserError
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
@@ -28,8 +27,8 @@ def run_stages(
     Raises:
         UserError: bad input, or a disk that is full; what was finished stays finished.
     """
-    check(config)
     stages = list(dict.fromkeys(s for target in targets for s in closure(target, config)))
+    check(config, [stage.name for stage in stages])
     if not stages:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
@@ -55,10 +54,10 @@ def run_stages(
         return run
 
 
-def check(config: Config) -> None:
+def check(config: Config, stages: Sequence[str]) -> None:
     """See that the files and the encoder that a configuration names are there.
 
-    Before hours of work depend on them.
+    Now, not when the hours of work that do not depend on them are done.
 
     Raises:
         UserError: names the key and the path.
@@ -76,10 +75,13 @@ def check(config: Config) -> None:
             continue
         if not Path(path).exists():
             raise UserError(f"{key}: {path} is not there")
-    try:
-        kinds(config.embeddings.model)
-    except ValueError as error:
-        raise UserError(f"embeddings.{error}") from error
+    if "embeddings" in stages:
+        from models.embeddings.encoders import kinds
+
+        try:
+            kinds(config.embeddings.model)
+        except ValueError as error:
+            raise UserError(f"embeddings.{error}") from error
 
 
 def _sweep(folder: str) -> None:
