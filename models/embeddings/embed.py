@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -24,7 +24,7 @@ from models.files import atomic_file
 _BATCH = 8192  # lines
 
 
-def embed_lines(embed: Embed, lines: BinaryIO, out: Path | str | BinaryIO) -> int:
+def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO) -> int:
     """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim]; return `lines`.
 
     A file at `out` is whole or not there. A stream that can seek (standard output, redirected to
@@ -37,7 +37,7 @@ def embed_lines(embed: Embed, lines: BinaryIO, out: Path | str | BinaryIO) -> in
     if isinstance(out, Path | str):
         with atomic_file(out) as temporary, temporary.open("wb") as stream:
             return _write_npy(embed, lines, stream)
-    with _writing():
+    with writing():
         if _starts_at_zero(out):
             return _write_npy(embed, lines, out)
         with tempfile.TemporaryFile() as spool:
@@ -48,7 +48,7 @@ def embed_lines(embed: Embed, lines: BinaryIO, out: Path | str | BinaryIO) -> in
             return count
 
 
-def similarity_lines(embed: Embed, lines: BinaryIO, out: BinaryIO) -> int:
+def similarity_lines(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
     """Write one cosine a line for lines of two sentences with a tab between; return their number.
 
     Raises:
@@ -56,8 +56,8 @@ def similarity_lines(embed: Embed, lines: BinaryIO, out: BinaryIO) -> int:
     """
 
     count = 0
-    with _writing():
-        for batch in _batches(lines):
+    with writing():
+        for batch in line_batches(lines):
             first, second = _pairs(batch, count)
             vectors = embed(pa.concat_arrays([first, second]))
             for value in cosines(vectors[: len(batch)], vectors[len(batch) :]):
@@ -67,8 +67,12 @@ def similarity_lines(embed: Embed, lines: BinaryIO, out: BinaryIO) -> int:
     return count
 
 
-def _batches(lines: BinaryIO) -> Iterator[list[str]]:
-    """The lines in batches, without their ends; only a line feed (or CR LF) ends a line."""
+def line_batches(lines: Iterable[bytes], name: str = "") -> Iterator[list[str]]:
+    """Lines in batches, without their ends; nothing but a line feed (or CR LF) ends a line.
+
+    Raises:
+        UserError: a line is not UTF-8; begins with `name` and the line's number.
+    """
     start = 1
     while batch := list(islice(lines, _BATCH)):
         text = b"".join(batch)
@@ -76,7 +80,7 @@ def _batches(lines: BinaryIO) -> Iterator[list[str]]:
             decoded = text.decode()
         except UnicodeDecodeError as error:
             number = start + text[: error.start].count(b"\n")
-            raise UserError(f"line {number}: not UTF-8") from error
+            raise UserError(f"{name}line {number}: not UTF-8") from error
         start += len(batch)
         rows = decoded.removesuffix("\n").split("\n")
         yield [row.removesuffix("\r") for row in rows]
@@ -93,12 +97,12 @@ def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArra
     return pa.array(first, pa.string()), pa.array(second, pa.string())
 
 
-def _write_npy(embed: Embed, lines: BinaryIO, out: BinaryIO) -> int:
+def _write_npy(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
     """Leave room for the head, write the rows, then the head: until then it is no .npy at all."""
     dim = embed(pa.array([], pa.string())).shape[1]
     out.seek(len(_head(0, dim)))
     count = 0
-    for batch in _batches(lines):
+    for batch in line_batches(lines):
         vectors = embed(pa.array(batch, pa.string()))
         out.write(np.ascontiguousarray(vectors, np.float32).data)
         count += len(batch)
@@ -129,7 +133,8 @@ def _starts_at_zero(out: BinaryIO) -> bool:
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
+def writing() -> Iterator[None]:
+    """Turn what goes wrong with standard output (a full disk, a closed pipe) into a `UserError`."""
     try:
         yield
     except OSError as error:

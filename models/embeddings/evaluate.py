@@ -13,6 +13,7 @@ from rich.table import Table
 from scipy.stats import rankdata
 
 from models.embeddings.similarity_data import LabelledPairs, missing, read_sick, read_sts
+from models.errors import UserError
 
 Embed = Callable[[pa.StringArray], np.ndarray]
 """Sentences [n] to their vectors, float [n, dim]."""
@@ -107,13 +108,16 @@ def evaluate_models(
     """Correlate every model's cosines with the labels in the folders `sts` and `sick`.
 
     Raises:
-        UserError: a folder holds no data, or a row is broken; names the file and the row.
+        UserError: a folder holds no data, or a row is broken; names the file and the row. Or two
+            models have the same name.
     """
-    if len({name for name, _ in models}) < len(models):
-        raise ValueError("two models have the same name")
+    names = [name for name, _ in models]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{name}: stands twice among the models")
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
     return Report(
-        models=[name for name, _ in models],
+        models=names,
         data=data,
         correlations=[[agreement(embed, pairs) for pairs in data] for _, embed in models],
     )

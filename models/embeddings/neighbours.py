@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterable
-from typing import NamedTuple
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from models.embeddings.embed import line_batches, writing
 from models.embeddings.evaluate import Embed
+from models.errors import UserError
 
 
 class Neighbour(NamedTuple):
@@ -42,6 +47,31 @@ def nearest(
             found.sort(key=lambda neighbour: -neighbour.cosine)
             del found[count:]
     return best
+
+
+def neighbour_lines(
+    embed: Embed, lines: Iterable[bytes], collection: Path | str, out: BinaryIO, *, count: int = 5
+) -> None:
+    """Write `sentence <tab> cosine <tab> neighbour` for the sentences in `lines`.
+
+    `collection` is a file of one sentence a line, plain or gzip (.gz).
+
+    Raises:
+        UserError: the collection cannot be read, a line is not UTF-8, `out` cannot be written.
+    """
+    sentences = [line for batch in line_batches(lines) for line in batch]
+    path = Path(collection)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            blocks = (pa.array(batch, pa.string()) for batch in line_batches(stream, f"{path}, "))
+            found = nearest(embed, pa.array(sentences, pa.string()), blocks, count=count)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+    with writing():
+        for sentence, neighbours in zip(sentences, found, strict=True):
+            for cosine, neighbour in neighbours:
+                out.write(f"{sentence}\t{cosine:.6f}\t{neighbour}\n".encode())
+        out.flush()
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from models.embeddings.evaluate import (
     evaluate_models,
 )
 from models.embeddings.similarity_data import LabelledPairs
+from models.errors import UserError
 
 
 def constant(text: pa.StringArray) -> np.ndarray:
@@ -118,5 +119,5 @@ def test_cosines_of_zero_vectors_are_zero() -> None:
 
 
 def test_models_need_names_of_their_own() -> None:
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(UserError, match="a: stands twice"):
         evaluate_models([("a", constant), ("a", constant)])

@@ -1,4 +1,5 @@
 import gzip
+import io
 from pathlib import Path
 
 import numpy as np
@@ -6,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from models.embeddings.evaluate import Embed
-from models.embeddings.neighbours import nearest
+from models.embeddings.neighbours import nearest, neighbour_lines
+from models.errors import UserError
 
 
 @pytest.mark.parametrize("block", [1, 7, 200, 1014])
@@ -39,3 +41,31 @@ def test_a_small_collection_gives_what_it_has(bag_of_words: Embed) -> None:
     assert found[0].cosine == pytest.approx(0.5)
     assert found[1].cosine == 0
     assert nearest(bag_of_words, pa.array([], pa.string()), collection) == []
+
+
+def test_lines_in_lines_out(bag_of_words: Embed, tmp_path: Path) -> None:
+    collection = tmp_path / "sentences.gz"
+    with gzip.open(collection, "wb") as stream:
+        stream.write(b"a c\r\nx y\na b\na b c")
+    out = io.BytesIO()
+    neighbour_lines(bag_of_words, io.BytesIO(b"a b\nx\n"), collection, out, count=2)
+    assert out.getvalue().decode().splitlines() == [
+        "a b\t0.816497\ta b c",
+        "a b\t0.500000\ta c",
+        "x\t0.707107\tx y",
+        "x\t0.000000\ta c",
+    ]
+
+
+def test_a_collection_that_cannot_be_read(bag_of_words: Embed, tmp_path: Path) -> None:
+    def ask(name: str) -> None:
+        neighbour_lines(bag_of_words, io.BytesIO(b"a\n"), tmp_path / name, io.BytesIO())
+
+    with pytest.raises(UserError, match="nowhere: cannot be read"):
+        ask("nowhere")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"a b\n" * 1000)[:-20])
+    with pytest.raises(UserError, match=r"cut\.gz: cannot be read"):
+        ask("cut.gz")
+    (tmp_path / "latin").write_bytes(b"a\nb\n\xe9\n")
+    with pytest.raises(UserError, match="latin, line 3: not UTF-8"):
+        ask("latin")
