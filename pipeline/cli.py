@@ -129,7 +129,7 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
     if not (options.sts or options.sick):
         raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
     report = evaluate_models(
-        [(Path(model).name, load_encoder(model).embed) for model in options.model],
+        [(model, load_encoder(model).embed) for model in options.model],
         sts=Path(options.sts) if options.sts else None,
         sick=Path(options.sick) if options.sick else None,
     )
