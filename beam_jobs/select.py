@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs import schema, storage
+from beam_jobs.conditions import Condition
 from beam_jobs.launch import Result, launch
 from beam_jobs.order_statistics import Column, OrderStatistics, Targets, position
 from beam_jobs.repeats import FindRepeats, row_hash
@@ -33,6 +34,7 @@ class Criteria:
         max_tokens: most Moses tokens on either side; None sets no limit.
         size: rows to draw from those that meet the rest; None keeps all.
         seed: of the draw.
+        where: all of these must hold as well.
     """
 
     by: str
@@ -40,6 +42,15 @@ class Criteria:
     max_tokens: int | None
     size: int | None
     seed: int
+    where: tuple[Condition, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """What `judge` reads."""
+        columns = ["id", "reference", "translation", "reference_tokens", "translation_tokens"]
+        if self.deciles is not None:
+            columns.append(schema.decile(self.by))
+        return list(dict.fromkeys([*columns, *(c.column for c in self.where)]))
 
 
 def normalised(text: pa.Array) -> pa.Array:
@@ -70,6 +81,9 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
             table["reference_tokens"].to_numpy(), table["translation_tokens"].to_numpy()
         )
         reasons[(tokens > criteria.max_tokens) & (reasons == "")] = "more tokens than max_tokens"
+    for condition in criteria.where:
+        fails = ~condition.holds(table[condition.column].to_numpy())
+        reasons[fails & (reasons == "")] = f"not {condition}"
     standing = np.flatnonzero(reasons == "")
     texts = table.take(pa.array(standing))
     reference = normalised(texts["reference"].combine_chunks())
@@ -77,9 +91,6 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     same = pc.equal(reference, translation).to_numpy(zero_copy_only=False)
     reasons[standing[same]] = "both sides are the same"
     return reasons, row_hash(reference, translation)[~same]
-
-
-_JUDGED = ("id", "reference", "translation", "reference_tokens", "translation_tokens")
 
 
 class Select(beam.PTransform):
@@ -92,17 +103,14 @@ class Select(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """A scan for repeats, four for the draw (if there is one), and the writing."""
         criteria = self.criteria
-        columns = list(_JUDGED)
-        if criteria.deciles is not None:
-            columns.append(schema.decile(criteria.by))
 
         def hashes(unit: Unit) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
-            reasons, hashed = judge(read_shard(unit.shard, columns), criteria)
+            reasons, hashed = judge(read_shard(unit.shard, criteria.columns), criteria)
             return unit.index, (hashed, np.flatnonzero(reasons == ""))
 
         def standing(element: tuple[Unit, np.ndarray]) -> dict[str, Column]:
             unit, repeats = element
-            table = read_shard(unit.shard, columns)
+            table = read_shard(unit.shard, criteria.columns)
             reasons, _ = judge(table, criteria)
             reasons[repeats] = "repeated"
             rows = np.flatnonzero(reasons == "")
@@ -122,7 +130,7 @@ class Select(beam.PTransform):
             | "Shards with repeats" >> beam.CoGroupByKey()
             | "Join" >> beam.Map(_join)
         )
-        write = _Write(self.output, criteria, columns)
+        write = _Write(self.output, criteria)
         if criteria.size is None:
             return joined | "Write" >> beam.ParDo(write, None)
         size = criteria.size
@@ -167,8 +175,8 @@ def _join(element: tuple[int, dict[str, Iterable]]) -> tuple[Unit, np.ndarray]:
 
 
 class _Write(beam.DoFn):
-    def __init__(self, output: str, criteria: Criteria, columns: Sequence[str]):
-        self.output, self.criteria, self.columns = output, criteria, columns
+    def __init__(self, output: str, criteria: Criteria):
+        self.output, self.criteria = output, criteria
 
     def setup(self) -> None:
         pa.set_cpu_count(1)

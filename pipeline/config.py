@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from beam_jobs.bitext import Format
+from beam_jobs.conditions import Condition
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.errors import UserError
 from models.nmt.options import NmtOptions
@@ -91,6 +92,9 @@ class SelectOptions:
     """Most Moses tokens on either side; null: no limit."""
     size: int | None = None
     """Rows to draw; null keeps all."""
+    where: list[str] = field(default_factory=list)
+    """Conditions that must all hold as well, on a score, its decile or a side's tokens:
+    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
 
     def __post_init__(self) -> None:
         if self.deciles is not None and (
@@ -145,6 +149,11 @@ class Config:
         if self.select.by not in self.score.scorers:
             known = ", ".join(self.score.scorers)
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
+        for i, condition in enumerate(self.select.where):
+            try:
+                Condition.parse(condition).check(score.scorers)
+            except ValueError as error:
+                raise ValueError(f"select.where[{i}]: {error}") from error
 
 
 def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:

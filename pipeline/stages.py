@@ -15,6 +15,7 @@ from typing import Any
 
 from beam_jobs import back_translate, bucket, ingest, score, select, storage
 from beam_jobs.bitext import find_bitext
+from beam_jobs.conditions import Condition
 from beam_jobs.launch import Result, cores
 from beam_jobs.shards import Receipt, Shard, content_key, receipts, units
 from models.errors import UserError
@@ -213,6 +214,7 @@ def _criteria(config: Config) -> select.Criteria:
         max_tokens=options.max_tokens,
         size=options.size,
         seed=config.seed,
+        where=tuple(map(Condition.parse, options.where)),
     )
 
 

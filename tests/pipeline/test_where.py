@@ -1,0 +1,60 @@
+"""`select.where` in the configuration: what is wrong is said with its key, before any work."""
+
+import re
+
+import pytest
+
+from models.errors import UserError
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.stages import STAGES, Run
+
+CONFIG = """\
+run: {run}
+input: {{format: tsv, paths: [bitext.tsv]}}
+nmt: {{model: somewhere}}
+score: {{scorers: [trigram_overlap, unigram_f1]}}
+select: {{by: unigram_f1, where: [{where}]}}
+"""
+
+
+def config(folder, *where):
+    path = folder / "run.yaml"
+    path.write_text(CONFIG.format(run=folder / "run", where=", ".join(f"'{c}'" for c in where)))
+    return read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (["unigram_f1 ~ 0.5"], "select.where[0]: 'unigram_f1 ~ 0.5' is no condition"),
+        (["unigram_f1 > 0", "bleu > 0.5"], "select.where[1]: bleu is no column of the pairs"),
+        (["length_ratio > 0.5"], "select.where[0]: length_ratio is no column"),
+        (["unigram_f1_decile in 2..10"], "select.where[0]: 'unigram_f1_decile in 2..10': deciles"),
+        (["unigram_f1 in 2..1"], "select.where[0]: 'unigram_f1 in 2..1' holds for nothing"),
+    ],
+)
+def test_errors_name_the_key(tmp_path, where, said):
+    with pytest.raises(UserError, match=re.escape(f"run.yaml: {said}")) as caught:
+        config(tmp_path, *where)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_condition_must_be_text(tmp_path):
+    with pytest.raises(UserError, match=r"select\.where\[0\]: must be a text, not 3"):
+        path = tmp_path / "run.yaml"
+        path.write_text(CONFIG.format(run="r", where="3"))
+        read_config(path)
+
+
+def test_a_changed_condition_changes_the_key_of_the_corpus_alone(tmp_path):
+    def keys(*where):
+        run = Run(config=config(tmp_path, *where), manifest=Manifest(str(tmp_path / "run")))
+        return {s.name: s.key(run) for s in STAGES if s.name in ("score", "bucket", "corpus")}
+
+    plain, one = keys(), keys("unigram_f1 <= 0.5")
+    other = keys("unigram_f1 <= 0.6")
+    assert len({keys["corpus"] for keys in (plain, one, other)}) == 3
+    assert plain["bucket"] == one["bucket"]
+    assert plain["score"] == one["score"]
+    assert keys("unigram_f1   <= 0.50") == one
