@@ -4,7 +4,7 @@ CONFIG ?= configs/sample.yaml
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup corpus train-embeddings test bench
+.PHONY: setup corpus train-embeddings test bench lock
 
 setup: $(INSTALLED)
 
@@ -29,3 +29,10 @@ test: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# After a change in setup.py: the newest versions that fit together, written down.
+lock:
+	$(PYTHON) -m venv --clear .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --editable '.[dev]'
+	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+	rm -r .venv-lock

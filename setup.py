@@ -19,16 +19,26 @@ setup(
         "psutil",
         "pyarrow",
         "pyyaml",
+        "rapidfuzz",
         "rich",
         "sacrebleu",
         "sacremoses",
         "safetensors",
+        "scikit-learn",
         "scipy",
-        "sentence-transformers",
+        # From 5.6 on it warns, from 6 on it refuses to load another package's module (such as ours)
+        # unless told `trust_remote_code=True`.
+        "sentence-transformers>=5.5,<5.6",
         "sentencepiece",
         "spacy",
-        "torch",
+        # torchaudio, which fairseq wants, ends at 2.11 and refuses to load beside CUDA 13.2; then
+        # transformers does not import either.
+        "torch<2.15",
         "xxhash",
     ],
+    extras_require={
+        "dev": ["datasets", "hypothesis", "mypy", "pytest", "ruff", "types-PyYAML"],
+        "gpu": ["nvidia-cublas-cu12"],  # CTranslate2's wheel wants CUDA 12's
+    },
     entry_points={"console_scripts": ["paraloom = pipeline.cli:main"]},
 )
