@@ -1,0 +1,87 @@
+"""Small stages of a run, and disks that are full."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from beam_jobs import schema
+from beam_jobs.shards import Shard, write_shard
+
+ONE = ["--direct_num_workers", "1"]
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a small disk is not allowed here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def bucketed(tmp_path: Path) -> Callable[..., list[Shard]]:
+    """Write pairs as the stage `bucket` leaves them, cut into shards."""
+
+    def write(rows: list[dict], shard_rows: int = 4, folder: str = "bucket") -> list[Shard]:
+        filled = [
+            {
+                "id": f"id-{i}",
+                "source": "zdroj",
+                "translation_score": -0.5,
+                "translation_subwords": 3,
+                "reference_tokens": 3,
+                "translation_tokens": 3,
+                "translation_score_decile": 0,
+                **row,
+            }
+            for i, row in enumerate(rows)
+        ]
+        form = schema.bucketed(("translation_score",))
+        return [
+            write_shard(
+                str(tmp_path / folder / f"part-00000-{number:05d}.parquet"),
+                pa.Table.from_pylist(filled[start : start + shard_rows], form),
+            )
+            for number, start in enumerate(range(0, len(rows), shard_rows))
+        ]
+
+    return write
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Callable[[np.ndarray, int], list[Shard]]:
+    """Write one score a row as the stage `score` leaves it, cut into shards."""
+
+    def write(score: np.ndarray, shard_rows: int) -> list[Shard]:
+        form = schema.scored(("translation_score",))
+        table = pa.table(
+            {
+                "id": [f"id-{i}" for i in range(len(score))],
+                "source": ["zdroj"] * len(score),
+                "reference": ["reference"] * len(score),
+                "translation": ["translation"] * len(score),
+                "translation_score": score,
+                "translation_subwords": [2] * len(score),
+                "reference_tokens": [1] * len(score),
+                "translation_tokens": [1] * len(score),
+            }
+        ).cast(form)
+        return [
+            write_shard(
+                str(tmp_path / f"score-{shard_rows}" / f"part-00000-{number:05d}.parquet"),
+                table.slice(start, shard_rows),
+            )
+            for number, start in enumerate(range(0, max(len(score), 1), shard_rows))
+        ]
+
+    return write

@@ -1,0 +1,60 @@
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs import bucket
+from beam_jobs.bucket import decile_ranks, summarise
+from beam_jobs.order_statistics import id_hash
+from beam_jobs.shards import units
+
+ONE = ["--direct_num_workers", "1"]
+SCORE = ("translation_score",)
+
+
+def run(shards, out):
+    return bucket.run(units(shards, "key"), str(out), SCORE, ONE)
+
+
+def rows(result):
+    tables = [pq.read_table(s.path) for r in result.receipts for s in r.shards]
+    return {r["id"]: r["translation_score_decile"] for t in tables for r in t.to_pylist()}
+
+
+def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path, scored):
+    random = np.random.default_rng(5)
+    score = random.choice([-3.5, -1, -0.0, 0.0, 0.25], 137).astype(np.float32)
+    one = run(scored(score, 1000), tmp_path / "one")
+    many = run(scored(score, 10), tmp_path / "many")
+    assert rows(one) == rows(many)
+    by_id = rows(many)
+    deciles = np.array([by_id[f"id-{i}"] for i in range(137)])
+    sizes = np.bincount(deciles, minlength=10)
+    assert sizes.max() - sizes.min() <= 1
+    ids = pq.read_table(one.receipts[0].shards[0].path)["id"].combine_chunks()
+    order = np.lexsort((id_hash(ids), score))
+    assert (np.diff(deciles[order]) >= 0).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 10])
+def test_few_rows(tmp_path, scored, n):
+    result = run(scored(np.linspace(-2, -1, n, dtype=np.float32), 2), tmp_path / "out")
+    found = [rows(result)[f"id-{i}"] for i in range(n)]
+    assert found == [sum(r <= i for r in decile_ranks(n)) for i in range(n)]
+    assert sum(summarise(result.receipts)["translation_score"]["rows"]) == n
+
+
+def test_the_summary_is_that_of_all_rows(tmp_path, scored):
+    score = np.random.default_rng(1).normal(size=95).astype(np.float32)
+    result = run(scored(score, 20), tmp_path / "out")
+    summary = summarise(result.receipts)["translation_score"]
+    score.sort()
+    parts = np.split(score, decile_ranks(95))
+    assert summary["rows"] == [len(part) for part in parts]
+    assert summary["lowest"] == [float(part[0]) for part in parts]
+    assert summary["highest"] == [float(part[-1]) for part in parts]
+
+
+def test_an_inexact_decile_ends_the_run(tmp_path, scored, monkeypatch):
+    monkeypatch.setattr(bucket, "summarise", lambda receipts: {"s": {"rows": [3, 1]}})
+    with pytest.raises(RuntimeError, match="deciles of s are not exact"):
+        run(scored(np.ones(3, np.float32), 3), tmp_path / "out")

@@ -1,0 +1,88 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs import schema, score
+from beam_jobs.score import score_table
+from beam_jobs.shards import receipts, units, write_shard
+from models.scorers import PairScorer
+
+ONE = ["--direct_num_workers", "1"]
+PAIRS = [
+    ("a dog runs on the grass .", "a dog runs on grass ."),
+    ("a man sleeps .", "a man is asleep ."),
+    ("two women talk .", "two women talk ."),
+]
+SCORERS = ("translation_score", "trigram_overlap")
+
+
+def table(pairs=PAIRS, scores=None):
+    return pa.table(
+        {
+            "id": [f"id-{i}" for i in range(len(pairs))],
+            "source": ["zdroj"] * len(pairs),
+            "reference": pa.array([a for a, _ in pairs], pa.string()),
+            "translation": pa.array([b for _, b in pairs], pa.string()),
+            "translation_score": scores or [-0.5] * len(pairs),
+            "translation_subwords": [5] * len(pairs),
+        }
+    ).cast(schema.BACK_TRANSLATE)
+
+
+def test_scores_stand_beside_their_rows():
+    scored, rejected = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
+    assert scored.schema == schema.scored(SCORERS)
+    assert scored.select(schema.BACK_TRANSLATE.names).equals(table())
+    assert scored["reference_tokens"].to_pylist() == [7, 4, 4]
+    assert scored["translation_tokens"].to_pylist() == [6, 5, 4]
+    assert np.allclose(scored["trigram_overlap"].to_numpy(), [2 / 4, 0, 1])
+    assert rejected.num_rows == 0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_a_score_that_is_no_number_sets_the_row_apart(bad):
+    rows = table(scores=[-0.5, bad, -0.7])
+    scored, rejected = score_table(rows, PairScorer(["trigram_overlap"]), SCORERS)
+    assert scored["id"].to_pylist() == ["id-0", "id-2"]
+    assert rejected.schema == schema.rejected(schema.BACK_TRANSLATE)
+    assert rejected["id"].to_pylist() == ["id-1"]
+    assert rejected["reason"].to_pylist() == ["translation_score is not finite"]
+
+
+def test_a_scorer_that_fails_is_named():
+    class Failing:
+        def score(self, reference, translation):
+            counts = np.ones(len(reference), np.int16)
+            values = np.array([0.5, np.nan, np.inf], np.float32)
+            return {
+                "reference_tokens": counts,
+                "translation_tokens": counts,
+                "trigram_overlap": values,
+            }
+
+    rows = table(scores=[-0.5, float("nan"), -0.7])
+    scored, rejected = score_table(rows, Failing(), SCORERS)
+    assert scored["id"].to_pylist() == ["id-0"]
+    assert rejected["reason"].to_pylist() == [
+        "translation_score is not finite",  # the first one that is not
+        "trigram_overlap is not finite",
+    ]
+
+
+def test_no_rows():
+    scored, rejected = score_table(table([]), PairScorer(["trigram_overlap"]), SCORERS)
+    assert scored.schema == schema.scored(SCORERS)
+    assert (scored.num_rows, rejected.num_rows) == (0, 0)
+
+
+def test_the_job_gives_what_the_function_gives(tmp_path):
+    tables = [table(), table([]), table(PAIRS[:1], [float("nan")])]
+    shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", t) for i, t in enumerate(tables)]
+    out = f"{tmp_path}/score"
+    result = score.run(units(shards, "key"), out, SCORERS, None, ONE)
+    scorer = PairScorer(["trigram_overlap"])
+    for rows, receipt in zip(tables, result.receipts, strict=True):
+        wanted, _ = score_table(rows, scorer, SCORERS)
+        assert pq.read_table(receipt.shards[0].path).equals(wanted)
+    assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 1}]
