@@ -1,0 +1,77 @@
+"""The report: what a run did, in pictures; one HTML file that opens without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import PurePath
+from typing import Any
+
+from beam_jobs import storage
+from beam_jobs.shards import content_key
+from pipeline.report.page import Section, key_of, page, tiles
+from pipeline.report.reading import read_scores
+from pipeline.report.sections import (
+    choice_section,
+    evaluation_section,
+    headline,
+    histogram_section,
+    pairs_section,
+    record_section,
+    rows_section,
+    selection_section,
+    stages_section,
+    subtitle,
+)
+
+VERSION = 1
+"""Raised when the report looks different for the same run."""
+
+
+def report_path(folder: str) -> str:
+    """Where the report of the run in `folder` stands."""
+    return storage.join(folder, "report", "index.html")
+
+
+def write_report(folder: str, record: dict[str, Any], stages: Sequence[str] | None = None) -> bool:
+    """Write the report of a run, if the one that is there does not say the same already.
+
+    Args:
+        record: what the manifest holds: config, versions, inputs, stages.
+        stages: those that fit the configuration; None: all that the manifest has.
+
+    Returns:
+        whether it was written.
+
+    Raises:
+        UserError: a shard is damaged or missing, or the folder cannot be written.
+    """
+    accounts = {n: a for n, a in record["stages"].items() if stages is None or n in stages}
+    path = report_path(folder)
+    key = content_key("report", VERSION, record["config"], record["versions"], accounts)
+    if storage.exists(path) and key_of(storage.read_bytes(path)) == key:
+        return False
+    storage.write_bytes(path, document(folder, {**record, "stages": accounts}, key).encode())
+    return True
+
+
+def document(folder: str, record: dict[str, Any], key: str = "") -> str:
+    """The report as HTML: a section for everything that the run has."""
+    config, accounts = record["config"], record["stages"]
+    sections: list[Section | None] = [rows_section(accounts)]
+    if accounts.get("bucket", {}).get("rows_out"):
+        deciles = accounts["bucket"]["deciles"]
+        scores = read_scores(folder, deciles, seed=config["seed"], with_corpus="corpus" in accounts)
+        sections += [
+            selection_section(config, accounts, scores),
+            choice_section(accounts),
+            histogram_section(config, accounts, scores),
+            pairs_section(config, scores),
+        ]
+    if "evaluate" in accounts:
+        sections.append(evaluation_section([("", accounts["evaluate"]["results"])]))
+    sections += [stages_section(accounts), record_section(record)]
+    title = PurePath(config["run"]).name or config["run"]
+    made_from = escape(subtitle(config, record.get("inputs", [])))
+    head = f'<p class="quiet">{made_from}</p>{tiles(headline(accounts))}'
+    return page(title, key, head, [section for section in sections if section])
