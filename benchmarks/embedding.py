@@ -1,0 +1,154 @@
+"""Text in, vectors out: sentences/s of Word Avg and BiLSTM here and in sentence-transformers.
+
+python -m benchmarks.embedding [--sentences N] [--recurrent N] [--threads N]
+
+Both get the same strings, the same word vectors and the same cores, and give one float32 array.
+Of sentence-transformers the best of several batch sizes counts, with the cheapest of pre-tokenisers
+(white space). All take turns; medians are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from beam_jobs.launch import cores
+from benchmarks import generated
+from benchmarks.report import Measured
+from models.embeddings.encoders import ENCODERS, build_encoder, random_vectors
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+
+DIM = 300
+BILSTM = "bilstm-avg"
+ROUNDS = 5
+
+Run = Callable[[], Any]
+
+
+def captions(count: int) -> list[str]:
+    """Multi30k's English side, as often as it takes; made-up captions where it is not there."""
+    root = Path(__file__).resolve().parents[1]
+    data = Path(os.environ.get("PARALOOM_DATA", root.parent / "shared" / "data"))
+    file = data / "multi30k" / "train.en.gz"
+    if file.exists():
+        with gzip.open(file, "rt", encoding="utf-8") as stream:
+            lines = stream.read().splitlines()
+    else:
+        lines = generated.pairs(29_000, 0)["reference"].to_pylist()
+    return (lines * (count // len(lines) + 1))[:count]
+
+
+def encoder(model: str, sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
+    """Ours with random weights, its words and their vectors."""
+    vocabulary = Vocabulary.build([pa.array(sentences)], kind="words")
+    vectors = random_vectors(len(vocabulary), DIM, seed=1)
+    options = EmbeddingOptions(model=model, dim=DIM)
+    built = build_encoder(options, {"words": vectors})
+    return SentenceEncoder(built, {"words": vocabulary}, options), vocabulary.words, vectors
+
+
+def static_embedding(words: list[str], vectors: Tensor) -> Any:
+    """Word Avg in sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+
+    tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, unk_token=words[0]))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = Lowercase(), WhitespaceSplit()
+    module = StaticEmbedding(tokenizer, embedding_weights=vectors)
+    return SentenceTransformer(modules=[module], device="cpu")
+
+
+def lstm(words: list[str], vectors: Tensor) -> Any:
+    """BiLSTM Avg (2 × 300, concatenated) in sentence-transformers."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import LSTM, Pooling, WordEmbeddings
+    from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+
+    tokenizer = WhitespaceTokenizer(words, stop_words=[], do_lower_case=True)
+    modules = [
+        WordEmbeddings(tokenizer, vectors.numpy(), max_seq_length=1000),
+        LSTM(embedding_dimension=DIM, hidden_dim=DIM),
+        Pooling(2 * DIM),
+    ]
+    return SentenceTransformer(modules=modules, device="cpu")
+
+
+def rates(runs: Mapping[str, Run], count: int) -> dict[str, float]:
+    """Sentences/s of each, by the median; the first round only warms up."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(ROUNDS + 1):
+        for name, run in runs.items():
+            started = time.perf_counter()
+            run()
+            if turn:
+                seconds[name].append(time.perf_counter() - started)
+    return {name: count / statistics.median(times) for name, times in seconds.items()}
+
+
+def compare(
+    measured: Measured,
+    names: tuple[str, str],
+    sentences: list[str],
+    ours: SentenceEncoder,
+    theirs: Any,
+    batch_sizes: Sequence[int],
+) -> None:
+    """Measure the two encoders and add what came out."""
+
+    def at(size: int) -> Run:
+        return lambda: theirs.encode(sentences, batch_size=size, show_progress_bar=False)
+
+    runs: dict[str, Run] = {f"{names[0]}, sentences/s": lambda: ours.embed(sentences)}
+    runs |= {f"{names[1]} at batch size {size}, sentences/s": at(size) for size in batch_sizes}
+    found = rates(runs, len(sentences))
+    for name, rate in found.items():
+        measured.add(name, rate)
+    mine, *others = found.values()
+    measured.ratio(f"{names[0]} / {names[1]} at its best", mine, max(others))
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sentences", type=int, default=29_000)
+    parser.add_argument("--recurrent", type=int, default=4_000)
+    parser.add_argument("--threads", type=int, default=cores())
+    options = parser.parse_args(arguments)
+    os.environ["RAYON_NUM_THREADS"] = str(options.threads)  # of sentence-transformers' tokeniser
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    torch.set_num_threads(options.threads)
+    measured = Measured(f"Embedding {options.sentences:,} captions on {options.threads} threads")
+
+    sentences = captions(options.sentences)
+    ours, words, vectors = encoder("word-avg", sentences)
+    names = ("Word Avg", "StaticEmbedding")
+    static = static_embedding(words, vectors)
+    compare(measured, names, sentences, ours, static, (1024, 4096, 16384))
+
+    if BILSTM in ENCODERS:
+        sentences = captions(options.recurrent)
+        ours, words, vectors = encoder(BILSTM, sentences)
+        names = ("BiLSTM Avg", "WordEmbeddings + LSTM + Pooling")
+        compare(measured, names, sentences, ours, lstm(words, vectors), (32, 128, 512))
+    return measured.done("embedding")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
