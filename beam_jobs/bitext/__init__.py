@@ -18,8 +18,8 @@ White space at the ends of ids and sentences is stripped; the text is otherwise 
 Unicode normalisation, nothing unescaped). A row is rejected, with a reason, if
 
 - it has the wrong number of columns;
-- id, source or reference is empty, or longer than a limit in characters (surrounding white space
-  counted);
+- id, source or reference is empty, or longer than `max_characters` (surrounding white space
+  counted), or the line as a whole is far longer than that allows;
 - any column is not valid UTF-8, or holds a control character (C0, DEL, C1; in Moses files the tab
   too) or one of the separators U+2028 and U+2029, at which some tools would break the line.
 

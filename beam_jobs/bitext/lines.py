@@ -18,6 +18,7 @@ from beam_jobs.storage import is_remote
 from models.errors import UserError
 
 _CHUNK = 1 << 20  # bytes
+_SHOWN = 4_000  # bytes that are kept of a line that is too long
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = {  # none of these begins a line of UTF-8 text
@@ -55,7 +56,8 @@ def open_text(path: str) -> Iterator[io.BufferedReader]:
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
     """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
 
-    Of a line longer than `limit` bytes the first `limit + 1` are given.
+    Of a line longer than `limit` bytes only the beginning is given, with a line feed as its end,
+    which no other line holds.
     """
     lines = chain.from_iterable(_split(stream, limit))
     return iter(lambda: list(islice(lines, rows)), [])
@@ -66,7 +68,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(_CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        # One byte more than is shown of a long line: it may yet turn out to be half a CRLF.
+        # Enough to see that the line is too long, even if the last byte is half a CRLF.
         rest = rest[: limit + 2]
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
@@ -77,7 +79,8 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
     if crlf:
         lines = [line.removesuffix(b"\r") for line in lines]
     if max(map(len, lines), default=0) > limit:
-        lines = [line[: limit + 1] for line in lines]
+        shown = min(limit, _SHOWN)
+        lines = [line if len(line) <= limit else line[:shown] + b"\n" for line in lines]
     return lines
 
 

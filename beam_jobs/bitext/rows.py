@@ -53,13 +53,13 @@ def read_bitext(
         UserError: see `beam_jobs.bitext`. A truncated or a shorter file is found out at its end
             only: do not publish the blocks before the last one has come.
     """
+    # Three columns of up to 4 bytes a character, and the scores between them.
+    limit = 12 * max_characters + 1_000
     rules: Rules | None = None
     before = 0
     some = False
     with ExitStack() as stack:
         streams = [stack.enter_context(open_text(path)) for path in bitext.paths]
-        # A line of this length breaks the rules, whatever the rest of it is.
-        limit = Rules(names=(), max_characters=max_characters).max_bytes
         sides = [blocks(stream, rows, limit) for stream in streams]
         for group in zip_longest(*sides, fillvalue=[]):
             if len({len(lines) for lines in group}) > 1:
@@ -68,7 +68,7 @@ def read_bitext(
             if rules is None:
                 names = _columns(bitext, group[0][0])
                 rules = Rules(names=names, max_characters=max_characters)
-            block = _block(bitext, rules, group, before)
+            block = _block(bitext, rules, limit, group, before)
             before += len(group[0])
             some = some or block.rows > 0
             yield block
@@ -96,7 +96,9 @@ def _different_lengths(
     return UserError(" but ".join(described) + "; line n of one must translate line n of the other")
 
 
-def _block(bitext: Bitext, rules: Rules, group: tuple[list[bytes], ...], before: int) -> Block:
+def _block(
+    bitext: Bitext, rules: Rules, limit: int, group: tuple[list[bytes], ...], before: int
+) -> Block:
     lines = group[0] if len(group) == 1 else list(map(b"\t".join, zip(*group, strict=True)))
     numbers = np.arange(before + 1, before + 1 + len(lines))
     if bitext.format == "czeng20" and not all(lines):
@@ -111,13 +113,19 @@ def _block(bitext: Bitext, rules: Rules, group: tuple[list[bytes], ...], before:
     rejected: dict[str, list[str | int]] = {name: [] for name in INGEST_REJECTED.names}
     for row in np.setdiff1d(np.arange(len(lines)), sound, assume_unique=True).tolist():
         line, number = lines[row], int(numbers[row])
-        # A tab within a Moses line separates nothing.
-        moses = [side[row] for side in group] if len(group) > 1 else None
-        fields = moses or line.split(b"\t")
-        rejected["id"].append(own_id(fields, rules) or f"{bitext.name}:{number}")
+        if len(group) > 1:  # a tab within a Moses line separates nothing
+            fields = [side[row] for side in group]
+            why = reason(fields, rules)
+        else:
+            fields = line.split(b"\t")
+            cut = line.endswith(b"\n")  # and with it, perhaps, columns
+            why = f"line longer than {limit:,} bytes" if cut else reason(fields, rules)
+        text = line[: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT]
+        made_up = f"{bitext.name}:{number}"
+        rejected["id"].append(own_id(fields, rules) or made_up)
         rejected["row"].append(number)
-        rejected["text"].append(line[: 4 * _TEXT].decode(errors="replace")[:_TEXT])
-        rejected["reason"].append(reason(fields, rules))
+        rejected["text"].append(text)
+        rejected["reason"].append(why)
     return Block(
         pairs=pa.record_batch([columns[name] for name in INGEST.names], schema=INGEST),
         rejected=pa.record_batch(rejected, schema=INGEST_REJECTED),

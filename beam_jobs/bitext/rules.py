@@ -20,26 +20,20 @@ class Rules:
     names: tuple[str, ...]  # of the columns
     max_characters: int  # of id, source and reference, white space around them included
 
-    @property
-    def max_bytes(self) -> int:
-        """Of a line: three columns at up to 4 bytes a character, and scores between them."""
-        return 12 * self.max_characters + 1_000
-
 
 def sound_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
     """Id (where there is one), source and reference of the sound rows, and which lines they are.
 
     Columns are separated by tabs. Every line that is left out has a `reason`, and no other.
     """
-    raw = pa.array(lines, pa.binary())
-    good = pc.less_equal(pc.binary_length(raw), rules.max_bytes)
+    text = pa.array(lines, pa.binary())
+    rows = np.arange(len(lines))
     try:
-        text = raw.filter(good).cast(pa.string())
+        text = text.cast(pa.string())
     except pa.ArrowInvalid:
         decodes = (_decoded(line) is not None for line in lines)
-        good = pc.and_(good, pa.array(np.fromiter(decodes, bool, len(lines))))
-        text = raw.filter(good).cast(pa.string())
-    rows = np.flatnonzero(good)
+        rows = np.flatnonzero(np.fromiter(decodes, bool, len(lines)))
+        text = text.take(rows).cast(pa.string())
 
     # Each row that stays has as many fields as there are columns: column i is every n-th from i.
     n = len(rules.names)
@@ -62,13 +56,6 @@ def sound_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
 
 def reason(fields: list[bytes], rules: Rules) -> str:
     """Why a row is not sound: the first thing that is wrong with it, from left to right."""
-    if sum(map(len, fields)) + len(fields) - 1 > rules.max_bytes:
-        # Such a line was cut (see `lines.blocks`), so no more can be said of it.
-        columns = zip(rules.names, fields, strict=True) if len(fields) == len(rules.names) else ()
-        for name, field in columns:
-            if name in _REQUIRED and len(field) > 4 * rules.max_characters:
-                return f"{name} longer than {rules.max_characters:,} characters"
-        return f"line longer than {rules.max_bytes:,} bytes"
     if fields == [b""]:
         return "empty line"
     if len(fields) != len(rules.names):
@@ -87,6 +74,9 @@ def own_id(fields: list[bytes], rules: Rules) -> str | None:
 
 
 def _problem(name: str, field: bytes, rules: Rules) -> str | None:
+    too_long = f"{name} longer than {rules.max_characters:,} characters"
+    if field.endswith(b"\n"):  # cut by `lines.blocks`
+        return too_long
     text = _decoded(field)
     if text is None:
         return f"invalid UTF-8 in {name}"
@@ -96,7 +86,7 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
     if name in _REQUIRED and not text.strip():
         return f"empty {name}"
     if name in _REQUIRED and len(text) > rules.max_characters:
-        return f"{name} longer than {rules.max_characters:,} characters"
+        return too_long
     return None
 
 
