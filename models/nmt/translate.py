@@ -90,7 +90,7 @@ class Translator:
             if not source:
                 call.reasons[row] = "empty source"
             elif len(source) > self._limit:
-                call.reasons[row] = f"source of {len(source)} subwords, more than {self._limit}"
+                call.reasons[row] = f"source of more than {self._limit} subwords"
             else:
                 accepted.append(row)
         budget = self.options.batch_tokens or self._engine.batch_tokens

@@ -1,0 +1,182 @@
+import gzip
+import os
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import models.nmt.translate
+from beam_jobs import back_translate, schema
+from beam_jobs.launch import beam_options
+from beam_jobs.shards import units, write_shard
+from models.errors import UserError
+from models.nmt.engine import Hypothesis
+from models.nmt.options import NmtOptions
+from models.nmt.translate import Translator
+
+ONE = ["--direct_num_workers", "1"]
+FAST = NmtOptions(beam=1)
+
+
+@pytest.fixture
+def sentences(data):
+    with gzip.open(data / "multi30k" / "val.cs.gz", "rt", encoding="utf-8") as lines:
+        return [next(lines).strip() for _ in range(12)]
+
+
+@pytest.fixture
+def work(tmp_path, sentences):
+    def write(texts=sentences, shard_rows=4):
+        rows = [{"id": f"id-{i}", "source": s, "reference": "r"} for i, s in enumerate(texts)]
+        starts = range(0, len(rows), shard_rows)
+        return units(
+            [
+                write_shard(
+                    f"{tmp_path}/ingest/part-00000-{n:05d}.parquet",
+                    pa.Table.from_pylist(rows[start : start + shard_rows], schema.INGEST),
+                )
+                for n, start in enumerate(starts)
+            ],
+            "key",
+        )
+
+    return write
+
+
+def run(work, out, model, options=FAST):
+    return back_translate.run(work, str(out), str(model), options, ONE)
+
+
+def rows(result):
+    return [
+        row
+        for receipt in result.receipts
+        for shard in receipt.shards
+        for row in pq.read_table(shard.path).to_pylist()
+    ]
+
+
+def test_rows_are_those_of_the_translator(tmp_path, work, sentences, nmt_model):
+    result = run(work(), tmp_path / "out", nmt_model)
+    translator = Translator(nmt_model, FAST, threads=1)
+    for receipt, start in zip(result.receipts, range(0, 12, 4), strict=True):
+        wanted, _ = translator.translate(sentences[start : start + 4])
+        table = pq.read_table(receipt.shards[0].path)
+        assert table.schema == schema.BACK_TRANSLATE
+        assert table["id"].to_pylist() == [f"id-{i}" for i in range(start, start + 4)]
+        for name in ("translation", "translation_score", "translation_subwords"):
+            assert table[name].to_pylist() == wanted[name].to_pylist()
+    assert result.metrics["sentences"] == 12
+    assert result.metrics["rejects"] == 0
+    assert result.metrics["tokens"] == sum(row["translation_subwords"] for row in rows(result))
+    assert set(result.metrics) <= set(back_translate.COUNTERS)
+
+
+def test_a_process_loads_the_model_once(tmp_path, work, nmt_model, monkeypatch):
+    loads = []
+
+    class Counting(Translator):
+        def __init__(self, *args, **kwargs):
+            loads.append(os.getpid())
+            super().__init__(*args, **kwargs)
+
+    monkeypatch.setattr(models.nmt.translate, "Translator", Counting)
+    result = run(work(shard_rows=1), tmp_path / "out", nmt_model)
+    assert len(result.receipts) == 12
+    assert loads == [os.getpid()]
+
+
+def test_a_sentence_that_breaks_the_engine_is_set_apart(
+    tmp_path, work, sentences, nmt_model, monkeypatch
+):
+    class Engine:
+        batch_tokens, max_source_subwords = 1000, 100
+
+        def submit(self, batch):
+            def wait():
+                if any("zlomyslná" in "".join(pieces) for pieces in batch):
+                    raise RuntimeError("out of\nmemory [here]")
+                return [Hypothesis(list(p), -0.5, len(p) + 1, True) for p in batch]
+
+            return wait
+
+    monkeypatch.setattr(models.nmt.translate, "build_engine", lambda *args: Engine())
+    texts = [*sentences[:5], "zlomyslná věta", *sentences[5:], "slovo " * 200]
+    result = run(work(texts), tmp_path / "out", nmt_model)
+    assert [row["source"] for row in rows(result)] == sentences
+    assert [receipt.rejected for receipt in result.receipts] == [
+        {},
+        {"engine failed: RuntimeError: out of memory [here]": 1},
+        {},
+        {"source of more than 100 subwords": 1},
+    ]
+    rejected = pq.read_table(result.receipts[1].rejected_shards[0].path)
+    assert rejected.schema == schema.rejected(schema.INGEST)
+    assert rejected["id"].to_pylist() == ["id-5"]
+    assert result.metrics["rejects"] == 2
+    assert result.metrics["retries"] >= 2
+
+
+def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
+    tmp_path, work, nmt_model, monkeypatch
+):
+    calls = []
+
+    class Engine:
+        batch_tokens, max_source_subwords = 1000, 100
+
+        def submit(self, batch):
+            calls.append(len(batch))
+            if len(calls) > 1:
+                raise RuntimeError("the device is gone")
+            return lambda: [Hypothesis(list(p), -0.5, len(p) + 1, True) for p in batch]
+
+    monkeypatch.setattr(models.nmt.translate, "build_engine", lambda *args: Engine())
+    with pytest.raises(UserError, match="does not work .*the device is gone"):
+        run(work(), tmp_path / "out", nmt_model)
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before
+
+
+def test_finished_shards_are_not_translated_twice(tmp_path, work, nmt_model, monkeypatch):
+    out = tmp_path / "out"
+    first = run(work(), out, nmt_model)
+    texts = []
+
+    class Watching(Translator):
+        def translate(self, sentences):
+            texts.extend(sentences.to_pylist())
+            return super().translate(sentences)
+
+    monkeypatch.setattr(models.nmt.translate, "Translator", Watching)
+    (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
+    again = run(work(), out, nmt_model)
+    assert texts == [row["source"] for row in rows(first)[4:8]]
+    assert rows(again) == rows(first)
+    assert [r.seconds for r in again.receipts][::2] == [r.seconds for r in first.receipts][::2]
+
+
+def test_only_this_stage_asks_for_an_accelerator(tmp_path, nmt_model):
+    import apache_beam as beam
+
+    hint = "type:nvidia-l4;count:1"
+    pipeline = beam.Pipeline(options=beam_options(ONE))
+    stage = back_translate.BackTranslate(
+        str(tmp_path / "out"), str(nmt_model), FAST, accelerator=hint
+    )
+    _ = pipeline | beam.Create([1]) | stage
+    environments = pipeline.to_runner_api().components.environments.values()
+    hinted = [e for e in environments if hint.encode() in e.resource_hints.values()]
+    assert len(hinted) == 1
+    assert len(environments) > 1
+
+
+def test_a_model_that_is_not_there(tmp_path, work):
+    with pytest.raises(UserError, match="nowhere"):
+        run(work(), tmp_path / "out", tmp_path / "nowhere")
+
+
+def test_the_clock_of_a_shard_is_its_own(tmp_path, work, nmt_model):
+    before = time.monotonic()
+    result = run(work(), tmp_path / "out", nmt_model)
+    assert sum(r.seconds for r in result.receipts) <= time.monotonic() - before

@@ -1,0 +1,104 @@
+import gzip
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs import ingest, schema
+from beam_jobs.bitext import find_bitext
+from beam_jobs.shards import receipts
+from models.errors import UserError
+
+ONE = ["--direct_num_workers", "1"]
+
+
+def run(paths, out, format="tsv", key="key", shard_rows=3):
+    return ingest.run(
+        find_bitext(format, paths),
+        str(out),
+        key,
+        shard_rows=shard_rows,
+        max_characters=50,
+        rows=1000,
+        arguments=ONE,
+    )
+
+
+def tables(result):
+    shards = [s for receipt in result.receipts for s in receipt.shards]
+    apart = [s for receipt in result.receipts for s in receipt.rejected_shards]
+    return [pa.concat_tables([pq.read_table(s.path) for s in some]) for some in (shards, apart)]
+
+
+@pytest.fixture
+def tsv(tmp_path):
+    def write(name, *lines):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return str(tmp_path / name)
+
+    return write
+
+
+def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(tmp_path, tsv):
+    one = tsv("a.tsv", "1\tpes\tdog", "2\tkočka", "3\t\tcat", "4\tkůň\thorse")
+    two = tsv("b.tsv", "5\tmyš\tmouse")
+    result = run([one, two], tmp_path / "ingest")
+    pairs, rejected = tables(result)
+    assert pairs.schema == schema.INGEST
+    assert rejected.schema == schema.INGEST_REJECTED
+    assert pairs["id"].to_pylist() == ["1", "4", "5"]
+    assert pairs["source"].to_pylist() == ["pes", "kůň", "myš"]
+    assert rejected["row"].to_pylist() == [2, 3]
+    assert [r.rows_in for r in result.receipts] == [4, 1]
+    assert [len(r.shards) for r in result.receipts] == [2, 1]
+
+
+def test_of_rows_with_the_same_id_the_first_one_stays(tmp_path, tsv):
+    one = tsv("a.tsv", "x\ta\tA", "y\tb\tB", "x\tc\tC", "z\td\tD", "x\te\tE")
+    two = tsv("b.tsv", "z\tf\tF", "w\tg\tG")
+    pairs, rejected = tables(run([one, two], tmp_path / "ingest"))
+    assert pairs["source"].to_pylist() == ["a", "b", "d", "g"]
+    assert rejected.to_pylist() == [
+        {"id": "x", "row": 3, "text": "c\tC", "reason": "duplicate id"},
+        {"id": "x", "row": 5, "text": "e\tE", "reason": "duplicate id"},
+        {"id": "z", "row": 1, "text": "f\tF", "reason": "duplicate id"},
+    ]
+
+
+def test_an_id_of_a_rejected_row_is_free(tmp_path, tsv):
+    pairs, rejected = tables(run([tsv("a.tsv", "x\ta\t", "x\tb\tB")], tmp_path / "ingest"))
+    assert pairs["source"].to_pylist() == ["b"]
+    assert rejected["reason"].to_pylist() == ["empty reference"]
+
+
+def test_a_shard_of_bad_rows_only(tmp_path, tsv):
+    result = run([tsv("a.tsv", "1\ta\tA", "x", "y", "z")], tmp_path / "ingest", shard_rows=2)
+    assert [s.rows for s in result.receipts[0].shards] == [1, 0]
+    assert result.receipts[0].rows_out == 1
+
+
+def test_a_file_that_ends_too_early_is_not_taken_for_whole(tmp_path, tsv):
+    text = "".join(f"{i}\tzdroj {i}\tsource {i}\n" for i in range(5000)).encode()
+    path = tmp_path / "a.tsv.gz"
+    path.write_bytes(gzip.compress(text)[:-2000])
+    with pytest.raises(UserError, match=r"a.tsv.gz: truncated gzip"):
+        run([str(path)], tmp_path / "ingest", shard_rows=1000)
+    assert receipts(str(tmp_path / "ingest")) == []
+    path.write_bytes(gzip.compress(text))
+    result = run([str(path)], tmp_path / "ingest", key="another", shard_rows=1000)
+    assert result.receipts[0].rows_out == 5000
+
+
+def test_moses_sides_of_different_length(tmp_path, tsv):
+    sides = {"source": tsv("a.cs", "a", "b"), "reference": tsv("a.en", "A")}
+    with pytest.raises(UserError, match=r"a.cs has 2 lines but .*a.en has 1 lines"):
+        run(sides, tmp_path / "ingest", format="moses")
+
+
+def test_larger_shards_leave_no_parts_of_the_smaller_ones(tmp_path, tsv):
+    path = tsv("a.tsv", *(f"{i}\ta\tA" for i in range(9)))
+    run([path], tmp_path / "ingest", key="small", shard_rows=2)
+    result = run([path], tmp_path / "ingest", key="large", shard_rows=5)
+    files = sorted(p.name for p in (tmp_path / "ingest").glob("*.parquet"))
+    assert files == [f"{shard.name}.parquet" for shard in result.receipts[0].shards]
+    assert len(files) == 2
