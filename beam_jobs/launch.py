@@ -125,9 +125,9 @@ def launch(
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
     with (
-        _log(output) as terminal,
+        logged(output) as terminal,
         meter(name, total=total, stream=terminal) as progress,
-        _watching(done, progress),
+        watching(done, progress),
     ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
         metrics = run_pipeline(
@@ -187,7 +187,7 @@ def _first_line(text: str) -> str:
 
 
 @contextmanager
-def _log(output: str) -> Iterator[TextIO]:
+def logged(output: str) -> Iterator[TextIO]:
     """Send what Beam and its workers print to `logs/` of the run; give the terminal to the block.
 
     Beam's processes inherit file descriptor 2 and say much on it, an error with its traceback
@@ -214,7 +214,7 @@ def _log(output: str) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _watching(done: Callable[[], int], progress: Meter) -> Iterator[None]:
+def watching(done: Callable[[], int], progress: Meter) -> Iterator[None]:
     """Report progress while a job runs anywhere: what is finished shows in its output folder."""
     stop = threading.Event()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import apache_beam as beam
 import numpy as np
@@ -51,12 +51,12 @@ class Score(beam.PTransform):
     """Units in, receipts out.
 
     Args:
-        paragram: folder of word vectors in the compact form of `models.vectors`, or None.
+        tables: where the tables that scorers need stand, by their names (`models.scorers`).
     """
 
-    def __init__(self, output: str, scorers: Sequence[str], paragram: str | None):
+    def __init__(self, output: str, scorers: Sequence[str], tables: Mapping[str, str] | None):
         super().__init__()
-        self.work = _Score(output, tuple(scorers), paragram)
+        self.work = _Score(output, tuple(scorers), dict(tables or {}))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Score shard by shard."""
@@ -67,21 +67,21 @@ def run(
     units: Sequence[Unit],
     output: str,
     scorers: Sequence[str],
-    paragram: str | None,
+    tables: Mapping[str, str] | None,
     arguments: Sequence[str],
 ) -> Result:
     """Score `units` into `output`."""
-    return launch("score", units, Score(output, scorers, paragram), output, arguments)
+    return launch("score", units, Score(output, scorers, tables), output, arguments)
 
 
 class _Score(beam.DoFn):
-    def __init__(self, output: str, scorers: tuple[str, ...], paragram: str | None):
-        self.output, self.scorers, self.paragram = output, scorers, paragram
+    def __init__(self, output: str, scorers: tuple[str, ...], tables: dict[str, str]):
+        self.output, self.scorers, self.tables = output, scorers, tables
 
     def setup(self) -> None:
         pa.set_cpu_count(1)  # one worker, one core: the runner decides how many there are
         names = [name for name in self.scorers if name not in schema.BACK_TRANSLATE.names]
-        self.scorer = PairScorer(names, paragram=self.paragram)
+        self.scorer = PairScorer(names, **self.tables)
 
     def process(self, unit: Unit) -> Iterator[Receipt]:
         done = finished(self.output, unit.name, unit.key)

@@ -33,8 +33,8 @@ def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
         started = time.monotonic()
         place = str(output / stage)
         if stage == "score":
-            compact = str(folder / "compact")
-            result = score.run(units(shards, stage), place, SCORERS, compact, arguments)
+            tables = {"paragram": str(folder / "compact")}
+            result = score.run(units(shards, stage), place, SCORERS, tables, arguments)
         elif stage == "bucket":
             result = bucket.run(units(shards, stage), place, SCORERS, arguments)
         else:

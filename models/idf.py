@@ -11,44 +11,49 @@ import pyarrow as pa
 from models.tokens import moses_tokens
 from models.vectors import UNKNOWN, WordVectors
 
-_SCHEMA = pa.schema([("word", pa.string()), ("count", pa.int64())])
+_SCHEMA = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
 
 
 @dataclass(frozen=True, eq=False)
-class DocumentCounts:
-    """In how many of `documents` texts each word occurs: a table of `word` and `count`."""
+class WordCounts:
+    """How often each word occurs in so many texts.
+
+    `table` has a `word` a row, the `documents` (texts) that have it, and its `occurrences` in all.
+    """
 
     documents: int
     table: pa.Table
 
 
-def count_documents(texts: pa.Array) -> DocumentCounts:
+def count_words(texts: pa.Array) -> WordCounts:
     """Count the lower-cased Moses tokens of some thousand texts; each text is a document."""
     tokens = moses_tokens(texts)
     words = tokens.values.dictionary_encode()
-    size = max(len(words.dictionary), 1)
+    ids, size = words.indices.to_numpy(), len(words.dictionary)
     rows = np.repeat(np.arange(len(tokens)), np.diff(tokens.offsets.to_numpy()))
-    once = np.unique(rows * size + words.indices.to_numpy()) % size
-    counts = np.bincount(once, minlength=len(words.dictionary))
-    return DocumentCounts(len(tokens), pa.table([words.dictionary, counts], schema=_SCHEMA))
+    once = np.unique(rows * max(size, 1) + ids) % max(size, 1)
+    documents, occurrences = (np.bincount(of, minlength=size) for of in (once, ids))
+    table = pa.table([words.dictionary, documents, occurrences], schema=_SCHEMA)
+    return WordCounts(len(tokens), table)
 
 
-def merge_counts(parts: Iterable[DocumentCounts]) -> DocumentCounts:
+def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
     """Add up counts of different texts; the order of the parts does not matter."""
     parts = list(parts)
     table = pa.concat_tables([_SCHEMA.empty_table(), *(part.table for part in parts)])
-    sums = table.group_by("word").aggregate([("count", "sum")]).sort_by("word")
-    merged = pa.table([sums["word"], sums["count_sum"]], schema=_SCHEMA)
-    return DocumentCounts(sum(part.documents for part in parts), merged)
+    sums = table.group_by("word").aggregate([("documents", "sum"), ("occurrences", "sum")])
+    sums = sums.sort_by("word")
+    columns = [sums["word"], sums["documents_sum"], sums["occurrences_sum"]]
+    return WordCounts(sum(part.documents for part in parts), pa.table(columns, schema=_SCHEMA))
 
 
-def idf_table(counts: DocumentCounts) -> WordVectors:
-    """ln((1 + documents) / (1 + count)) of every word, and for unknown words, whose count is 0.
+def idf_table(counts: WordCounts) -> WordVectors:
+    """ln((1 + texts) / (1 + texts with it)) of every word, and of unknown words, which are in none.
 
     `models.vectors` writes, reads and shares it like other vectors; the row for unknown words
     comes first.
     """
     words = pa.concat_arrays([pa.array([UNKNOWN]), counts.table["word"].combine_chunks()])
-    count = np.append(0, counts.table["count"].to_numpy())
-    idf = np.log((1 + counts.documents) / (1 + count)).astype(np.float32)
+    documents = np.append(0, counts.table["documents"].to_numpy())
+    idf = np.log((1 + counts.documents) / (1 + documents)).astype(np.float32)
     return WordVectors(words, idf[:, np.newaxis])

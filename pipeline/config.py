@@ -66,6 +66,8 @@ class ScoreOptions:
     """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
     phrases: str | None = None
     """PPDB text, tab-separated pairs or a lexicon (`word paraphrase …`); plain or gzip."""
+    idf: str | None = None
+    """IDF of words in text form (`word idf`), for mean_idf; null counts the references."""
     training: ParagramOptions = field(default_factory=ParagramOptions)
     """How word vectors are trained on `phrases`."""
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from beam_jobs import storage
 from models.errors import UserError
 from pipeline.config import Config
+from pipeline.data_card import write_data_card
 from pipeline.manifest import Manifest, locked
+from pipeline.report import write_report
 from pipeline.stages import STAGES, Run, after, closure
 from pipeline.summary import show_start, show_summary
 
@@ -50,7 +52,11 @@ def run_stages(
             ran.add(stage.name)
             if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:
                 run.manifest.remember(forgotten)  # made from the same: each has still its key
-        show_summary(run, [stage.name for stage in stages], ran)
+        names = [stage.name for stage in stages]
+        if "corpus" in names:
+            write_data_card(config.run, run.manifest.values)
+        write_report(config.run, run.manifest.values, names)
+        show_summary(run, names, ran)
         return run
 
 
@@ -67,6 +73,7 @@ def check(config: Config, stages: Sequence[str]) -> None:
         "nmt.model": config.nmt.model,
         "score.paragram": config.score.paragram,
         "score.phrases": config.score.phrases,
+        "score.idf": config.score.idf,
         "evaluate.sts": config.evaluate.sts,
         "evaluate.sick": config.evaluate.sick,
     }

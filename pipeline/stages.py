@@ -1,7 +1,7 @@
 """The stages of a run: what each is made from, how it is made, and when it is finished.
 
 sample → ingest → nmt → back_translate → score → bucket → corpus → embeddings → evaluate
-                              paragram ↗
+                         paragram, idf ↗
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from beam_jobs.conditions import Condition
 from beam_jobs.launch import Result, cores
 from beam_jobs.shards import Receipt, Shard, content_key, receipts, units
 from models.errors import UserError
-from models.files import atomic_file, atomic_folder, digest
+from models.files import atomic_file, digest
+from pipeline import tables
 from pipeline.config import Config
 from pipeline.manifest import Manifest
 
@@ -187,13 +188,14 @@ def _back_translate(run: Run, key: str) -> dict[str, Any]:
 def _score(run: Run, key: str) -> dict[str, Any]:
     started = time.monotonic()
     options = run.config.score
-    vectors = run.manifest.stages.get("paragram", {}).get("digest")
-    base = content_key("score", score.VERSION, options.scorers, vectors)
+    paths = tables.paths(run)
+    made = {name: run.manifest.stages[name]["digest"] for name in paths}
+    base = content_key("score", score.VERSION, options.scorers, made)
     result = score.run(
         units(run.shards("back_translate"), base),
         run.folder("score"),
         options.scorers,
-        storage.join(run.folder("paragram"), "compact") if _has_paragram(run.config) else None,
+        paths,
         run.arguments,
     )
     return _account(result, started)
@@ -277,41 +279,6 @@ def _nmt(run: Run, key: str) -> dict[str, Any]:
         "training": metrics,
         "seconds": round(time.monotonic() - started, 3),
         "digest": digest(run.folder("nmt")),
-    }
-
-
-def _has_paragram(config: Config) -> bool:
-    return "paragram_similarity" in config.score.scorers
-
-
-def _paragram_parts(run: Run) -> Any:
-    options = run.config.score
-    if options.paragram:
-        return digest(options.paragram)
-    assert options.phrases is not None
-    return [digest(options.phrases), asdict(options.training), run.config.seed]
-
-
-def _paragram(run: Run, key: str) -> dict[str, Any]:
-    from models.embeddings.paragram import train_paragram
-    from models.vectors import compact_vectors
-
-    started = time.monotonic()
-    options = run.config.score
-    metrics: dict[str, Any] = {}
-    with atomic_folder(run.folder("paragram")) as folder:
-        text = Path(options.paragram) if options.paragram else folder / "vectors.txt"
-        if not options.paragram:
-            assert options.phrases is not None
-            phrases = Path(options.phrases)
-            metrics = train_paragram(
-                phrases, text, options.training, seed=run.config.seed, threads=cores()
-            )
-        compact_vectors(text, folder / "compact")
-    return {
-        "training": metrics,
-        "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(run.folder("paragram")),
     }
 
 
@@ -401,14 +368,22 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         name="paragram",
         needs=("sample",),
-        parts=_paragram_parts,
-        make=_paragram,
+        parts=tables.paragram_parts,
+        make=tables.make_paragram,
         intact=_folder_intact("paragram"),
-        wanted=_has_paragram,
+        wanted=lambda config: tables.needs(config, "paragram"),
+    ),
+    Stage(
+        name="idf",
+        needs=("sample", "ingest"),
+        parts=tables.idf_parts,
+        make=tables.make_idf,
+        intact=_folder_intact("idf"),
+        wanted=lambda config: tables.needs(config, "idf"),
     ),
     Stage(
         name="score",
-        needs=("back_translate", "paragram"),
+        needs=("back_translate", "paragram", "idf"),
         version=score.VERSION,
         parts=lambda run: run.config.score.scorers,
         make=_score,

@@ -50,7 +50,7 @@ SCORERS = {
 _REMEDIES = {
     "paragram": "word vectors: set score.paragram to a file of them, or score.phrases to phrase "
     "pairs to train them on",
-    "idf": "the words' IDF: a file of them, or a table counted on the corpus",
+    "idf": "the words' IDF: set score.idf to a file of them, or count them on the corpus",
 }
 _ROWS = 4096  # scored at once: large enough for numpy, small enough for the cache
 _MOST_TOKENS = np.iinfo(np.int16).max

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.idf import count_documents, idf_table, merge_counts
+from models.idf import count_words, idf_table, merge_counts
 from models.vectors import UNKNOWN, compact_vectors, open_vectors, write_vectors
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), max_size=12)
@@ -15,12 +15,14 @@ TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), 
 @given(TEXTS, st.integers(0, 12))
 @settings(deadline=None)
 def test_counts_of_parts_add_up(texts, cut):
-    parts = [count_documents(pa.array(part, pa.string())) for part in (texts[:cut], texts[cut:])]
+    parts = [count_words(pa.array(part, pa.string())) for part in (texts[:cut], texts[cut:])]
     merged, turned = merge_counts(parts), merge_counts(parts[::-1])
-    expected = Counter(word for text in texts for word in set(text.split()))
+    documents = Counter(word for text in texts for word in set(text.split()))
+    occurrences = Counter(word for text in texts for word in text.split())
     assert merged.documents == len(texts)
     assert merged.table.to_pylist() == [
-        {"word": w, "count": c} for w, c in sorted(expected.items())
+        {"word": w, "documents": documents[w], "occurrences": occurrences[w]}
+        for w in sorted(documents)
     ]
     assert merged.table.equals(turned.table)
 
@@ -31,7 +33,7 @@ def test_nothing_to_merge():
 
 
 def test_the_table_survives_its_file(tmp_path):
-    counts = count_documents(pa.array(["A dog , a cat", "a dog 7", "a 7"]))
+    counts = count_words(pa.array(["A dog , a cat", "a dog 7", "a 7"]))
     table = idf_table(counts)
     write_vectors(tmp_path / "idf.txt", table.words, table.matrix)
     compact_vectors(tmp_path / "idf.txt", tmp_path / "compact")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from benchmarks.plain_scoring import fast_tokenizer
-from models.idf import count_documents, idf_table
+from models.idf import count_words, idf_table
 from models.scorers import PairScorer
 from models.scorers.edit_distance import edit_distance as by_characters
 from models.tokens import PairText
@@ -97,7 +97,7 @@ def test_mean_idf_as_plainly_defined(pairs):
         np.mean([math.log((1 + 2000) / (1 + count[x])) for text in pair for x in tokenize(text)])
         for pair in pairs
     ]
-    idf = idf_table(count_documents(pa.array(references)))
+    idf = idf_table(count_words(pa.array(references)))
     found = score(pairs, PairScorer(["mean_idf"], idf=idf))["mean_idf"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found.std() > 0.1

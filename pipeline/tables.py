@@ -1,0 +1,99 @@
+"""What scorers need beside the texts, as stages of a run: word vectors and IDF."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beam_jobs import idf, storage
+from beam_jobs.launch import cores
+from beam_jobs.shards import units
+from models.errors import UserError
+from models.files import atomic_folder, digest
+from models.scorers import SCORERS
+from pipeline.config import Config
+
+if TYPE_CHECKING:
+    from pipeline.stages import Run
+
+
+def needs(config: Config, table: str) -> bool:
+    """Whether one of the scorers needs the table by that name."""
+    return any(name in SCORERS and SCORERS[name].needs == table for name in config.score.scorers)
+
+
+def paths(run: Run) -> dict[str, str]:
+    """Where the tables that the scorers need stand, by name."""
+    return {
+        name: storage.join(run.folder(name), "compact")
+        for name in ("paragram", "idf")
+        if needs(run.config, name)
+    }
+
+
+def paragram_parts(run: Run) -> Any:
+    """What the word vectors depend on."""
+    options = run.config.score
+    if options.paragram:
+        return digest(options.paragram)
+    assert options.phrases is not None
+    return [digest(options.phrases), asdict(options.training), run.config.seed]
+
+
+def make_paragram(run: Run, key: str) -> dict[str, Any]:
+    """Word vectors from a file, or trained on phrase pairs."""
+    from models.embeddings.paragram import train_paragram
+    from models.vectors import compact_vectors
+
+    started = time.monotonic()
+    options = run.config.score
+    metrics: dict[str, Any] = {}
+    with atomic_folder(run.folder("paragram")) as folder:
+        text = Path(options.paragram) if options.paragram else folder / "vectors.txt"
+        if not options.paragram:
+            assert options.phrases is not None
+            phrases = Path(options.phrases)
+            metrics = train_paragram(
+                phrases, text, options.training, seed=run.config.seed, threads=cores()
+            )
+        compact_vectors(text, folder / "compact")
+    return {
+        "training": metrics,
+        "seconds": round(time.monotonic() - started, 3),
+        "digest": digest(run.folder("paragram")),
+    }
+
+
+def idf_parts(run: Run) -> Any:
+    """What the IDF depend on beside the references."""
+    return digest(run.config.score.idf) if run.config.score.idf else ["counted", idf.VERSION]
+
+
+def make_idf(run: Run, key: str) -> dict[str, Any]:
+    """IDF from a file, or counted over the references of the whole corpus, as ingest left them."""
+    from models.idf import idf_table
+    from models.vectors import compact_vectors, open_vectors, write_vectors
+
+    started = time.monotonic()
+    file = run.config.score.idf
+    place = run.folder("idf")
+    account: dict[str, Any] = {}
+    counts = None if file else idf.run(units(run.shards("ingest"), key), place, run.arguments)
+    with atomic_folder(place) as folder:
+        text = Path(file) if file else folder / "idf.txt"
+        if counts is not None:
+            table = idf_table(counts)
+            write_vectors(text, table.words, table.matrix)
+            account = {"documents": counts.documents}
+        compact_vectors(text, folder / "compact")
+        found = open_vectors(folder / "compact")
+        if found.dim != 1:
+            raise UserError(f"score.idf: {file} has {found.dim} numbers a word; IDF is one")
+        account["words"] = len(found)
+    return {
+        **account,
+        "seconds": round(time.monotonic() - started, 3),
+        "digest": digest(place),
+    }

@@ -1,0 +1,107 @@
+"""The tables that scorers need, as stages: made once, and again if what they are from changes."""
+
+import pyarrow as pa
+import pytest
+
+from beam_jobs import schema
+from beam_jobs.shards import commit
+from models.errors import UserError
+from models.scorers import PairScorer
+from models.vectors import open_vectors
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.stages import STAGES, Run
+
+REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
+CONFIG = """\
+run: {run}
+input: {{format: tsv, paths: [bitext.tsv]}}
+nmt: {{model: somewhere}}
+score: {{scorers: [mean_idf], idf: {idf}}}
+select: {{by: mean_idf}}
+"""
+IDF = next(stage for stage in STAGES if stage.name == "idf")
+
+
+def ingested(folder, references):
+    rows = len(references)
+    table = pa.table(
+        [[f"id-{i}" for i in range(rows)], ["zdroj"] * rows, references], schema=schema.INGEST
+    )
+    nothing = schema.INGEST_REJECTED.empty_table()
+    commit(str(folder / "ingest"), "part-0", "key", rows, [("part-0", table, nothing)], started=0)
+
+
+def make(folder, references=REFERENCES, idf="null"):
+    """Bring the stage up to date; whether there was anything to do."""
+    (folder / "run.yaml").write_text(CONFIG.format(run=folder, idf=idf))
+    config = read_config(folder / "run.yaml")
+    ingested(folder, references)
+    run = Run(config, Manifest(str(folder)), ["--direct_num_workers", "1"])
+    run.manifest.stages["ingest"] = {"digest": " ".join(references)}
+    if IDF.finished(run):
+        return run, False
+    key = IDF.key(run)
+    run.manifest.finish("idf", {"key": key, **IDF.make(run, key)})
+    return run, True
+
+
+def test_counted_on_the_references(tmp_path):
+    run, made = make(tmp_path)
+    assert made
+    assert run.manifest.stages["idf"]["documents"] == 3
+    assert run.manifest.stages["idf"]["words"] == 7  # six, and the row of unknown ones
+    scorer = PairScorer(["mean_idf"], idf=tmp_path / "idf" / "compact")
+    (found,) = scorer.score(pa.array(["dog"]), pa.array(["bird"]))["mean_idf"]
+    rows = open_vectors(tmp_path / "idf" / "compact")
+    assert found == pytest.approx(float(rows.at(rows.rows(["dog", "bird"])).mean()))
+    assert not make(tmp_path)[1]
+    assert make(tmp_path, [*REFERENCES, "a bird ."])[1]
+
+
+def test_from_a_file(tmp_path):
+    file = tmp_path / "idf.txt"
+    file.write_text("dog 2.5\ncat 0.5\n")
+    run, made = make(tmp_path, idf=file)
+    assert made
+    assert run.manifest.stages["idf"]["words"] == 2
+    scorer = PairScorer(["mean_idf"], idf=tmp_path / "idf" / "compact")
+    assert scorer.score(pa.array(["dog"]), pa.array(["cat"]))["mean_idf"].tolist() == [1.5]
+    assert not make(tmp_path, idf=file)[1]
+    file.write_text("dog 2.5\ncat 1.5\n")
+    assert make(tmp_path, idf=file)[1]
+
+
+def test_a_counted_table_serves_another_run_as_a_file(tmp_path):
+    make(tmp_path)
+    (tmp_path / "other").mkdir()
+    make(tmp_path / "other", ["x"], idf=tmp_path / "idf" / "idf.txt")
+    same = [folder / "idf" / "compact" / "matrix.f32" for folder in (tmp_path, tmp_path / "other")]
+    assert same[0].read_bytes() == same[1].read_bytes()
+
+
+def test_a_file_of_vectors_is_none_of_idf(tmp_path):
+    (tmp_path / "vectors.txt").write_text("dog 2.5 1\ncat 0.5 1\n")
+    with pytest.raises(UserError, match=r"score\.idf: .*vectors\.txt has 2 numbers a word"):
+        make(tmp_path, idf=tmp_path / "vectors.txt")
+    assert not (tmp_path / "idf").exists()
+
+
+def test_only_where_a_scorer_needs_it(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text(CONFIG.replace("mean_idf", "length_ratio").format(run=tmp_path, idf="null"))
+    assert not IDF.wanted(read_config(path))
+
+
+def test_the_words_stand_in_a_file_that_people_read(tmp_path):
+    make(tmp_path)
+    lines = (tmp_path / "idf" / "idf.txt").read_text().splitlines()
+    assert {line.split()[0] for line in lines} == {
+        "UUUNKKK",
+        "a",
+        "dog",
+        "runs",
+        "sits",
+        "cat",
+        ".",
+    }
