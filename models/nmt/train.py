@@ -6,6 +6,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,7 +93,7 @@ def train_nmt(
         _assemble(work / "candidate", data, languages, state)
         tried[name] = _bleu(work / "candidate", held_out, slice(half), 1, threads)
     chosen = max(reversed(tried), key=lambda name: tried[name])  # of equals the later
-    report = {
+    report: dict[str, Any] = {
         "bleu": 0.0,
         "chosen": chosen,
         "bleu_of_candidates": tried,
@@ -211,7 +212,11 @@ def _follow(work: Path, threads: int, updates: int) -> None:
     """Run the commands, keep what they print in a log, show the updates."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    environment = {
+        "OMP_WAIT_POLICY": "PASSIVE",  # threads that wait in a loop starve the others on busy cores
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+    }
     with (
         log.open("a", encoding="utf-8") as stream,
         meter("train-nmt", total=updates, unit="updates") as progress,
@@ -232,9 +237,9 @@ def _follow(work: Path, threads: int, updates: int) -> None:
                 stream.write(line)
                 stream.flush()
                 last = line.strip() or last
-                _, found, values = line.partition("| train_inner | ")
+                found = re.search(r"train_inner.*?({.*})", line)
                 if found:
-                    state = json.loads(values)
+                    state = json.loads(found[1])
                     progress.set(float(state["num_updates"]), note=f"loss {state['loss']}")
         except BaseException:
             process.kill()
