@@ -133,7 +133,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
             return lambda: [Hypothesis(list(p), -0.5, len(p) + 1, True) for p in batch]
 
     monkeypatch.setattr(models.nmt.translate, "build_engine", lambda *args: Engine())
-    with pytest.raises(UserError, match="does not work .*the device is gone"):
+    with pytest.raises(UserError, match=r"does not work .*the device is gone"):
         run(work(), tmp_path / "out", nmt_model)
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before
 

@@ -1,0 +1,163 @@
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from models.errors import UserError
+from pipeline.config import read_config
+
+GOOD = """
+run: runs/x
+input: {format: tsv, paths: [a.tsv]}
+score: {scorers: [translation_score, trigram_overlap]}
+select: {by: trigram_overlap}
+"""
+
+
+def read(tmp_path, text, *changes):
+    path = tmp_path / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    return read_config(path, changes)
+
+
+def problem(tmp_path, text, *changes):
+    with pytest.raises(UserError) as error:
+        read(tmp_path, text, *changes)
+    assert "\n" not in str(error.value)
+    return str(error.value).removeprefix(f"{tmp_path}/c.yaml: ")
+
+
+def test_defaults(tmp_path):
+    config = read(tmp_path, GOOD)
+    assert (config.seed, config.nmt.engine, config.nmt.beam) == (1, "ctranslate2", 12)
+    assert config.input.paths == ["a.tsv"]
+    assert config.select.deciles == [8, 9]
+    assert config.embeddings.model == "word-avg"
+    assert asdict(config)["score"]["training"]["dim"] == 300
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("sead: 1", "sead: unknown key; did you mean seed?"),
+        ("nmt: {beem: 3}", "nmt.beem: unknown key; did you mean beam?"),
+        ("nmt: {training: {layer: 3}}", "nmt.training.layer: unknown key; did you mean layers?"),
+        ("zzz: 1", "zzz: unknown key; known are run, seed,"),
+        ("1: 1", "1: unknown key; known are run"),
+        ("seed: one", "seed: must be a whole number, not 'one'"),
+        ("seed: true", "seed: must be a whole number, not True"),
+        ("seed: 1.0", "seed: must be a whole number, not 1.0"),
+        ("seed: -1", "seed: must be between 0 and"),
+        ("nmt: {beam: '12'}", "nmt.beam: must be a whole number, not '12'"),
+        ("nmt: {beam: 0}", "nmt.beam: must be at least 1"),
+        ("nmt: {model: 3}", "nmt.model: must be a text, not 3"),
+        ("nmt: {engine: marian}", "nmt.engine: 'marian' is none of ctranslate2, fairseq"),
+        ("nmt: [1]", "nmt: must be key: value, not [1]"),
+        ("nmt:", "nmt: must be key: value, not null"),
+        ("nmt: {training: {dropout: high}}", "nmt.training.dropout: must be a number, not 'high'"),
+        ("evaluate: {sts: [a]}", "evaluate.sts: must be a text, not ['a']"),
+        ("accelerator: 2024-13-45", "month must be in 1..12"),
+        ("? [a, b]\n: 1", "unhashable"),
+        ("seed: 2\nseed: 3", "line 7: seed stands twice"),
+        ("nmt: {beam: 1, beam: 2}", "line 6: beam stands twice"),
+        ("seed: [", "line 7:"),
+        ("\tseed: 1", "line 6:"),
+    ],
+)
+def test_each_mistake_is_one_line_that_names_the_key(tmp_path, more, message):
+    assert message in problem(tmp_path, GOOD + more + "\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("run=", "run: must be a text, not null"),
+        ("run='  '", "run: must name a folder"),
+        ("input.paths=a.tsv", "input.paths: must be a list or key: value, not 'a.tsv'"),
+        ("input.paths=[1]", "input.paths[0]: must be a text, not 1"),
+        ("input.format=csv", "input.format: 'csv' is none of czeng16, czeng20, moses, tsv"),
+        ("input.shard_rows=0", "input.shard_rows: must be at least 1"),
+        ("select.deciles=[10]", "select.deciles: must be numbers from 0 to 9, or null"),
+        ("select.deciles=[]", "select.deciles: must be numbers from 0 to 9, or null"),
+        ("select.deciles=[a]", "select.deciles[0]: must be a whole number, not 'a'"),
+        ("select.size=0", "select.size: must be at least 1, or null"),
+        ("select.by=meteor", "select.by: meteor is not among score.scorers"),
+        (
+            "score.scorers=[meteor]",
+            "score.scorers: 'meteor' is unknown; choose from translation_score,",
+        ),
+        ("score.scorers=[]", "score.scorers: names no scorer"),
+        ("score.scorers=[trigram_overlap, trigram_overlap]", "score.scorers: names a scorer twice"),
+        ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
+        ("nmt.training.heads=7", "nmt.training.dim: must be even and a multiple of heads"),
+        ("embeddings.dim=0", "embeddings.dim: 0 is not a positive number"),
+        ("sample={}", "sample.folder: is missing"),
+        ("nothing", "--set nothing: must be key.sub=value"),
+        ("=1", "--set =1: must be key.sub=value"),
+        ("seed.x=1", "--set seed.x=1: seed has no keys below it"),
+        ("seed=[", "--set seed=[: line 1:"),
+        ("nmt.beam.x=1", "--set nmt.beam.x=1: beam has no keys below it"),
+    ],
+)
+def test_a_change_is_checked_like_the_file(tmp_path, change, message):
+    text = GOOD + "seed: 3\nnmt: {beam: 2}\n"
+    assert message in problem(tmp_path, text, change)
+
+
+def test_changes_come_over_the_file_in_order(tmp_path):
+    changes = ["seed=7", "nmt.beam=3", "nmt.beam=4", "select.deciles=null", "nmt.model=m"]
+    config = read(tmp_path, GOOD, *changes)
+    assert (config.seed, config.nmt.beam, config.nmt.model) == (7, 4, "m")
+    assert config.select.deciles is None
+
+
+def test_whole_numbers_serve_as_numbers(tmp_path):
+    config = read(tmp_path, GOOD, "embeddings.margin=1")
+    assert config.embeddings.margin == 1.0
+    assert type(config.embeddings.margin) is float
+
+
+def test_variables_are_filled_in_everywhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_DATA", "/data")
+    monkeypatch.delenv("NO_DATA", raising=False)
+    config = read(tmp_path, GOOD, "run=${SOME_DATA}/run", "input.paths=['${SOME_DATA}/*.gz', b]")
+    assert config.run == "/data/run"
+    assert config.input.paths == ["/data/*.gz", "b"]
+    moses = ["input.format=moses", "input.paths={source: '${NO_DATA}/a', reference: b}"]
+    assert problem(tmp_path, GOOD, *moses) == (
+        "input.paths.source: the environment variable NO_DATA is not set"
+    )
+
+
+def test_what_is_missing(tmp_path):
+    assert problem(tmp_path, "run: x") == "input: is missing"
+    assert problem(tmp_path, "input: {format: tsv, paths: [a]}") == "run: is missing"
+    assert problem(tmp_path, "") == "not a configuration (key: value)"
+    assert problem(tmp_path, "- a") == "not a configuration (key: value)"
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    with pytest.raises(UserError, match=r"none.yaml: cannot be read \(No such file"):
+        read_config(tmp_path / "none.yaml")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_config(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes("run: ž".encode("iso8859-2"))
+    with pytest.raises(UserError, match=r"latin.yaml: cannot be read \(not UTF-8\)"):
+        read_config(tmp_path / "latin.yaml")
+
+
+def test_code_in_yaml_is_not_run(tmp_path):
+    text = GOOD + f"accelerator: !!python/object/apply:os.mkdir [{tmp_path}/made]\n"
+    assert "could not determine a constructor" in problem(tmp_path, text)
+    assert not (tmp_path / "made").exists()
+
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_configurations_that_come_along_are_sound(path, monkeypatch):
+    for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
+        monkeypatch.setenv(name, "/data")
+    assert read_config(path).run == f"runs/{path.stem}"
