@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from models.embeddings.flat import Sentences, count, fingerprints, join_all, take_all
-from models.embeddings.vocabulary import Kind, Vocabulary, ids_by_kind
+from models.embeddings.flat import Sentences, fingerprints, join_all, take_all
+from models.embeddings.vocabulary import FlatIds, Kind, Vocabulary, ids_by_kind
 from models.errors import UserError
 
 POOL = 200_000  # pairs shuffled together: what is held in memory
@@ -27,15 +30,30 @@ class Pairs:
 
     left: Sentences
     right: Sentences
+    keys: np.ndarray  # uint64 [2, n]: equal for equal sentences, of either side
     identical: int = 0  # both sides the same after tokenisation: nothing to learn from
     empty: int = 0  # a side without a token
 
     def __len__(self) -> int:
-        return count(self.left)
+        return self.keys.shape[1]
 
     def take(self, rows: np.ndarray) -> Pairs:
         """The pairs of `rows`, in their order."""
-        return Pairs(take_all(self.left, rows), take_all(self.right, rows))
+        return Pairs(take_all(self.left, rows), take_all(self.right, rows), self.keys[:, rows])
+
+    def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Pairs:
+        """Both sentences of a random `share` of pairs with their words in random order (W&G 4.2).
+
+        Trigrams stay as they are: their mean does not depend on the order of the words. So do tags.
+        """
+        chosen = random.random(len(self)) < share
+        sides = [
+            {**side, "words": _shuffled(side["words"], chosen, random, tags)}
+            if "words" in side
+            else side
+            for side in (self.left, self.right)
+        ]
+        return Pairs(sides[0], sides[1], self.keys)
 
 
 class Source(Protocol):
@@ -43,6 +61,8 @@ class Source(Protocol):
 
     rows: int
     """Pairs in an epoch, left-out ones included."""
+    name: str
+    """For messages."""
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
         """The pools of an epoch from number `first` on; the same at every call."""
@@ -51,8 +71,8 @@ class Source(Protocol):
 class Memory:
     """Pairs that are all in memory: one pool."""
 
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
+    def __init__(self, pairs: Pairs, name: str) -> None:
+        self.pairs, self.name = pairs, name
         self.rows = len(pairs) + pairs.identical + pairs.empty
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
@@ -78,20 +98,27 @@ class Shards:
     """
 
     def __init__(
-        self, paths: Sequence[str | Path], columns: tuple[str, str], *, seed: int = 0
+        self, paths: Sequence[str | Path], columns: tuple[str, str], *, seed: int, loaders: int = 0
     ) -> None:
         """Read the shards' footers.
+
+        Args:
+            paths: the files.
+            columns: names of the two sides.
+            seed: of the order.
+            loaders: processes that read and tokenise the next pools meanwhile; 0 does it here.
 
         Raises:
             UserError: there is no shard, one cannot be read, lacks a column, or all are empty.
         """
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")
-        self.columns, self.seed = columns, seed
+        self.columns, self.seed, self.loaders = columns, seed, loaders
+        self.name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} … {paths[-1]}"
         self.chunks = [chunk for path in paths for chunk in _chunks(str(path), columns)]
         self.rows = sum(chunk.rows for chunk in self.chunks)
         if not self.rows:
-            raise UserError(f"{paths[0]}: no pair to train on, every shard is empty")
+            raise UserError(f"{self.name}: nothing to train on (no rows)")
         self.vocabularies: Mapping[Kind, Vocabulary] = {}
         self._only: Pairs | None = None
 
@@ -119,22 +146,51 @@ class Shards:
         """The pools from number `first` on, in the ids of `vocabularies`."""
         pools = self.pools(epoch)
         if len(pools) == 1:  # it fits into memory: tokenised once, whatever the epoch
-            self._only = self._only or self.read(self.chunks)
-            if first == 0:
-                yield self._only
-            return
-        for pool in pools[first:]:
-            yield self.read(pool)
+            self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
+            yield from [self._only][first:]
+        elif not self.loaders:
+            for pool in pools[first:]:
+                yield _read(pool, self.columns, self.vocabularies)
+        else:
+            # Started anew, not forked: a fork of a process with torch's threads may hang.
+            start = multiprocessing.get_context("spawn")
+            settings = self.columns, dict(self.vocabularies)
+            processes = ProcessPoolExecutor(self.loaders, start, _keep, settings)
+            ahead = deque[Future[Pairs]]()
+            try:
+                for pool in pools[first:]:
+                    ahead.append(processes.submit(_read_kept, pool))
+                    if len(ahead) > self.loaders:
+                        yield ahead.popleft().result()
+                while ahead:
+                    yield ahead.popleft().result()
+            finally:
+                processes.shutdown(cancel_futures=True)
 
-    def read(self, chunks: Sequence[Chunk]) -> Pairs:
-        """The pairs of some row groups that can be learnt from."""
-        return stack(
-            [
-                learnable(left, right, self.vocabularies)
-                for chunk in chunks
-                for left, right in _batches(chunk, self.columns)
-            ]
-        )
+
+_kept: tuple[tuple[str, str], Mapping[Kind, Vocabulary]]  # what a loader process was given
+
+
+def _keep(*settings: Any) -> None:
+    global _kept
+    _kept = settings  # type: ignore[assignment]
+
+
+def _read_kept(chunks: Sequence[Chunk]) -> Pairs:
+    return _read(chunks, *_kept)
+
+
+def _read(
+    chunks: Sequence[Chunk], columns: tuple[str, str], vocabularies: Mapping[Kind, Vocabulary]
+) -> Pairs:
+    """The pairs of some row groups that can be learnt from."""
+    return stack(
+        [
+            learnable(left, right, vocabularies)
+            for chunk in chunks
+            for left, right in _batches(chunk, columns)
+        ]
+    )
 
 
 def stack(parts: Sequence[Pairs]) -> Pairs:
@@ -142,6 +198,7 @@ def stack(parts: Sequence[Pairs]) -> Pairs:
     return Pairs(
         join_all([part.left for part in parts]),
         join_all([part.right for part in parts]),
+        np.concatenate([part.keys for part in parts], axis=1),
         sum(part.identical for part in parts),
         sum(part.empty for part in parts),
     )
@@ -155,11 +212,25 @@ def learnable(
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
     empty = np.minimum(first.lengths, second.lengths) <= (2 if vocabulary.tags else 0)
-    same = (fingerprints(first) == fingerprints(second)) & ~empty
+    keys = np.stack([fingerprints(first), fingerprints(second)])
+    same = (keys[0] == keys[1]) & ~empty
     keep = np.flatnonzero(~same & ~empty)
-    return Pairs(
-        take_all(sides[0], keep), take_all(sides[1], keep), int(same.sum()), int(empty.sum())
-    )
+    left_out = int(same.sum()), int(empty.sum())
+    return Pairs(take_all(sides[0], keep), take_all(sides[1], keep), keys[:, keep], *left_out)
+
+
+def _shuffled(
+    flat: FlatIds, chosen: np.ndarray, random: np.random.Generator, tags: bool
+) -> FlatIds:
+    """The chosen sentences with their ids in random order, between their tags if they have any."""
+    row = np.repeat(np.arange(len(chosen)), flat.lengths)
+    length = flat.lengths[row]
+    position = np.arange(len(row)) - flat.offsets[row]
+    edge = int(tags)
+    moves = chosen[row] & (position >= edge) & (position < length - edge)
+    anywhere = (edge + random.random(len(row)) * (length - 2 * edge)) / length
+    order = np.argsort(row + np.where(moves, anywhere, (position + 0.5) / length), kind="stable")
+    return FlatIds(flat.ids[order], flat.offsets)
 
 
 def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:

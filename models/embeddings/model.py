@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -70,13 +71,23 @@ class SentenceEncoder:
         """Cosines of sentences a[i] and b[i], float64 [n]; 0 where one has no token."""
         return cosines(self.embed(a), self.embed(b))
 
-    def save(self, folder: Path | str, *, metrics: Mapping[str, Any] | None = None) -> None:
-        """Write the model folder, all of it or nothing: weights, config, vocabularies."""
+    def save(
+        self,
+        folder: Path | str,
+        *,
+        metrics: Mapping[str, Any] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        """Write the model folder, all of it or nothing: weights, config, vocabularies.
+
+        `metrics` become its metrics.json, the file `log` its metrics.jsonl.
+        """
         with atomic_folder(folder) as temporary:
             self.write(temporary)
             if metrics is not None:
-                text = json.dumps(metrics, indent=1, allow_nan=False)
-                (temporary / "metrics.json").write_text(text + "\n")
+                (temporary / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
+            if log is not None and log.exists():
+                shutil.copyfile(log, temporary / "metrics.jsonl")
 
     def write(self, folder: Path) -> None:
         """Write the model's files into a folder that is there."""

@@ -14,8 +14,8 @@ import torch
 
 from models.embeddings.data import Memory, learnable, stack
 from models.embeddings.encoders import build_encoder, random_vectors, tables
-from models.embeddings.options import EmbeddingOptions, ParagramOptions
-from models.embeddings.train import Trainer
+from models.embeddings.options import ParagramOptions
+from models.embeddings.trainer import Trainer
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.vectors import write_vectors
@@ -55,16 +55,9 @@ def train_paragram(
     pairs = stack([learnable(left, right, {"words": words}) for left, right in columns])
     if not len(pairs):
         raise UserError(f"{phrases}: no pair of different phrases to train on")
-    chosen = EmbeddingOptions(
-        dim=options.dim,
-        epochs=options.epochs,
-        batch_size=options.batch_size,
-        mega_batch=options.mega_batch,
-        margin=options.margin,
-        learning_rate=options.learning_rate,
-    )
+    chosen = options.training()
     encoder = build_encoder(chosen, {"words": random_vectors(len(words), options.dim, seed)})
-    trainer = Trainer(encoder, Memory(pairs), chosen, seed=seed)
+    trainer = Trainer(encoder, Memory(pairs, str(phrases)), chosen, seed)
     trainer.fit()
     (table,) = tables(encoder).values()
     # Row 0 is the unknown word's: nothing was learnt for it, and readers of the file take zeros.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -35,6 +36,7 @@ class Table(nn.Module):
         super().__init__()
         self.register_buffer("weight", weight)
         self.steps = 0
+        self.trained = False
         self._read: tuple[Tensor, ...] | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0) -> None:
@@ -46,7 +48,7 @@ class Table(nn.Module):
                 ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every
                 step, and steps are dense.
         """
-        self.learning_rate, self.towards = learning_rate, towards
+        self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.first = torch.zeros_like(self.weight)
         self.second = torch.zeros_like(self.weight)
         self.initial = self.weight.clone() if towards else None
@@ -55,7 +57,7 @@ class Table(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """The vectors of `rows` (distinct) as they are now; a leaf with a gradient if enabled."""
-        if self.steps == 0 and not torch.is_grad_enabled():
+        if not self.trained:
             return self.weight.index_select(0, rows)
         vectors, first, second = (
             matrix.index_select(0, rows) for matrix in (self.weight, self.first, self.second)
@@ -75,11 +77,27 @@ class Table(nn.Module):
         """End training: keep the vectors as they are now, forget the moments."""
         self.weight = self.current()
         del self.first, self.second, self.initial
-        self.steps = 0
+        self.steps, self.trained = 0, False
 
-    def gradient(self) -> Tensor | None:
-        """The gradient of the rows read last; None where none was read or none has a part in it."""
-        return None if self._read is None else self._read[1].grad
+    def state(self) -> dict[str, Tensor]:
+        """All that training needs to go on from here."""
+        state = {name: getattr(self, name) for name in ("weight", "first", "second", "last")}
+        state["pending"] = torch.from_numpy(self.pending[: self.steps + 1])
+        return state if self.initial is None else {**state, "initial": self.initial}
+
+    def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
+        """Go on from a `state` that was taken after so many steps."""
+        for name, tensor in self.state().items():
+            if name != "pending":
+                tensor.copy_(state[name])
+        self.pending = np.zeros((2 * steps + 1024, 4))
+        self.pending[: steps + 1] = state["pending"].numpy()
+        self.steps = steps
+
+    @property
+    def read(self) -> Tensor | None:
+        """The vectors read last, with their gradient."""
+        return None if self._read is None else self._read[1]
 
     @torch.no_grad()
     def step(self) -> None:

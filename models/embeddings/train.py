@@ -1,29 +1,30 @@
-"""Training of sentence embeddings (W&G 2017, Eq. 2; ParaNMT 4.2): the loop, from top to bottom."""
+"""From Parquet shards to the folder of a trained encoder."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from models.embeddings.data import Pairs, Shards, Source
-from models.embeddings.encoders import build_encoder, kinds, random_vectors, tables
+from models.embeddings.checkpoint import TrainingFolder
+from models.embeddings.data import Shards
+from models.embeddings.encoders import INITIAL_SCALE, build_encoder, kinds, random_vectors
 from models.embeddings.evaluate import agreement
-from models.embeddings.flat import Sentences, count, fingerprints, join_all, take_all
-from models.embeddings.loss import margin_loss
-from models.embeddings.model import SentenceEncoder, weights
-from models.embeddings.negatives import hardest_negatives
+from models.embeddings.model import SentenceEncoder, load_weights
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.similarity_data import LabelledPairs, read_sts
-from models.embeddings.vocabulary import Vocabulary
+from models.embeddings.trainer import Progress, Trainer, better
+from models.embeddings.vocabulary import Kind, Vocabulary
 from models.errors import UserError
-from models.progress import meter
+from models.vectors import UNKNOWN, WordVectors, read_vectors
+
+_HOW = ("checkpoint_every", "loaders", "device")  # options that do not change what is trained
 
 
 def train_embeddings(
@@ -39,7 +40,9 @@ def train_embeddings(
     """Train an encoder on pairs of sentences in Parquet files and write its folder.
 
     Pairs whose sides are the same after tokenisation, or of which one has no token, are skipped
-    and counted.
+    and counted. Checkpoints and metrics are kept in `<folder>.training` until the model is there;
+    called again with the same arguments after it was killed, training goes on from the last one,
+    and ends with the weights it would have had (on a CPU).
 
     Args:
         shards: the Parquet files.
@@ -47,48 +50,65 @@ def train_embeddings(
         options: the encoder and how to train it.
         seed: the same seed and shards give the same weights on a CPU.
         threads: torch's threads; None leaves them as they are.
-        development: folder of STS data (`<year>/<set>.tsv`). With it the best model by the mean
-            Pearson over its data sets, taken after every epoch, is the one that is kept.
+        development: folder of STS data (`<year>/<set>.tsv`). With it the model that was best by the
+            mean Pearson over its data sets is kept, else the last one.
         columns: the two text columns.
 
     Returns:
-        pairs, identical, empty, steps, seconds, pairs_per_second, loss (mean of the last epoch),
-        vocabulary sizes, and with `development` its best score.
+        pairs (that an epoch trains on), identical, empty, steps, seconds, pairs_per_second, loss
+        (mean of the last steps), vocabulary (sizes), and with `development` its best score.
 
     Raises:
-        UserError: no pairs, a broken shard or column, a loss that is no number; nothing is written.
+        UserError: no pairs, a broken shard, vectors or checkpoint, a loss that is no number.
+            Nothing is written to `folder` then.
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    source = Shards(shards, columns, seed=seed)
-    vocabularies = {
-        kind: Vocabulary.build(
-            source.texts(),
-            kind=kind,
-            max_size=options.max_vocabulary,
-            min_count=options.min_count,
-        )
-        for kind in kinds(options.model)
-    }
+    source = Shards(shards, columns, seed=seed, loaders=options.loaders)
+    data = read_sts(development) if development else []
+    key = _key(shards, options, seed, columns, development)
+    work = TrainingFolder(folder.with_name(f"{folder.name}.training"), key)
+    initial = read_vectors(options.initial_vectors) if options.initial_vectors else None
+    vocabularies = _vocabularies(source, options, initial, work)
     source.vocabularies = vocabularies
+
     vectors = {
-        kind: random_vectors(len(vocabulary), options.dim, seed)
+        kind: _first_vectors(vocabulary, options, initial if kind == "words" else None, seed)
         for kind, vocabulary in vocabularies.items()
     }
-    model = SentenceEncoder(build_encoder(options, vectors), vocabularies, options)
-    data = read_sts(development) if development else []
-    trainer = Trainer(model.encoder, source, options, seed=seed)
-    best = trainer.fit((lambda: development_score(model, data)) if data else None)
-    if trainer.pairs == 0:
-        raise UserError(
-            f"{shards[0]}: no pair to train on "
-            f"({trainer.identical} identical, {trainer.empty} with an empty side)"
-        )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        encoder = build_encoder(options, vectors).to(_device(options))
+    del vectors, initial
+    model = SentenceEncoder(encoder, vocabularies, options)
+
+    def evaluate(best: float | None) -> float:
+        score = development_score(model, data)
+        if better(score, best):
+            model.save(work.best)
+        return score
+
+    trainer = Trainer(encoder, source, options, seed, work, evaluate if data else None)
+    if (last := work.last()) is not None:
+        state, tensors = last
+        try:
+            trainer.restore(Progress(**state), tensors)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{work.folder}: its checkpoint does not fit its vocabulary or encoder ({error}); "
+                "remove the folder to start afresh"
+            ) from error
+    work.forget_after(trainer.at.step)
+    at = trainer.fit()
+
     metrics = trainer.metrics()
     metrics["vocabulary"] = {kind: len(words) for kind, words in vocabularies.items()}
-    if best is not None:
-        metrics["development"] = best
-    model.save(folder, metrics=metrics)
+    trainer.settle()
+    if at.best is not None:
+        load_weights(encoder, work.best / "model.safetensors")
+        metrics["development"] = at.best
+    model.save(folder, metrics=metrics, log=work.folder / "metrics.jsonl")
+    work.remove()
     return metrics
 
 
@@ -97,119 +117,81 @@ def development_score(model: SentenceEncoder, data: Sequence[LabelledPairs]) -> 
     return float(np.mean([agreement(model.embed, pairs).pearson for pairs in data]))
 
 
-@dataclass
-class Trainer:
-    """Training of one encoder on one source of pairs."""
-
-    encoder: nn.Module
-    source: Source
-    options: EmbeddingOptions
-    seed: int
-    steps: int = 0
-    pairs: int = 0  # in one epoch
-    identical: int = 0
-    empty: int = 0
-    seconds: float = 0.0
-    losses: list[float] = field(default_factory=list)  # of the epoch's steps
-
-    def __post_init__(self) -> None:
-        self.tables = tables(self.encoder)
-        for table in self.tables.values():
-            table.prepare(self.options.learning_rate)
-        parameters = list(self.encoder.parameters())
-        self.adam = None
-        if parameters:
-            self.adam = torch.optim.Adam(parameters, self.options.learning_rate, fused=True)
-
-    def fit(self, score: Callable[[], float] | None = None) -> float | None:
-        """Run all epochs; with `score`, leave the encoder as it was when that was best."""
-        options = self.options
-        best: float | None = None
-        best_weights: dict[str, Tensor] = {}
-        started = time.monotonic()
-        with meter("train", self.source.rows * options.epochs, "pairs") as progress:
-            for epoch in range(options.epochs):
-                self.losses = []
-                self.pairs = self.identical = self.empty = 0
-                for number, pool in enumerate(self.source.epoch(epoch)):
-                    self.pairs += len(pool)
-                    self.identical += pool.identical
-                    self.empty += pool.empty
-                    progress.advance(pool.identical + pool.empty)
-                    random = np.random.default_rng([self.seed, epoch, number])
-                    order = random.permutation(len(pool))
-                    size = options.mega_batch * options.batch_size
-                    for start in range(0, len(pool), size):
-                        rows = order[start : start + size]
-                        self.train_mega_batch(pool.take(rows))
-                        note = f"loss {np.mean(self.losses[-100:]):.4f}" if self.losses else ""
-                        progress.advance(len(rows), note=note)
-                if score is not None:
-                    now = score()
-                    if best is None or now > best:
-                        best, best_weights = now, weights(self.encoder)
-        self.seconds = time.monotonic() - started
-        for table in self.tables.values():
-            table.settle()
-        if best_weights:
-            self.encoder.load_state_dict(best_weights)
-        return best
-
-    def train_mega_batch(self, pairs: Pairs) -> None:
-        """Choose everyone's negatives with the weights as they are, then step by mini-batch."""
-        n, size = len(pairs), self.options.batch_size
-        stack = join_all([pairs.left, pairs.right])
-        negatives = self.negatives(stack, n)
-        for start in range(0, n, size):
-            rows = np.arange(start, min(start + size, n))
-            rows = rows[(negatives[:, rows] >= 0).all(axis=0)]
-            if len(rows):
-                quads = np.concatenate([rows, rows + n, *negatives[:, rows]])
-                self.step(take_all(stack, quads))
-
-    def negatives(self, stack: Sentences, n: int) -> np.ndarray:
-        """For n left and n right sentences the rows of their negatives, int64 [2, n]."""
-        with torch.no_grad():
-            vectors = torch.cat(
-                [
-                    self.encoder(take_all(stack, rows))
-                    for rows in np.array_split(np.arange(2 * n), max(1, 2 * n // 4096))
-                ]
+def _vocabularies(
+    source: Shards, options: EmbeddingOptions, initial: WordVectors | None, work: TrainingFolder
+) -> dict[Kind, Vocabulary]:
+    """What a killed run left, or else counted: the corpus's words, then those of the vectors."""
+    vocabularies: dict[Kind, Vocabulary] = {}
+    for kind in kinds(options.model):
+        path = work.folder / f"{kind}.txt"
+        if not path.exists():
+            built = Vocabulary.build(
+                source.texts(),
+                kind=kind,
+                max_size=options.max_vocabulary,
+                min_count=options.min_count,
+                tags=options.tags,
             )
-        keys = fingerprints(next(iter(stack.values())))
-        return torch.stack(
-            hardest_negatives(vectors[:n], vectors[n:], keys[:n], keys[n:], self.options.negatives)
-        ).numpy()
+            if kind == "words" and initial is not None:
+                built = _with_words_of(initial, built, options.max_vocabulary)
+            built.save(path)
+        vocabularies[kind] = Vocabulary.load(path)
+    return vocabularies
 
-    def step(self, quads: Sentences) -> None:
-        """One gradient step on lefts, rights, and the negatives of either, a quarter each."""
-        vectors = self.encoder(quads)
-        left, right, *negative = vectors.split(count(quads) // 4)
-        loss = margin_loss(left, right, negative[0], negative[1], self.options.margin)
-        loss.backward()
-        value = loss.item()
-        if not np.isfinite(value):
+
+def _with_words_of(
+    initial: WordVectors, vocabulary: Vocabulary, max_size: int | None
+) -> Vocabulary:
+    first = 3 if vocabulary.tags else 1
+    words = dict.fromkeys(vocabulary.words[first:])
+    words.update(dict.fromkeys(word for word in initial.words.to_pylist() if word != UNKNOWN))
+    return Vocabulary(list(words)[:max_size], tags=vocabulary.tags)
+
+
+def _first_vectors(
+    vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
+) -> Tensor:
+    vectors = random_vectors(len(vocabulary), options.dim, seed)
+    if initial is not None:
+        if initial.dim != options.dim:
             raise UserError(
-                f"the loss is {value} at step {self.steps + 1}: lower learning_rate "
-                f"({self.options.learning_rate}) or check the initial vectors"
+                f"{options.initial_vectors}: vectors of {initial.dim} dimensions, "
+                f"but embeddings.dim is {options.dim}"
             )
-        if self.adam is not None:
-            self.adam.step()
-            self.adam.zero_grad()
-        for table in self.tables.values():
-            table.step()
-        self.steps += 1
-        self.losses.append(value)
+        # Words that have none get random ones as long as those that have.
+        vectors *= float(initial.matrix.std()) / INITIAL_SCALE
+        rows = torch.from_numpy(initial.rows([UNKNOWN, *vocabulary.words[1:]]))
+        vectors[rows >= 0] = torch.from_numpy(initial.matrix[rows[rows >= 0].numpy()])
+    return vectors
 
-    def metrics(self) -> dict[str, Any]:
-        """What the run was like."""
-        seen = self.pairs * self.options.epochs
-        return {
-            "pairs": self.pairs,
-            "identical": self.identical,
-            "empty": self.empty,
-            "steps": self.steps,
-            "seconds": round(self.seconds, 2),
-            "pairs_per_second": round(seen / max(self.seconds, 1e-9), 1),
-            "loss": float(np.mean(self.losses)) if self.losses else None,
-        }
+
+def _device(options: EmbeddingOptions) -> torch.device:
+    there = torch.cuda.is_available()
+    if options.device == "cuda" and not there:
+        raise UserError("embeddings.device is cuda, but torch finds no GPU: set it to auto or cpu")
+    return torch.device("cuda" if there and options.device != "cpu" else "cpu")
+
+
+def _key(
+    shards: Sequence[str],
+    options: EmbeddingOptions,
+    seed: int,
+    columns: tuple[str, str],
+    development: Path | None,
+) -> dict[str, Any]:
+    """What the weights depend on; shards by size and footer, which tells their row groups."""
+    chosen = {name: value for name, value in asdict(options).items() if name not in _HOW}
+    sizes = hashlib.sha256()
+    for shard in shards:
+        with Path(shard).open("rb") as stream:
+            stream.seek(0, 2)
+            sizes.update(f"{shard} {stream.tell()}".encode())
+            stream.seek(max(0, stream.tell() - (1 << 16)))
+            sizes.update(stream.read())
+    return {
+        "options": chosen,
+        "seed": seed,
+        "shards": sizes.hexdigest(),
+        "columns": list(columns),
+        "development": str(development) if development else None,
+    }

@@ -1,24 +1,92 @@
-"""Encoders by name. A new one is a module here and a line in `ENCODERS`."""
+"""Encoders by name. A new one is a module in this folder and a line in `ENCODERS`.
+
+An encoder is a `nn.Module` with `dim`, that turns `Sentences` into vectors, [n, dim]. It looks
+words up through an `Input`, so that any encoder gets dropout and cheap, exact updates of its words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from models.embeddings.encoders.average import Average
+from models.embeddings.encoders.bags import Input
+from models.embeddings.encoders.gran import GRAN
+from models.embeddings.encoders.lstm import LSTM
+from models.embeddings.encoders.mixed import Mixed
+from models.embeddings.encoders.recurrent import Pooling, Recurrent
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.table import Table
 from models.embeddings.vocabulary import Kind
 
-Build = Callable[[EmbeddingOptions, Table], nn.Module]
+INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012–2014
 
-ENCODERS: dict[str, tuple[Kind, Build]] = {
-    "word-avg": ("words", lambda options, table: Average(table, "words")),
-    "trigram-avg": ("trigrams", lambda options, table: Average(table, "trigrams")),
+Build = Callable[[Input, EmbeddingOptions], nn.Module]
+
+
+class Entry(NamedTuple):
+    """An encoder of the list."""
+
+    build: Build
+    kind: Kind = "words"  # the vocabulary it reads
+
+
+def _lstm(pooling: Pooling, *, both: bool = False) -> Build:
+    def build(input: Input, options: EmbeddingOptions) -> nn.Module:
+        networks = [_direction(input, options, backward) for backward in (False, True)[: 1 + both]]
+        return Recurrent(input, networks, pooling, options.combine)
+
+    return build
+
+
+def _gran(variant: int, *, both: bool = False) -> Build:
+    def build(input: Input, options: EmbeddingOptions) -> nn.Module:
+        networks = [
+            GRAN(_direction(input, options, backward), input.dim, variant)
+            for backward in (False, True)[: 1 + both]
+        ]
+        return Recurrent(input, networks, "last" if variant in (3, 4) else "mean", options.combine)
+
+    return build
+
+
+def _direction(input: Input, options: EmbeddingOptions, backward: bool) -> LSTM:
+    size = options.hidden or input.dim
+    return LSTM(input.dim, size, peepholes=options.cell == "peephole", backward=backward)
+
+
+ENCODERS: dict[str, Entry] = {
+    "word-avg": Entry(lambda input, options: Average(input, "words")),
+    "trigram-avg": Entry(lambda input, options: Average(input, "trigrams"), "trigrams"),
+    "lstm": Entry(_lstm("last")),
+    "lstm-avg": Entry(_lstm("mean")),
+    "bilstm": Entry(_lstm("last", both=True)),
+    "bilstm-avg": Entry(_lstm("mean", both=True)),
+    "bilstm-max": Entry(_lstm("max", both=True)),
+    "gran": Entry(_gran(1)),
+    "gran-2": Entry(_gran(2)),
+    "gran-3": Entry(_gran(3)),
+    "gran-4": Entry(_gran(4)),
+    "gran-5": Entry(_gran(5)),
+    "bigran": Entry(_gran(1, both=True)),
 }
-"""Name → the vocabulary it reads, and how to build it around its table of vectors."""
+
+
+def parts(model: str) -> list[str]:
+    """The encoders of a name, which `+` joins.
+
+    Raises:
+        ValueError: no encoder has one of these names.
+    """
+    names = [name.strip() for name in model.split("+")]
+    for name in names:
+        if name not in ENCODERS:
+            there = ", ".join(ENCODERS)
+            raise ValueError(f"model: no encoder is named {name!r}, there are {there}")
+    return names
 
 
 def kinds(model: str) -> list[Kind]:
@@ -27,15 +95,24 @@ def kinds(model: str) -> list[Kind]:
     Raises:
         ValueError: no encoder has this name.
     """
-    if model not in ENCODERS:
-        raise ValueError(f"model: no encoder is named {model!r}, there are {', '.join(ENCODERS)}")
-    return [ENCODERS[model][0]]
+    return list(dict.fromkeys(ENCODERS[name].kind for name in parts(model)))
 
 
 def build_encoder(options: EmbeddingOptions, vectors: Mapping[Kind, Tensor]) -> nn.Module:
-    """The encoder `options.model` around word vectors, by kind of vocabulary."""
-    kind, build = ENCODERS[options.model]
-    return build(options, Table(vectors[kind]))
+    """The encoder `options.model`; each of its parts gets a copy of the vectors of its vocabulary.
+
+    Other weights come from torch's global random generator.
+
+    Raises:
+        ValueError: the options do not fit each other.
+    """
+    built = []
+    for name in parts(options.model):
+        entry = ENCODERS[name]
+        table = Table(vectors[entry.kind].clone())
+        noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
+        built.append(entry.build(Input(table, **noise), options))
+    return built[0] if len(built) == 1 else Mixed(built, options.mix)
 
 
 def tables(encoder: nn.Module) -> dict[str, Table]:
@@ -49,6 +126,3 @@ def random_vectors(size: int, dim: int, seed: int) -> Tensor:
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0
     return vectors
-
-
-INITIAL_SCALE = 0.1

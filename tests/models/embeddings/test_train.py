@@ -67,10 +67,10 @@ def test_same_seed_same_weights(tmp_path, shards):
 def test_nothing_to_learn_from(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"reference": ["x", ""], "translation": ["X", "y"]}), path)
-    with pytest.raises(UserError, match=r"a\.parquet: no pair to train on .1 identical, 1 with"):
+    with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs are id"):
         train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
     pq.write_table(pa.table({"reference": pa.array([], pa.string()), "translation": []}), path)
-    with pytest.raises(UserError, match="every shard is empty"):
+    with pytest.raises(UserError, match=r"a\.parquet: nothing to train on .no rows"):
         train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
     with pytest.raises(UserError, match="list of Parquet files is empty"):
         train_embeddings([], tmp_path / "model", SMALL, seed=1)
@@ -112,3 +112,10 @@ def test_the_best_model_by_development_data_is_kept(tmp_path, shards, monkeypatc
     train_embeddings(shards, tmp_path / "two", SMALL, seed=1)
     best, two = (load_encoder(tmp_path / name).embed(["w1 w2"]) for name in ("best", "two"))
     assert np.array_equal(best, two)
+
+
+def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
+    with pytest.raises(UserError, match="3 no negative"):
+        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)

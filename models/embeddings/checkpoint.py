@@ -1,0 +1,92 @@
+"""Where a training run stands, on disk: it goes on from there if it was killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from models.errors import UserError
+from models.files import atomic_file, atomic_folder
+
+
+class TrainingFolder:
+    """The folder in which a model is made, beside the one it goes to.
+
+        key.json          what the model is made from
+        <kind>.txt        its vocabularies
+        metrics.jsonl     what happened, a line now and then
+        best/             the best model so far
+        step-<number>/    the last checkpoint: state.json, tensors.safetensors
+
+    One that was left with another key (other options, other shards) is emptied.
+    """
+
+    def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
+        self.folder = folder
+        text = json.dumps(key, indent=1, sort_keys=True) + "\n"
+        path = folder / "key.json"
+        if folder.exists() and (not path.exists() or path.read_text() != text):
+            print(f"{folder}: from other options or pairs, starting afresh", file=sys.stderr)
+            self.remove()
+        if not path.exists():
+            with atomic_file(path) as temporary:
+                temporary.write_text(text)
+
+    def remove(self) -> None:
+        """Leave nothing."""
+        shutil.rmtree(self.folder)
+
+    @property
+    def best(self) -> Path:
+        """The folder of the best model."""
+        return self.folder / "best"
+
+    def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+        """The state and the tensors of the last checkpoint, if there is one.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        steps = {int(path.name[5:]): path for path in self.folder.glob("step-*")}
+        if not steps:
+            return None
+        path = steps[max(steps)]
+        try:
+            state = json.loads((path / "state.json").read_text())
+            return state, load_file(path / "tensors.safetensors")
+        except (OSError, ValueError, SafetensorError) as error:
+            remedy = f"remove {self.folder} to start afresh"
+            raise UserError(f"{path}: damaged checkpoint ({error}); {remedy}") from error
+
+    def save(self, step: int, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Write a checkpoint, then remove the one before."""
+        path = self.folder / f"step-{step}"
+        with atomic_folder(path) as temporary:
+            on_cpu = {name: tensor.cpu() for name, tensor in tensors.items()}
+            save_file(on_cpu, temporary / "tensors.safetensors")
+            (temporary / "state.json").write_text(json.dumps(state, indent=1) + "\n")
+        for other in self.folder.glob("step-*"):
+            if other != path:
+                shutil.rmtree(other)
+
+    def log(self, line: Mapping[str, Any]) -> None:
+        """Add a line to the metrics."""
+        with (self.folder / "metrics.jsonl").open("a") as stream:
+            stream.write(json.dumps(line) + "\n")
+
+    def forget_after(self, step: int) -> None:
+        """Remove the metrics of steps that will be made again."""
+        path = self.folder / "metrics.jsonl"
+        if path.exists():
+            lines = path.read_text().splitlines(keepends=True)
+            whole = [line for line in lines if line.endswith("\n")]
+            with atomic_file(path) as temporary:
+                temporary.write_text("".join(x for x in whole if json.loads(x)["step"] <= step))

@@ -1,0 +1,164 @@
+"""LSTM states of a tree of sentences, with the gradient written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
+from torch.nn.utils.rnn import PackedSequence
+
+from models.embeddings.encoders.bags import Tokens, by_place
+from models.embeddings.encoders.tree import Tree, tree_of
+
+_sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+_tanh_backward = torch.ops.aten.tanh_backward.grad_input
+
+
+class LSTM(nn.Module):
+    """An LSTM over sentences in one direction: torch's cell, or the one with peepholes.
+
+    With peepholes (Gers et al. 2003; what W&G 2017 used) the gates also see the cell, each number
+    its own: the input and forget gates cₜ₋₁, the output gate cₜ.
+
+    On a GPU, torch's cell runs as torch runs it (cuDNN); everything else is computed here, on trees
+    that share the states of equal beginnings. The weights are those of an `nn.LSTM` either way.
+    """
+
+    def __init__(self, dim: int, hidden: int, *, peepholes: bool, backward: bool = False) -> None:
+        super().__init__()
+        self.weights = nn.LSTM(dim, hidden)
+        self.peepholes = nn.Parameter(torch.randn(3, hidden) * 0.1) if peepholes else None
+        self.reversed = backward
+        self.dim = hidden
+
+    def forward(self, tokens: Tokens) -> tuple[Tensor, Tree]:
+        """The states of the batch's tree in this direction, [nodes, hidden], and the tree."""
+        packed = tokens.vectors.is_cuda and self.peepholes is None
+        tree = tree_of(tokens.places, tokens.offsets, backward=self.reversed, share=not packed)
+        cell = self.weights
+        if packed:
+            inputs = tokens.vectors[torch.from_numpy(tree.words).to(tokens.vectors.device)]
+            sizes = torch.from_numpy(np.diff(tree.starts))
+            return cell(PackedSequence(inputs, sizes))[0].data, tree
+        # Words that stand in several places are multiplied by the input weights once.
+        from_input, recurrent, input_bias, recurrent_bias = cell.all_weights[0]
+        gates = torch.addmm(input_bias + recurrent_bias, tokens.vectors, from_input.T)
+        return _States.apply(gates, recurrent, self.peepholes, tree), tree
+
+
+class _States(torch.autograd.Function):
+    """Gates before recurrence, [v, 4 hidden] (i, f, g, o as in torch), to states, [nodes, hidden].
+
+    A level is computed at once. Only nodes that have children ("inner") are multiplied by the
+    recurrent weights; in the gradient, children are added up before that product.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, gates: Tensor, recurrent: Tensor, peepholes: Tensor | None, tree: Tree
+    ) -> Tensor:
+        levels = _Levels(tree, gates.device)
+        nodes, size = len(tree.words), recurrent.shape[1]
+        active = gates.index_select(0, levels.words)
+        cells, squashed, states = (gates.new_empty(nodes, size) for _ in range(3))
+        for level in range(len(levels)):
+            here, parents, inner, among = levels[level]
+            now, cell = active[here], cells[here]
+            if level:
+                product = states.index_select(0, inner) @ recurrent.T
+                now += product.index_select(0, among)
+            i, f, g, o = now.split(size, dim=1)
+            before = cells.index_select(0, parents) if level else None
+            if peepholes is not None and before is not None:
+                i.addcmul_(before, peepholes[0])
+                f.addcmul_(before, peepholes[1])
+            now[:, : 2 * size].sigmoid_()
+            g.tanh_()
+            torch.mul(i, g, out=cell)
+            if before is not None:
+                cell.addcmul_(f, before)
+            if peepholes is not None:
+                o.addcmul_(cell, peepholes[2])
+            o.sigmoid_()
+            torch.tanh(cell, out=squashed[here])
+            torch.mul(o, squashed[here], out=states[here])
+        ctx.save_for_backward(active, cells, squashed, states, recurrent, peepholes)
+        ctx.tree, ctx.levels, ctx.size = tree, levels, len(gates)
+        return states
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:  # type: ignore[override]
+        active, cells, squashed, states, recurrent, peepholes = ctx.saved_tensors
+        levels: _Levels = ctx.levels
+        size = recurrent.shape[1]
+        to_gates = torch.empty_like(active)
+        to_states = gradient.clone()
+        to_cells = torch.zeros_like(cells)
+        to_products = active.new_zeros(len(levels.inner), 4 * size)
+        to_peepholes = None if peepholes is None else torch.zeros_like(peepholes)
+        for level in reversed(range(len(levels))):
+            here, parents, inner, among = levels[level]
+            i, f, g, o = active[here].split(size, dim=1)
+            to_i, to_f, to_g, to_o = to_gates[here].split(size, dim=1)
+            tanh, to_state, to_cell = squashed[here], to_states[here], to_cells[here]
+            _sigmoid_backward(to_state * tanh, o, grad_input=to_o)
+            to_cell += torch.ops.aten.tanh_backward(to_state * o, tanh)
+            if peepholes is not None and to_peepholes is not None:
+                to_cell.addcmul_(to_o, peepholes[2])
+                to_peepholes[2] += (to_o * cells[here]).sum(0)
+            _sigmoid_backward(to_cell * g, i, grad_input=to_i)
+            _tanh_backward(to_cell * i, g, grad_input=to_g)
+            if level == 0:
+                to_f.zero_()
+                break
+            before = cells.index_select(0, parents)
+            _sigmoid_backward(to_cell * before, f, grad_input=to_f)
+            back = to_cell * f
+            if peepholes is not None and to_peepholes is not None:
+                back.addcmul_(to_i, peepholes[0]).addcmul_(to_f, peepholes[1])
+                to_peepholes[0] += (to_i * before).sum(0)
+                to_peepholes[1] += (to_f * before).sum(0)
+            to_cells.index_add_(0, parents, back)
+            product = to_products[levels.inner_of(level)]
+            product.index_add_(0, among, to_gates[here])
+            to_states.index_add_(0, inner, product @ recurrent)
+        to_recurrent = to_products.T @ states.index_select(0, levels.inner)
+        order, starts = (
+            torch.from_numpy(array).to(gradient.device)
+            for array in by_place(ctx.tree.words, ctx.size)
+        )
+        by_word = embedding_bag(order, to_gates, starts, mode="sum", include_last_offset=True)
+        return by_word, to_recurrent, to_peepholes, None
+
+
+class _Levels:
+    """A tree as tensors: what each level reads from the one before it."""
+
+    def __init__(self, tree: Tree, device: torch.device) -> None:
+        starts = tree.starts
+        inner = np.unique(tree.parents[starts[1] :]) if len(starts) > 2 else np.zeros(0, np.int64)
+        self.bounds = np.searchsorted(inner, starts)  # of the inner nodes of each level
+        among = np.searchsorted(inner, tree.parents)
+        level = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        among -= self.bounds[np.maximum(level - 1, 0)]
+        self.starts = starts
+        self.words, self.parents, self.inner, self.among = (
+            torch.from_numpy(array).to(device)
+            for array in (tree.words, tree.parents, inner, among)
+        )
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor]:
+        """The level's nodes, their parents, the inner nodes before, each node's parent in those."""
+        here = slice(int(self.starts[level]), int(self.starts[level + 1]))
+        inner = self.inner[self.inner_of(level)]
+        return here, self.parents[here], inner, self.among[here]
+
+    def inner_of(self, level: int) -> slice:
+        """The inner nodes of the level before `level`, among all inner nodes."""
+        return slice(int(self.bounds[max(level - 1, 0)]), int(self.bounds[level]))
