@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from beam_jobs.select import tsv_path
+from pipeline.report import report_path
 
 if TYPE_CHECKING:
     from pipeline.stages import Run
@@ -112,5 +113,6 @@ def _files(run: Run, accounts: dict[str, dict]) -> Table:
     rejecting = [name for name, account in accounts.items() if account.get("rejected")]
     for name in rejecting:
         table.add_row("rejected" if name == rejecting[0] else "", run.folder(name) + "/rejected")
+    table.add_row("report", report_path(run.config.run))
     table.add_row("record", run.manifest.path)
     return table

@@ -16,7 +16,7 @@ from pipeline.report.svg import WIDTH, Frame, Scale, element, picture, shown, te
 
 _LEVELS = 6  # shades of the density
 _LINE = 15  # units between two lines of text
-_LETTER = 6.2  # width of a letter, on the large side
+_LETTER = 7.2  # width of a letter, of a wide typeface
 
 
 class Step(NamedTuple):

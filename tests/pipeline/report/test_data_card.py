@@ -1,0 +1,119 @@
+"""The data card: what it says, and that datasets opens the corpus with and without it."""
+
+import copy
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from beam_jobs import schema
+from beam_jobs.shards import read_shard, receipts
+from pipeline.data_card import card_path, data_card, size_category, write_data_card
+
+SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
+
+
+@pytest.fixture
+def run(made_run, tmp_path):
+    """A copy of the run with its card, the TSV and what else lies in such a folder."""
+    folder = tmp_path / "captions"
+    shutil.copytree(made_run.folder, folder)
+    (folder / "corpus" / "corpus.tsv.gz").write_bytes(b"not for datasets")
+    assert write_data_card(str(folder), made_run.record)
+    return folder
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """`datasets.load_dataset` without a network and with a cache of its own."""
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    datasets.disable_progress_bars()
+    return lambda *a, **k: datasets.load_dataset(
+        *a, cache_dir=str(tmp_path / "cache"), split="train", **k
+    )
+
+
+def corpus(folder: Path) -> list[dict]:
+    found = [s for receipt in receipts(str(folder / "corpus")) for s in receipt.shards]
+    return [row for shard in found for row in read_shard(shard).to_pylist()]
+
+
+def metadata(text: str) -> dict:
+    assert text.startswith("---\n")
+    return yaml.safe_load(text.split("---\n")[1])
+
+
+def test_datasets_opens_the_shards(run, load):
+    opened = load("parquet", data_files=str(run / "corpus" / "part-*.parquet"))
+    assert opened.to_list() == corpus(run)
+    types = {name: feature.dtype for name, feature in opened.features.items()}
+    expected = schema.bucketed(SCORERS)
+    assert list(types) == expected.names
+    assert types["reference"] == "string"
+    assert types["unigram_f1"] == types["translation_score"] == "float32"
+    assert types["reference_tokens"] == "int16"
+    assert types["unigram_f1_decile"] == "int8"
+
+
+def test_datasets_opens_the_folder_by_its_card(run, load):
+    opened = load(str(run / "corpus"))
+    assert opened.to_list() == corpus(run)
+    plain = load("parquet", data_files=str(run / "corpus" / "part-*.parquet"))
+    assert opened.features == plain.features
+
+
+def test_the_card_says_what_the_corpus_is(run, made_run):
+    text = Path(card_path(str(run))).read_text()
+    head = metadata(text)
+    assert head["license"] == "cc-by-4.0"
+    assert head["language"] == ["en", "cs"]
+    assert head["size_categories"] == ["n<1K"]
+    names = [feature["name"] for feature in head["dataset_info"]["features"]]
+    assert names == schema.bucketed(SCORERS).names
+    rows = made_run.record["stages"]["corpus"]["rows_out"]
+    size = sum(path.stat().st_size for path in (run / "corpus").glob("part-*.parquet"))
+    assert f"{rows:,} rows, {size:,} bytes in 3 Parquet files" in text
+    assert "deciles 4–8 of `unigram_f1`, `trigram_overlap <= 0.6`, at most 11 tokens" in text
+    assert "Licence of the source: CC BY 4.0" in text
+    for name in names:
+        assert f"| `{name}` |" in text
+    lowest = made_run.record["stages"]["bucket"]["deciles"]["unigram_f1"]["lowest"]
+    row = next(line for line in text.splitlines() if line.startswith("| 7 |"))
+    assert row.split(" | ")[3] == f"{lowest[7]:.4f}"
+    assert str(run) not in text  # a card goes out; paths of a machine do not
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, {"license": "unknown"}),
+        ("MIT", {"license": "mit"}),
+        ("CzEng: research only", {"license": "other", "license_name": "czeng-research-only"}),
+    ],
+)
+def test_licences(made_run, given, expected):
+    record = copy.deepcopy(made_run.record)
+    record["config"]["input"]["license"] = given
+    text = data_card(record, 1)
+    head = metadata(text)
+    assert {key: head[key] for key in head if key.startswith("license")} == expected
+    assert f"Licence of the source: {given or 'not stated in the configuration'}." in text
+
+
+def test_it_is_written_when_it_would_say_another_thing(run, made_run):
+    assert not write_data_card(str(run), made_run.record)
+    record = copy.deepcopy(made_run.record)
+    record["stages"]["nmt"] = {"training": {"bleu": 28.25}}
+    assert write_data_card(str(run), record)
+    assert "trained on this input, BLEU 28.2 on pairs held out" in Path(
+        card_path(str(run))
+    ).read_text().replace("\n   ", " ")
+
+
+def test_sizes():
+    assert size_category(1000) == "1K<n<10K"
+    assert size_category(2_000_000_000) == "n>1B"

@@ -1,0 +1,157 @@
+"""The report as a document: whole, self-contained, true, and written when it changes."""
+
+import copy
+import re
+import shutil
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from pipeline.report import document, report_path, write_report
+from pipeline.report.sections import evaluation_section
+
+CHOICE = {
+    "scores": {
+        "unigram_f1": {str(d): [50.0 + d, 51.5 + d, 50.5 + d] for d in range(10)},
+        "word_order": {str(d): [50.0, 52.0, 49.0] for d in range(10)},
+    },
+    "random": [52.0, 53.5, 52.5],
+    "chosen": {"scorer": "unigram_f1", "deciles": [8, 9]},
+    "seconds": 12.0,
+}
+VOID = {"meta", "link", "br", "hr"}
+
+
+class Tags(HTMLParser):
+    """Checks that tags are closed in order; gathers ids and what might be fetched."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links = [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in VOID:
+            self.open.append(tag)
+        self._attributes(attributes)
+
+    def handle_startendtag(self, tag, attributes):
+        self._attributes(attributes)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def _attributes(self, attributes):
+        self.ids += [value for name, value in attributes if name == "id"]
+        self.links += [value for name, value in attributes if name in ("src", "href", "srcset")]
+
+
+@pytest.fixture
+def record(made_run):
+    full = copy.deepcopy(made_run.record)
+    full["stages"]["choice"] = CHOICE
+    full["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
+    return full
+
+
+def test_it_is_whole_and_fetches_nothing(made_run, record):
+    text = document(made_run.folder, record)
+    tags = Tags(text)
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert all(link.startswith("#") or link == "data:," for link in tags.links)
+    assert {link[1:] for link in tags.links if link[0] == "#"} <= set(tags.ids)
+    assert not re.search(r"url\(|@import|https?://|<script", text)
+
+
+def test_every_picture_says_what_it_shows(made_run, record):
+    text = document(made_run.folder, record)
+    pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    # twice the flow, two densities, a histogram a score, a curve a scorer of the choice
+    assert len(pictures) == 2 + 2 + 4 + 2
+    for picture in pictures:
+        svg = ElementTree.fromstring(picture)
+        title, saying = svg.find("title"), svg.find("desc")
+        assert title.text
+        assert saying.text
+        assert svg.get("aria-labelledby").split() == [title.get("id"), saying.get("id")]
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", text)
+    assert len(captions) == len(pictures) - 1  # of the two flows, one is shown
+    assert all(captions)
+
+
+def test_it_says_what_the_manifest_says(made_run, record):
+    text = document(made_run.folder, record)
+    rows = record["stages"]["corpus"]["rows_out"]
+    assert f"<dd>{rows:,}</dd>" in text
+    assert "− 30 (8%) empty reference" in text
+    for reason, count in record["stages"]["corpus"]["rejected"].items():
+        assert f"− {count:,} (" in text
+        assert reason.split()[0] in text
+    assert "31.6" in text
+    assert "Chosen: <b>unigram f1</b>, deciles 8, 9, 59.2 (deviation 0.9)" in text
+    assert "gave 52.7 (deviation 0.8)" in text
+    pearson = record["stages"]["evaluate"]["results"]["groups"]["STS 2015"]["mean"]["letters"]
+    assert f"{pearson['pearson']:.1f}" in text
+    assert "0" * 64 in text
+    assert "max_tokens: 11" in text
+    assert "peak memory" not in text
+
+
+def test_texts_of_the_corpus_are_no_markup(made_run, record):
+    record["config"]["run"] = "/runs/<script>alert(1)</script>&"
+    text = document(made_run.folder, record)
+    assert "<script" not in text
+    assert "<b>x" not in text
+    assert "&lt;" in text
+
+
+def test_a_run_that_has_only_begun(made_run, record, tmp_path):
+    stages = {"ingest": record["stages"]["ingest"]}
+    text = document(str(tmp_path / "nothing"), {**record, "stages": stages})
+    Tags(text)
+    assert "The way of the rows" in text
+    for heading in ("The selection", "The scores", "Pairs to look at", "Sentence similarity"):
+        assert heading not in text
+
+
+def test_a_run_of_one_score_has_no_density(made_run, record):
+    deciles = record["stages"]["bucket"]["deciles"]
+    record["stages"]["bucket"]["deciles"] = {"unigram_f1": deciles["unigram_f1"]}
+    assert "density-pairs" not in document(made_run.folder, record)
+
+
+def test_memory_is_shown_where_it_was_measured(made_run, record):
+    record["stages"]["bucket"]["peak_memory"] = 300 * 2**20
+    assert "300 MiB" in document(made_run.folder, record)
+
+
+def test_rounds_stand_side_by_side(made_run):
+    first = made_run.record["stages"]["evaluate"]["results"]
+    second = copy.deepcopy(first)
+    second["groups"]["STS 2015"]["mean"]["letters"] = {"pearson": 98.76, "spearman": None}
+    content = evaluation_section([("round 1", first), ("round 2", second)]).content
+    heads = re.findall(r"<th[^>]*>(round[^<]*)<", content)
+    assert heads == [
+        f"round {n} letters {kind}" for n in (1, 2) for kind in ("Pearson", "Spearman")
+    ]
+    mean = re.search(r"<tr class=mean>.*?</tr>", content, re.DOTALL).group()
+    assert mean.count("<td") == 5
+    assert "98.8" in mean
+    assert "undefined" in mean
+
+
+def test_it_is_written_when_it_would_say_another_thing(made_run, record, tmp_path):
+    folder = str(tmp_path / "run")
+    shutil.copytree(made_run.folder, folder)
+    assert write_report(folder, record)
+    before = (tmp_path / "run" / "report" / "index.html").read_bytes()
+    assert not write_report(folder, record)
+    assert [p.name for p in (tmp_path / "run" / "report").iterdir()] == ["index.html"]
+    stages = [name for name in record["stages"] if name != "choice"]
+    assert write_report(folder, record, stages)
+    assert "The choice of deciles" not in (tmp_path / "run/report/index.html").read_text()
+    assert write_report(folder, record)
+    assert (tmp_path / "run" / "report" / "index.html").read_bytes() == before
+    assert report_path(folder) == str(tmp_path / "run" / "report" / "index.html")

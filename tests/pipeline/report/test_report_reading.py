@@ -1,0 +1,212 @@
+"""What the report reads: counts against numpy on the whole table, draws, the selected region."""
+
+import re
+import shutil
+from html import unescape
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beam_jobs import schema
+from beam_jobs.conditions import Condition
+from beam_jobs.shards import Receipt, Shard
+from models.errors import UserError
+from pipeline.report import reading
+from pipeline.report.differences import marked
+from pipeline.report.plots import levels
+from pipeline.report.reading import BINS, CELLS, DRAWN, SHOWN_DECILES, draw, read_scores, regions
+from pipeline.report.svg import ticks
+
+
+@pytest.fixture
+def deciles(made_run):
+    return made_run.record["stages"]["bucket"]["deciles"]
+
+
+@pytest.fixture
+def scores(made_run, deciles):
+    return read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
+
+
+def binned(values, edges):
+    """numpy's own histogram, what lies beyond the axis in the outermost bins."""
+    return np.histogram(np.clip(values.astype(float), edges[0], edges[-1]), edges)[0]
+
+
+def test_histograms_count_every_pair(made_run, scores):
+    for name, histogram in scores.histograms.items():
+        values = made_run.pairs[name].to_numpy()
+        assert histogram.pairs.sum() == made_run.pairs.num_rows
+        # A value on an edge may fall to either side of it.
+        moved = np.abs(np.cumsum(histogram.pairs) - np.cumsum(binned(values, histogram.edges)))
+        on_edge = [
+            np.isclose(values, edge, rtol=0, atol=1e-6).sum() for edge in histogram.edges[1:]
+        ]
+        assert (moved <= on_edge).all()
+        assert histogram.bounds == [
+            values[made_run.pairs[schema.decile(name)].to_numpy() == k].min() for k in range(1, 10)
+        ]
+        assert (histogram.corpus <= histogram.pairs).all()
+        corpus = made_run.record["stages"]["corpus"]["rows_out"]
+        assert histogram.corpus.sum() == corpus
+        low, high = histogram.edges[0], histogram.edges[-1]
+        beyond = (values < np.float32(low)) | (values > np.float32(high))
+        assert histogram.beyond == beyond.sum()
+    assert scores.histograms["translation_score"].beyond  # a long tail is cut
+
+
+def test_density_sums_up_to_the_histograms_of_its_scores(made_run, scores):
+    density = scores.density
+    assert (density.x, density.y) == ("trigram_overlap", "translation_score")
+    for axis, name, edges in ((1, density.x, density.x_edges), (0, density.y, density.y_edges)):
+        assert len(edges) == CELLS + 1
+        counts = density.pairs.sum(axis)
+        assert counts.sum() == made_run.pairs.num_rows
+        values = made_run.pairs[name].to_numpy()
+        middle = values[(values > edges[0]) & (values < edges[-1])]
+        assert abs(counts[1:-1].sum() - binned(middle, edges)[1:-1].sum()) <= 2
+
+
+def test_drawn_pairs_are_of_their_decile(made_run, scores):
+    pairs = {row["id"]: row for row in made_run.pairs.to_pylist()}
+    for name, by_decile in scores.pairs.items():
+        assert sorted(by_decile) == sorted(SHOWN_DECILES.values())
+        for decile, drawn in by_decile.items():
+            assert len({pair.id for pair in drawn}) == DRAWN
+            for pair in drawn:
+                row = pairs[pair.id]
+                assert row[schema.decile(name)] == decile
+                assert (pair.reference, pair.translation) == (row["reference"], row["translation"])
+                assert (pair.source, pair.value) == (row["source"], row[name])
+
+
+def test_the_draw_is_the_seeds(made_run, deciles, scores):
+    again = read_scores(made_run.folder, deciles, seed=1, with_corpus=False)
+    other = read_scores(made_run.folder, deciles, seed=2, with_corpus=False)
+    assert again.pairs == scores.pairs != other.pairs
+
+
+def test_each_shard_is_read_once_and_texts_only_where_drawn(made_run, deciles, monkeypatch):
+    read = []
+
+    def spy(shard, columns=None):
+        read.append((shard.path, set(columns)))
+        return real(shard, columns)
+
+    real = reading.read_shard
+    monkeypatch.setattr(reading, "read_shard", spy)
+    monkeypatch.setattr(reading, "draw", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
+    read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
+    assert len({path for path, _ in read}) == len(read) == 6
+    assert ["reference" in columns for _, columns in read] == [i == 1 for i in range(6)]
+    assert read[0][1] == set(deciles)
+
+
+@given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 3))
+def test_draw_finds_ranks_that_there_are(rows, seed):
+    receipts = [
+        Receipt(
+            name=str(i),
+            key="",
+            rows_in=n,
+            shards=(Shard("", n, ""),),
+            rejected={},
+            numbers={"deciles": {"s": {"rows": [n] * 10}}},
+        )
+        for i, n in enumerate(rows)
+    ]
+    drawn = draw(receipts, ["s"], seed)
+    found = {d: [] for d in SHOWN_DECILES.values()}
+    for index, entries in drawn.items():
+        for _, decile, place, rank in entries:
+            assert 0 <= rank < rows[index]
+            found[decile].append((place, index, rank))
+    for entries in found.values():
+        assert sorted(place for place, _, _ in entries) == list(range(min(DRAWN, sum(rows))))
+        assert len({(index, rank) for _, index, rank in entries}) == len(entries)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "where"),
+    [
+        ([8, 9], []),
+        ([0, 1, 5], ["translation_score > -1"]),
+        (None, ["translation_score_decile in 3..5", "translation_score <= -0.2"]),
+        (None, ["reference_tokens >= 5"]),
+        ([2], ["translation_score_decile >= 7"]),
+    ],
+)
+def test_the_region_holds_what_the_conditions_hold_for(made_run, deciles, chosen, where):
+    select = {"by": "translation_score", "deciles": chosen, "where": where}
+    table = made_run.pairs.select(["translation_score", "translation_score_decile"])
+    meets = np.ones(table.num_rows, bool)
+    if chosen is not None:
+        meets &= np.isin(table["translation_score_decile"].to_numpy(), chosen)
+    for condition in map(Condition.parse, where):
+        if condition.column in table.column_names:
+            meets &= condition.holds(table[condition.column].to_numpy())
+    region = regions(select, deciles)
+    values = table["translation_score"].to_numpy()
+    inside, no = np.ones(table.num_rows, bool), np.zeros(table.num_rows, bool)
+    for name, spans in region.items():
+        assert name == "translation_score"
+        inside = np.logical_or.reduce([no, *((values >= a) & (values <= b) for a, b in spans)])
+    # A condition may be strict, an interval has its ends: no value of these pairs is on one.
+    assert (inside == meets).all()
+    assert bool(region) == (not meets.all())
+
+
+def test_a_damaged_shard_is_said(made_run, deciles, tmp_path):
+    shutil.copytree(made_run.folder, tmp_path / "run")
+    path = tmp_path / "run" / "bucket" / "part-1.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"part-1\.parquet: damaged"):
+        read_scores(str(tmp_path / "run"), deciles, seed=1, with_corpus=False)
+
+
+def test_scores_that_are_all_the_same_have_an_axis():
+    summary = {"rows": [1] * 10, "lowest": [1.0] * 10, "highest": [1.0] * 10}
+    edges = reading.axis(summary, BINS)
+    assert len(edges) == BINS + 1
+    assert (np.diff(edges) > 0).all()
+    assert edges[0] < 1 < edges[-1]
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_marked_texts_are_the_texts(first, second):
+    for text, html in zip((first, second), marked(first, second), strict=True):
+        assert unescape(re.sub("</?mark>", "", html)) == text
+    if first.lower() == second.lower():
+        assert "<mark>" not in "".join(marked(first, second))
+
+
+def test_marks_are_on_what_differs():
+    reference, translation = marked("A man < a dog.", "Two men < a dog!")
+    assert reference == "<mark>A man</mark> &lt; a dog<mark>.</mark>"
+    assert translation == "<mark>Two men</mark> &lt; a dog<mark>!</mark>"
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_ticks_are_few_and_within(low, width):
+    found = ticks(low, low + width)
+    slack = 1e-6 * max(abs(low), width)
+    assert 1 <= len(found) <= 6
+    assert all(low - slack <= value <= low + width + slack for value in found)
+    assert found == sorted(set(found))
+
+
+@given(st.integers(0, 10**9))
+def test_levels_grow_and_begin_with_one_pair(most):
+    found = levels(most)
+    assert found[0] == 1
+    assert found == sorted(set(found))
+    assert len(found) <= 6
+    assert found[-1] <= max(most, 1)
+
+
+def test_pairs_of_the_corpus_are_counted_from_the_corpus(made_run, scores):
+    kept = pc.sum(pc.less_equal(made_run.pairs["trigram_overlap"], 0.6)).as_py()
+    assert 0 < scores.density.corpus.sum() < kept
