@@ -38,7 +38,8 @@ def examine() -> bool:
         try:
             works, text = check()
         except Exception as error:  # whatever an import or a driver raises is the finding
-            works, text = False, f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            said = str(error).splitlines() or [""]
+            works, text = False, f"{type(error).__name__}: {said[0]}".removesuffix(": ")
         mark = "[green]ok[/]" if works else "[red]fails[/]" if needed else "[yellow]no[/]"
         table.add_row(name, mark, escape(text))
         well = well and (works or not needed)

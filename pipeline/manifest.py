@@ -44,7 +44,8 @@ class Manifest:
         if storage.exists(self.path):
             try:
                 self.values = json.loads(storage.read_bytes(self.path))
-                self.values["stages"].items()
+                for account in self.values["stages"].values():
+                    account.items()
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise UserError(
                     f"{self.path}: not a manifest; remove the file, and what it describes is "

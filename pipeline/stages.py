@@ -83,7 +83,7 @@ class Stage:
     def finished(self, run: Run) -> bool:
         """Whether nothing is to be done."""
         account = run.manifest.stages.get(self.name)
-        return account is not None and account["key"] == self.key(run) and self.intact(run)
+        return account is not None and account.get("key") == self.key(run) and self.intact(run)
 
 
 # --- stages of pairs -----------------------------------------------------------------------------

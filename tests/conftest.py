@@ -1,6 +1,8 @@
 """Where the tests find real data, and what they do when it is not there."""
 
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder of real corpora (multi30k, sts, sick, ppdb); tests that need it are skipped without."""
+    """The folder of real corpora (multi30k, sts, sick, ppdb); without it tests are skipped."""
     if not (DATA / "multi30k").is_dir():
         pytest.skip(f"no real data in {DATA}: set PARALOOM_DATA")
     return DATA
@@ -24,3 +26,17 @@ def nmt_model(data: Path) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no fairseq model in {folder}")
     return folder
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("mounting a small disk is not allowed here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)

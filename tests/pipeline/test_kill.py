@@ -1,0 +1,91 @@
+"""kill -9 in the middle of each stage, then the same command: as if nothing had happened."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+
+import pytest
+from run_helpers import STAGES, again, parts, popen, ran
+
+
+def kill_in(stage, folder, after):
+    """Start the command, and kill all its processes once `after` matches files of the stage."""
+    process = popen("select", folder)
+    while not list((folder / "run" / stage).glob(after)) and process.poll() is None:
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    assert ran(err)[-1] == stage
+
+
+def finished(folder, stage):
+    """What is known of the finished shards: a shard that is made again differs in one of them."""
+    found = {}
+    for file in (folder / "run" / stage).glob("receipts/part-*.json"):
+        with contextlib.suppress(FileNotFoundError):  # another process may be at work
+            found[file.name] = (file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns)
+    return found
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_killed_in_the_middle(stage, a_run, finished_run, capsys):
+    for name in STAGES[STAGES.index(stage) :]:
+        shutil.rmtree(a_run / "run" / name)
+    kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "receipts/part-*.json")
+    before = finished(a_run, stage)
+    assert len(before) < len(finished(finished_run, stage)), "all of it was done"
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == list(STAGES[STAGES.index(stage) :])
+    now = finished(a_run, stage)
+    assert {name: now[name] for name in before} == before
+    assert parts(a_run) == parts(finished_run)
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+
+
+def test_killed_twice_from_nothing(write_config, tmp_path, finished_run):
+    write_config(tmp_path)
+    kill_in("back_translate", tmp_path, "receipts/part-*.json")
+    first = finished(tmp_path, "back_translate")
+    kill_in("back_translate", tmp_path, f"receipts/part-*{len(first)}.json")
+    second = finished(tmp_path, "back_translate")
+    assert len(second) > len(first)
+    assert again("select", tmp_path) == 0
+    now = finished(tmp_path, "back_translate")
+    assert {name: now[name] for name in second} == second == second | first
+    assert parts(tmp_path) == parts(finished_run)
+
+
+def test_killed_between_the_last_shard_and_the_manifest(a_run, finished_run, capsys):
+    """All receipts are there, but nothing says that the stage is finished."""
+    path = a_run / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    content["stages"] = {"ingest": content["stages"]["ingest"]}
+    path.write_text(json.dumps(content))
+    before = {stage: finished(a_run, stage) for stage in STAGES}
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == list(STAGES[1:])
+    assert {stage: finished(a_run, stage) for stage in STAGES} == before
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_killed_with_another_configuration_and_back(a_run, write_config, finished_run):
+    """Half of the shards of another beam, then the first one again: no shard is mistaken."""
+    write_config(a_run, nmt={"beam": 1})
+    process = popen("select", a_run)
+    old = finished(finished_run, "back_translate")
+    while process.poll() is None:
+        now = finished(a_run, "back_translate")
+        if now and all(now[name][0] != old[name][0] for name in now):
+            break
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    write_config(a_run)
+    assert again("select", a_run) == 0
+    assert parts(a_run) == parts(finished_run)

@@ -1,0 +1,268 @@
+import hashlib
+import json
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+import yaml
+from run_helpers import STAGES, again, command, parts, ran
+
+from beam_jobs.shards import receipts
+from pipeline.manifest import locked
+from pipeline.stages import after, closure
+
+
+def stamps(folder, stage):
+    """Which files a stage has, and when each was written."""
+    files = [
+        *(folder / "run" / stage).rglob("*.parquet"),
+        *(folder / "run" / stage).rglob("*.json"),
+    ]
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
+
+
+def manifest(folder):
+    return json.loads((folder / "run" / "manifest.json").read_text())
+
+
+def test_a_finished_run_does_nothing_wherever_it_has_been_moved(a_run, finished_run, capsys):
+    before = stamps(a_run, "corpus")
+    assert again("select", a_run) == 0
+    captured = capsys.readouterr()
+    assert ran(captured.err) == []
+    assert captured.out.count("kept") == 5
+    assert stamps(a_run, "corpus") == before
+    assert parts(a_run) == parts(finished_run)
+
+
+@pytest.mark.parametrize(
+    ("changes", "stages"),
+    [
+        ({"select": {"deciles": [0, 1]}}, ["corpus"]),
+        ({"select": {"by": "translation_score", "max_tokens": 12}}, ["corpus"]),
+        ({"select": {"size": 20}, "seed": 2}, ["corpus"]),
+        ({"score": {"scorers": ["trigram_overlap"]}}, ["score", "bucket", "corpus"]),
+        ({"nmt": {"beam": 1}}, ["back_translate", "score", "bucket", "corpus"]),
+        ({"input": {"max_characters": 80}}, list(STAGES)),
+        ({"embeddings": {"dim": 10}}, []),
+    ],
+    ids=str,
+)
+def test_a_changed_key_runs_what_depends_on_it(a_run, write_config, capsys, changes, stages):
+    write_config(a_run, **changes)
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == stages
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+
+
+def test_back_to_the_old_configuration_gives_the_old_corpus(a_run, write_config, finished_run):
+    write_config(a_run, select={"deciles": None})
+    assert again("select", a_run) == 0
+    assert parts(a_run) != parts(finished_run)
+    write_config(a_run)
+    assert again("select", a_run) == 0
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_the_number_of_workers_runs_nothing(a_run, capsys):
+    assert again("select", a_run) == 0
+    done = command("select", a_run, "--", "--direct_num_workers", "3")
+    assert (done.returncode, ran(done.stderr)) == (0, [])
+
+
+def test_other_input_with_the_same_names_is_other_input(a_run, write_config, bitext, capsys):
+    paths = {}
+    for side, path in bitext.items():
+        paths[side] = str(a_run / Path(path).name)
+        shutil.copy(path, paths[side])
+    write_config(a_run, input={"paths": paths})
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []  # the same bytes elsewhere
+    text = Path(paths["source"]).read_text(encoding="utf-8").splitlines(keepends=True)
+    text[50] = "Pes.\n"
+    Path(paths["source"]).write_text("".join(text), encoding="utf-8")
+    before = stamps(a_run, "back_translate")
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == list(STAGES)
+    now = stamps(a_run, "back_translate")
+    changed = {name.split(".")[0] for name in before if now[name] != before[name]}
+    assert changed == {"part-00000-00002"}  # only this shard was translated again
+
+
+@pytest.mark.parametrize("stage", ["ingest", "back_translate", "corpus"])
+def test_a_deleted_part_file_is_made_again_and_nothing_else(a_run, finished_run, capsys, stage):
+    before = stamps(a_run, stage)
+    (a_run / "run" / stage / "part-00000-00003.parquet").unlink()
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == [stage]
+    assert parts(a_run) == parts(finished_run)
+    if stage != "ingest":  # whose unit is the file
+        now = stamps(a_run, stage)
+        changed = {name.split(".")[0] for name in before if now[name] != before[name]}
+        assert changed == {"part-00000-00003"}
+
+
+@pytest.mark.parametrize("stage", ["ingest", "bucket"])
+def test_the_remedy_for_a_damaged_part_file_works(a_run, write_config, finished_run, capsys, stage):
+    path = a_run / "run" / stage / "part-00000-00001.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    reader = STAGES[STAGES.index(stage) + 1]
+    shutil.rmtree(a_run / "run" / reader)  # so that the stage is read again
+    assert again("select", a_run) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line == (
+        f"paraloom: {path}: damaged, its checksum is not the one it was written with; "
+        "remove it and run the same command again: it alone is made anew"
+    )
+    path.unlink()
+    assert again("select", a_run) == 0
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_a_lost_tsv_is_made_again(a_run, finished_run, capsys):
+    (a_run / "run" / "corpus" / "corpus.tsv.gz").unlink()
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_force_runs_the_stage_and_only_it(a_run, finished_run, capsys):
+    before = stamps(a_run, "score")
+    assert again("score", a_run, "--force") == 0
+    assert ran(capsys.readouterr().err) == ["score"]
+    now = stamps(a_run, "score")
+    assert all(now[name] != before[name] for name in before)
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []  # the same rows: nothing after it is made anew
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_a_lost_manifest_costs_no_translation(a_run, finished_run):
+    before = stamps(a_run, "back_translate")
+    (a_run / "run" / "manifest.json").unlink()
+    assert again("select", a_run) == 0
+    assert stamps(a_run, "back_translate") == before
+    assert parts(a_run) == parts(finished_run)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"stages": []}', '{"stages": {"ingest": 3}}']
+)
+def test_a_damaged_manifest_is_one_line_with_a_remedy_that_works(a_run, finished_run, capsys, text):
+    path = a_run / "run" / "manifest.json"
+    path.write_text(text)
+    assert again("select", a_run) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith(f"paraloom: {path}: not a manifest; remove the file")
+    path.unlink()
+    if text == "{":
+        assert again("select", a_run) == 0
+        assert parts(a_run) == parts(finished_run)
+
+
+def test_a_second_process_is_kept_out(a_run):
+    with locked(str(a_run / "run")):
+        done = command("select", a_run)
+    assert done.returncode == 2
+    assert done.stderr == f"paraloom: {a_run}/run: another paraloom is at work on this run\n"
+
+
+def test_what_a_killed_process_left_goes(a_run, capsys):
+    run = a_run / "run"
+    (run / ".nmt.abcd_123").mkdir()
+    (run / ".nmt.abcd_123" / "checkpoint.pt").touch()
+    (run / ".manifest.json.abcdefgh").touch()
+    (run / ".gitignore").touch()
+    assert again("select", a_run) == 0
+    assert sorted(path.name for path in run.glob(".*")) == [".gitignore", ".lock"]
+
+
+def test_the_manifest_says_what_the_run_was_made_from(finished_run, bitext):
+    content = manifest(finished_run)
+    config = yaml.safe_load((finished_run / "config.yaml").read_text())
+    assert content["config"]["nmt"]["beam"] == config["nmt"]["beam"]
+    assert content["config"]["embeddings"]["dim"] == 300  # resolved
+    assert content["inputs"] == [
+        {
+            "path": path,
+            "bytes": Path(path).stat().st_size,
+            "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+        }
+        for path in bitext.values()
+    ]
+    assert content["versions"]["python"] == platform.python_version()
+    for name in ("apache-beam", "ctranslate2", "pyarrow"):
+        assert content["versions"][name] == metadata.version(name)
+    model = content["stages"]["back_translate"]["model"]
+    assert model["path"] == config["nmt"]["model"]
+    assert len(model["sha256"]) == 64
+
+
+def test_every_row_is_accounted_for(finished_run):
+    stages = manifest(finished_run)["stages"]
+    assert list(stages) == list(STAGES)
+    before = 120
+    for name, account in stages.items():
+        assert account["rows_in"] == before
+        assert account["rows_in"] == account["rows_out"] + account["rows_rejected"]
+        assert account["rows_rejected"] == sum(account["rejected"].values())
+        assert account["seconds"] > 0
+        found = receipts(str(finished_run / "run" / name))
+        assert sum(receipt.rows_out for receipt in found) == account["rows_out"]
+        before = account["rows_out"]
+    before_corpus = stages["bucket"]["rows_out"]
+    assert stages["ingest"]["rejected"] == {"empty source": 1}
+    assert stages["back_translate"]["metrics"]["sentences"] == 119
+    for summary in stages["bucket"]["deciles"].values():
+        assert sum(summary["rows"]) == stages["bucket"]["rows_out"]
+        assert max(summary["rows"]) - min(summary["rows"]) <= 1
+    chosen = stages["bucket"]["deciles"]["trigram_overlap"]["rows"][2:7]
+    apart = stages["corpus"]["rejected"]
+    assert apart["outside the selected deciles of trigram_overlap"] == before_corpus - sum(chosen)
+
+
+def test_a_full_disk_is_one_line_and_with_more_room_the_run_goes_on(
+    full_disk, write_config, tmp_path, finished_run, capsys
+):
+    write_config(tmp_path, run=str(full_disk / "run"))
+    assert again("select", tmp_path) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line.startswith(f"paraloom: {full_disk}/run/")
+    assert line.endswith("cannot be written (No space left on device)")
+    subprocess.run(["mount", "-o", "remount,size=10m", str(full_disk)], check=True)
+    assert again("select", tmp_path) == 0
+    (tmp_path / "run").symlink_to(full_disk / "run")
+    assert parts(tmp_path) == parts(finished_run)
+
+
+def test_a_read_only_disk_is_one_line(full_disk, write_config, tmp_path, capsys):
+    subprocess.run(["mount", "-o", "remount,ro", str(full_disk)], check=True)
+    write_config(tmp_path, run=str(full_disk / "run"))
+    assert again("select", tmp_path) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line == f"paraloom: {full_disk}/run: cannot be written (Read-only file system)"
+
+
+def test_nothing_usable_in_the_input_says_so(write_config, tmp_path, capsys):
+    (tmp_path / "bad.tsv").write_text("a\t\n\tb\n")
+    changes = {"format": "tsv", "paths": [str(tmp_path / "bad.tsv")]}
+    write_config(tmp_path, input=changes)
+    assert again("select", tmp_path) == 2
+    assert "none of 2 rows can be used" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_stages_that_a_stage_needs(write_config, tmp_path):
+    from pipeline.config import read_config
+
+    config = read_config(write_config(tmp_path))
+    assert [stage.name for stage in closure("corpus", config)] == list(STAGES)
+    own = read_config(write_config(tmp_path, nmt={"model": None}))
+    assert "nmt" in [stage.name for stage in closure("score", own)]
+    assert set(after({"bucket"})) >= {"bucket", "corpus", "embeddings", "evaluate"}
+    assert not set(after({"bucket"})) & {"ingest", "nmt", "back_translate", "score"}
