@@ -9,7 +9,11 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11",
     packages=find_packages(include=["models*", "beam_jobs*", "pipeline*"]),
-    package_data={"models": ["py.typed"], "beam_jobs": ["py.typed"], "pipeline": ["py.typed"]},
+    package_data={
+        "models": ["py.typed"],
+        "beam_jobs": ["py.typed"],
+        "pipeline": ["py.typed", "report/style.css", "sample/data/*.tsv"],
+    },
     install_requires=[
         "apache-beam",
         "ctranslate2",
