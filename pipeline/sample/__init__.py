@@ -1,4 +1,4 @@
-"""A sample corpus that the project writes itself, so that a first run needs nothing but the clone."""
+"""A sample corpus that the project writes itself: a first run needs nothing but the clone."""
 
 from pipeline.sample.write import write_sample
 

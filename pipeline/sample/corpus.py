@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from pipeline.sample import clauses, events, states
-from pipeline.sample.frames import Frame
+from pipeline.sample.frame import Frame
+from pipeline.sample.frames import FRAMES
 from pipeline.sample.grammar import PLAIN, Meaning, Wording
 
-FRAMES: list[Frame] = [*events.FRAMES, *states.FRAMES, *clauses.FRAMES]
 WEIGHTS = [frame.weight for frame in FRAMES]
 
 USUAL = 0.45

@@ -208,18 +208,16 @@ def place_clitics(constituents: Sequence[str], clitics: Sequence[str]) -> str:
 
 
 VOCALISED = {
-    "v": re.compile(r"[vfw]|š[kť]|stř|měst|čtv|tř|dv|sn|sk|sl|st|sp|zl|vš|mz", re.I),
-    "s": re.compile(r"[szšž]|ps|mn|vz|vš|čt", re.I),
+    "s": re.compile(r"[szšž]|ps|vz|vš|čt", re.I),
     "z": re.compile(r"[szšž]|vz|vš|čt", re.I),
-    "k": re.compile(r"[kg]|šk|st|sp|sv|vš|mn|dv|tř|čt", re.I),
 }
 
 
 def prepositional(preposition: str, phrase: str) -> str:
     """A preposition before a phrase, vocalised where Czech asks for it.
 
-    >>> prepositional("s", "sestrou"), prepositional("v", "škole"), prepositional("k", "bratrovi")
-    ('se sestrou', 've škole', 'k bratrovi')
+    >>> prepositional("s", "sestrou"), prepositional("s", "bratrem"), prepositional("z", "Brna")
+    ('se sestrou', 's bratrem', 'z Brna')
     """
     pattern = VOCALISED.get(preposition)
     if pattern and pattern.match(phrase):

@@ -6,6 +6,7 @@ A template is a sentence with slots in braces:
     {what.acc}  {act.pf.past} a form of it, by name
     {what.acc+quality}        with the adjective in another slot
     {act.pres:what}           in agreement with another slot than `who`
+    {what.det:act}            with the article that the action asks for (det0: imperfective)
     {!when}  {-when}          the slot must be filled / must be empty, else the template is not used
 
 `~` ties words into one constituent, which matters in Czech: the clitics of a clause (auxiliary,
@@ -54,8 +55,12 @@ MY = {  # by gender; nominative … instrumental
 SHORT = {"ma": ("", "i"), "mi": ("", "y"), "f": ("a", "y"), "n": ("o", "a")}
 
 
-class Unusable(Exception):
+class Unusable(Exception):  # noqa: N818 (no error: the next template is tried)
     """A template asks for what this meaning does not have."""
+
+
+# Their perfective takes all there is: vypil víno is "drank the wine".
+CONSUMING = {"eat", "drink"}
 
 
 class Wording:
@@ -214,12 +219,13 @@ def _english_token(match: re.Match[str], meaning: Meaning, wording: Wording) -> 
     if isinstance(filler, NP):
         some = feature != "det0"
         if feature in {"det", "det0"}:
-            feature = cast(Action, agree).article
+            whole = some and filler.noun.mass and cast(Action, agree).key in CONSUMING
+            feature = "the" if whole else cast(Action, agree).article
         return english_np(filler, feature, extra, wording, some=some)
     if feature == "pres":
         subject = agree or meaning["who"]
         feature = "s" if _third_singular(subject) else "base"
-    if feature.endswith("0"):  # the usual verb only ("was got", "stopped having tea" are no English)
+    if feature.endswith("0"):  # the usual verb only: "was got", "stopped having tea" are no English
         return english.verb(filler.english[0], feature[:-1])
     return english.verb(wording.choose(filler.english), feature or "base")
 

@@ -239,7 +239,9 @@ def places() -> tuple[Phrase, ...]:
 @cache
 def times() -> tuple[Phrase, ...]:
     """Adverbials of time; spans also as a noun phrase (time)."""
-    return tuple(Phrase.of(cs, en, groups, en_time=time) for cs, en, groups, time, *_ in _rows("times"))
+    return tuple(
+        Phrase.of(cs, en, groups, en_time=time) for cs, en, groups, time, *_ in _rows("times")
+    )
 
 
 def group(phrases: tuple[Phrase, ...], *names: str) -> list[Phrase]:
@@ -279,7 +281,7 @@ THEY = Pronoun(Agreement("ma", True), "jim", "je", ("they", "them", "their"))
 
 @cache
 def people(*pronouns: Pronoun) -> list[Filler]:
-    """Persons as subjects: names, kin, roles, groups, and the given pronouns; repeated by weight."""
+    """Persons: names, kin, roles, groups and the given pronouns, repeated by weight."""
     found: list[Filler] = []
     for entry in nouns():
         if "name" in entry.groups:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container
 from random import Random
 
 from pipeline.sample.corpus import draw
-from pipeline.sample.frames import Frame, Role
+from pipeline.sample.frame import Frame, Role
 from pipeline.sample.grammar import PLAIN, Meaning, Wording
 from pipeline.sample.lexicon import Action
 
@@ -22,12 +22,13 @@ FURTHER = (1.0, 0.6, 0.4)  # what the greatest difference, the second and the th
 SAME_THEME, UNRELATED = 1.0, 0.0
 
 Labelled = tuple[float, str, str]
+Step = Callable[[Frame, Meaning, Random], Meaning | None]
 
 
 def label(frame: Frame, one: Meaning, two: Meaning) -> float:
     """The similarity of two meanings of one frame.
 
-    >>> from pipeline.sample.events import DONE
+    >>> from pipeline.sample.frames.actions import DONE
     >>> meaning = DONE.draw(Random(1))
     >>> label(DONE, meaning, meaning)
     5.0
@@ -41,7 +42,7 @@ def label(frame: Frame, one: Meaning, two: Meaning) -> float:
     if len(losses) > len(FURTHER):
         return SAME_THEME
     taken = sum(weight * loss for weight, loss in zip(FURTHER, losses, strict=False))
-    return round(max(SAME_THEME, 5 - taken), 2)
+    return round(max(SAME_THEME, 5.0 - taken), 2)
 
 
 def theme(frame: Frame, meaning: Meaning) -> str:
@@ -66,13 +67,14 @@ def _change(frame: Frame, meaning: Meaning, random: Random) -> Meaning | None:
     return changed if new not in (None, meaning[name]) and frame.allows(changed) else None
 
 
-def _related(random: Random, steps: tuple[Callable, ...]) -> Labelled | None:
+def _related(random: Random, steps: tuple[Step, ...]) -> Labelled | None:
     frame, meaning = draw(random)
-    other: Meaning | None = meaning
+    other: Meaning = meaning
     for step in steps:
-        other = step(frame, other, random)
-        if other is None:
+        changed = step(frame, other, random)
+        if changed is None:
             return None
+        other = changed
     same = frame.in_english(meaning) == frame.in_english(other)
     if same == bool(steps):  # a change that English does not show is none
         return None

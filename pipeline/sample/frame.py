@@ -6,8 +6,7 @@ for every Czech template, the wordings from the usual to the less usual.
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Literal
@@ -20,7 +19,7 @@ from pipeline.sample.grammar import (
     render_czech,
     render_english,
 )
-from pipeline.sample.lexicon import Action, Filler
+from pipeline.sample.lexicon import Filler
 
 Role = Literal["core", "argument", "detail"]
 Options = Sequence[Filler | None]
@@ -47,7 +46,7 @@ class Frame:
     slots: dict[str, Slot]
     czech: tuple[str, ...]
     english: tuple[str, ...]
-    verbs: dict[str, Action]
+    verbs: Mapping[str, Filler]
     weight: int = 10
 
     def draw(self, random: Random) -> dict[str, Filler | None]:
@@ -63,12 +62,18 @@ class Frame:
 
     def in_czech(self, meaning: Meaning) -> list[str]:
         """The Czech sentences with this meaning, one per word order that it has."""
-        full = ChainMap(dict(meaning), dict(self.verbs))
-        return _usable([lambda t=t: render_czech(t, full) for t in self.czech])
+        full = {**self.verbs, **meaning}
+        found: dict[str, None] = {}
+        for template in self.czech:
+            try:
+                found[render_czech(template, full)] = None
+            except Unusable:
+                continue
+        return list(found)
 
     def in_english(self, meaning: Meaning, wording: Wording = PLAIN) -> str:
         """One English sentence with this meaning."""
-        full = ChainMap(dict(meaning), dict(self.verbs))
+        full = {**self.verbs, **meaning}
         templates = list(self.english)
         while templates:
             template = wording.choose(templates)
@@ -77,15 +82,3 @@ class Frame:
             except Unusable:
                 templates.remove(template)
         raise Unusable(f"{self.name}: no English for {meaning}")
-
-
-def _usable(renderings: list[Callable[[], str]]) -> list[str]:
-    found: list[str] = []
-    for render in renderings:
-        try:
-            sentence = render()
-        except Unusable:
-            continue
-        if sentence not in found:
-            found.append(sentence)
-    return found
