@@ -81,14 +81,15 @@ def selection_section(config: dict[str, Any], accounts: Accounts, scores: Scores
         return Section("selection", "The selection", text + "<p>One score has no picture here.</p>")
     data = scores.density
     region = regions(config["select"], accounts["bucket"]["deciles"])
-    inside = region if {data.x, data.y} & set(region) else {}
+    framed = [name for name in region if name in (data.x, data.y)]
+    rest = [spoken(name) for name in region if name not in framed]
     outlined = (
-        ' The selected values stand in the <span class="key region"></span> frame.'
-        if inside
-        else f" What was selected by {spoken(' and '.join(region))} has no frame here."
-        if region
+        ' What was asked of the two stands in the <span class="key region"></span> frame.'
+        if framed
         else ""
     )
+    if rest:
+        outlined += f" What was asked of {' and '.join(rest)} cannot be seen here."
     correlation = _correlation_of(data.pairs)
     see = (
         "Further up, the sides are closer in meaning (or likelier); further right, closer in "

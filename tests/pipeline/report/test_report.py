@@ -6,8 +6,12 @@ import shutil
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from beam_jobs import bucket, schema
+from beam_jobs.shards import commit
 from pipeline.report import document, report_path, write_report
 from pipeline.report.sections import evaluation_section
 
@@ -114,6 +118,31 @@ def test_a_run_that_has_only_begun(made_run, record, tmp_path):
     assert "The way of the rows" in text
     for heading in ("The selection", "The scores", "Pairs to look at", "Sentence similarity"):
         assert heading not in text
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_fewer_pairs_than_deciles_and_an_empty_corpus(made_run, record, tmp_path, rows):
+    part, decile = made_run.pairs.slice(0, rows), np.arange(rows) * 10 // rows
+    names = list(record["stages"]["bucket"]["deciles"])
+    for name in names:
+        index = part.schema.get_field_index(schema.decile(name))
+        column = pa.array(decile, pa.int8())
+        part = part.set_column(index, part.schema.field(index), column)
+    numbers = {"deciles": {n: bucket._by_decile(part[n].to_numpy(), decile) for n in names}}
+    nothing = part.select([]).slice(0, 0).append_column("reason", pa.array([], pa.string()))
+    for stage, left in (("bucket", part), ("corpus", part.slice(0, 0))):
+        record["stages"][stage] |= {"rows_in": rows, "rows_out": left.num_rows}
+        pieces = [("part", left, nothing)]
+        place = str(tmp_path / stage)
+        made = commit(place, "part", "", left.num_rows, pieces, started=0, numbers=numbers)
+        record["stages"][stage] |= {"deciles": bucket.summarise([made])}
+    text = document(str(tmp_path), record)
+    Tags(text)
+    drawn = " ".join(re.findall("<svg.*?</svg>", text))
+    assert "nan" not in drawn
+    assert "inf" not in drawn
+    shown = {d for d in (0, 5, 9) if d in decile}
+    assert text.count('class="pair"') == len(names) * len(shown)
 
 
 def test_a_run_of_one_score_has_no_density(made_run, record):
