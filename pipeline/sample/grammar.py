@@ -251,8 +251,10 @@ def english_np(
         return f"{english.NUMBERS[np.count]} {word}"
     if np.possessive:
         word = f"{POSSESSIVES[np.possessive][0]} {word}"
-    elif "name" in noun.groups or "city" in noun.groups or feature == "bare":
+    elif feature == "bare" or noun.groups & {"name", "city"}:
         pass
+    elif "meal" in noun.groups and not quality:
+        pass  # have lunch
     elif feature == "a" and "always_the" not in noun.groups:
         if noun.mass or np.english_plural:
             word = wording.choose([word, f"some {word}"]) if some else word

@@ -21,7 +21,6 @@ SECTIONS = ("fiction-b1", "subtitlesM-b2", "navajo-b3")
 DOCUMENT = 25  # sentences
 SHARE_REJECTED = 0.001  # of the pairs, for each kind of row that ingest must reject
 SHARE_ACCEPTED = 0.002  # for each kind that is only bad in content
-PHRASE_SENTENCES = 12_000
 
 COUNTS = "sample.json"
 
@@ -48,7 +47,7 @@ def write_sample(folder: Path, *, pairs: int = 10_000, seed: int = 1) -> dict[st
         raise UserError(f"{folder}: holds other files; choose an empty folder for the sample")
     with atomic_folder(folder) as new:
         counts, known = _write_corpus(new / "czeng16", pairs, seed)
-        counts["phrases"] = _write_phrases(new / "phrases.tsv", seed)
+        counts["phrases"] = _write_phrases(new / "phrases.tsv", pairs, seed)
         counts["similarity"] = _write_similarity(new / "similarity" / "sample", known, seed)
         text = json.dumps(counts, indent=1, ensure_ascii=False)
         (new / COUNTS).write_text(text + "\n", encoding="utf-8")
@@ -107,8 +106,8 @@ def _gzip(path: Path, lines: Iterable[bytes]) -> None:
         stream.write(b"".join(line + b"\n" for line in lines))
 
 
-def _write_phrases(path: Path, seed: int) -> int:
-    found = phrase_pairs(PHRASE_SENTENCES, Random(f"phrases {seed}"))
+def _write_phrases(path: Path, sentences: int, seed: int) -> int:
+    found = phrase_pairs(sentences, Random(f"phrases {seed}"))
     path.write_text("".join(f"{a}\t{b}\n" for a, b in found), encoding="utf-8")
     return len(found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.sample.frame import Frame
+from pipeline.sample.frame import Frame, Slot
 from pipeline.sample.frames.shared import (
     COMMON,
     DELIBERATE,
@@ -14,6 +14,7 @@ from pipeline.sample.frames.shared import (
     optional,
     times,
     transitive,
+    usual_objects,
     verb,
 )
 
@@ -78,10 +79,12 @@ ONGOING_NOW = Frame(
     COMMON, 10,
 )  # fmt: skip
 
+USUAL = {"what": Slot(usual_objects), "quality": fixed([None])}
+
 HABIT = Frame(
     "habit", "action",
     transitive(HABITS, PRESENT_PEOPLE, fixed(times("habit"), "detail"))
-    | {"quality": fixed([None])},
+    | USUAL,
     (
         "{who} {when} {act.impf.pres} {what.acc} {where}.",
         "{when} {who} {act.impf.pres} {what.acc} {where}.",
@@ -95,7 +98,7 @@ HABIT = Frame(
 
 OFTEN = Frame(
     "often", "action",
-    transitive(HABITS, PRESENT_PEOPLE, fixed(times("mid"), "detail")) | {"quality": fixed([None])},
+    transitive(HABITS, PRESENT_PEOPLE, fixed(times("mid"), "detail")) | USUAL,
     ("{who} {when} {act.impf.pres} {what.acc} {where}.",),
     ("{who} {when} {act.pres} {what.det0:act} {where}.",),
     COMMON, 5,
@@ -103,7 +106,7 @@ OFTEN = Frame(
 
 NEVER = Frame(
     "never", "action",
-    transitive(HABITS, PRESENT_PEOPLE, fixed([None])) | {"quality": fixed([None])},
+    transitive(HABITS, PRESENT_PEOPLE, fixed([None])) | USUAL,
     ("{who} nikdy {act.impf.neg.pres} {what.acc} {where}.",),
     (
         "{who} never {act.pres} {what.det0:act} {where}.",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pipeline.sample import lexicon
-from pipeline.sample.frame import Frame, Slot
+from pipeline.sample.frame import Frame, Options, Slot
 from pipeline.sample.frames.shared import (
     COMMON,
     PAST_PEOPLE,
     PRESENT_PEOPLE,
     QUALITY,
     THIRD,
+    action,
     fixed,
     optional,
     places,
@@ -17,12 +18,20 @@ from pipeline.sample.frames.shared import (
     times,
     verb,
 )
+from pipeline.sample.lexicon import NP, Pronoun
+
+
+def sociable(people: Options) -> Slot:
+    """Who does an activity; talking takes several."""
+    several = [who for who in people if isinstance(who, NP | Pronoun) and who.agreement.plural]
+    return Slot(lambda m: several if action(m).key == "chat" else people)
+
 
 ACTIVITY_NOW = Frame(
     "activity_now", "activity",
     {
         "act": fixed(lexicon.activities(), "core"),
-        "who": fixed(PRESENT_PEOPLE),
+        "who": sociable(PRESENT_PEOPLE),
         "where": Slot(places_always),
         "when": optional(times("now"), 0.3),
     },
@@ -35,7 +44,7 @@ ACTIVITY_PAST = Frame(
     "activity_past", "activity",
     {
         "act": fixed([a for a in lexicon.activities() if a.key not in {"lunch", "dinner"}], "core"),
-        "who": fixed(PAST_PEOPLE),
+        "who": sociable(PAST_PEOPLE),
         "where": Slot(places_always),
         "span": fixed(times("span"), "detail"),
     },
@@ -76,7 +85,7 @@ GLADLY = Frame(
     {
         "act": fixed([a for a in lexicon.activities() if a.key not in {"work", "study", "wait"}],
                      "core"),
-        "who": fixed(PRESENT_PEOPLE),
+        "who": sociable(PRESENT_PEOPLE),
         "where": Slot(places, "detail"),
         "glad": fixed([lexicon.Adjective("rád", ("",))]),
     },

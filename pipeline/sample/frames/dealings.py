@@ -25,7 +25,10 @@ GIVES = [
     verb("bring", "", "přinést přines:e přinesl"), verb("sell", "", "prodat prod:á prodal"),
 ]  # fmt: skip
 
-GIFTS = lexicon.things("give", "show", "borrow")
+GIFTS = [
+    np for np in lexicon.things("give", "show", "borrow")
+    if not np.plural or "give" in np.noun.groups
+]  # fmt: skip
 
 
 def receivers(meaning: Meaning) -> Options:
@@ -52,13 +55,14 @@ def governing(
     name: str, act: Action, case: str, what: Options, article: str = "the", weight: int = 3
 ) -> Frame:
     """Present and past of a verb that governs a preposition or a case."""
-    tense = Phrase.of("", "", "", cs_past="")
+    past = Phrase.of("", "")
     return Frame(
         name, act.theme or "feelings",
-        {"who": fixed(PRESENT_PEOPLE), "what": fixed(what),
-         "past": fixed([None, tense], "core")},
+        {"who": fixed(PRESENT_PEOPLE),
+         "what": Slot(lambda m: [np for np in what if np != m["who"]]),
+         "past": fixed([None, past], "core")},
         (f"{{who}} {{act.impf.pres}} {{what.{case}}}{{-past}}.",
-         f"{{who}} {{act.impf.past}} {{what.{case}}}{{!past.past}}."),
+         f"{{who}} {{act.impf.past}} {{what.{case}}}{{!past}}."),
         (f"{{who}} {{is}} {{act.ing}} {{what.{article}}}{{-past}}.",
          f"{{who}} {{act.pres}} {{what.{article}}}{{-past}}.",
          f"{{who}} {{was}} {{act.ing}} {{what.{article}}}{{!past}}.",
@@ -84,7 +88,7 @@ GOVERNING = [
 LOOKS_FORWARD = Frame(
     "looks_forward", "feelings",
     {"who": fixed(PRESENT_PEOPLE),
-     "what": fixed([np for np in lexicon.things("visit", "watch", "meal") if not np.plural])},
+     "what": fixed([np for np in lexicon.things("event", "watch", "meal") if not np.plural])},
     ("{who} {act.impf.pres} {what.na.acc}.",),
     ("{who} {is} looking forward to {what.the}.", "{who} {look.pres} forward to {what.the}."),
     COMMON | {"act": verb("look forward to", "těšit těš:í těšil", "", "se"), "look": verb("look")},
@@ -94,8 +98,7 @@ LOOKS_FORWARD = Frame(
 FEARS = Frame(
     "fears", "feelings",
     {"who": fixed(PRESENT_PEOPLE),
-     "what": fixed([np for np in lexicon.things("animal", "medic") if np.plural
-                    or "medic" in np.noun.groups])},
+     "what": fixed([np for np in lexicon.things("animal", "medic") if np.plural])},
     ("{who} {act.impf.pres} {what.gen}.",),
     ("{who} {is} afraid of {what.bare}.", "{who} {is} scared of {what.bare}.",
      "{who} {fear.pres} {what.bare}."),
@@ -103,12 +106,15 @@ FEARS = Frame(
 )  # fmt: skip
 
 MEASURES = [
-    Phrase.of("kilo", "a kilo of/a kilogram of", "weigh"), Phrase.of("půl kila", "half a kilo of/half a kilogram of", "weigh"),
-    Phrase.of("dvě kila", "two kilos of/two kilograms of", "weigh"), Phrase.of("litr", "a litre of/one litre of", "pour"),
-    Phrase.of("láhev", "a bottle of", "pour"), Phrase.of("dvě láhve", "two bottles of", "pour"),
+    Phrase.of("kilo", "a kilo of/a kilogram of", "weigh"),
+    Phrase.of("půl kila", "half a kilo of/half a kilogram of", "weigh"),
+    Phrase.of("dvě kila", "two kilos of/two kilograms of", "weigh"),
+    Phrase.of("litr", "a litre of/one litre of", "pour"),
+    Phrase.of("láhev", "a bottle of/one bottle of", "pour"),
+    Phrase.of("dvě láhve", "two bottles of", "pour"),
     Phrase.of("sklenici", "a glass of/one glass of", "pour"),
     Phrase.of("šálek", "a cup of/one cup of", "káva čaj kakao"),
-]  # fmt: skip
+]
 
 
 def stuff(meaning: Meaning) -> Options:

@@ -29,13 +29,13 @@ MOODS = [
         ("unavený", "tired/exhausted"), ("nemocný", "ill/sick"), ("šťastný", "happy/glad"),
         ("smutný", "sad/unhappy"), ("veselý", "cheerful"), ("hladový", "hungry"),
         ("nervózní", "nervous"), ("naštvaný", "angry/annoyed"), ("spokojený", "satisfied/content"),
-        ("zvědavý", "curious"), ("zdravý", "healthy"), ("překvapený", "surprised"),
+        ("zvědavý", "curious"), ("hrdý", "proud"), ("překvapený", "surprised"),
     )
 ]  # fmt: skip
 
 PERSON = {
     "state": fixed(MOODS, "core"),
-    "degree": fixed([*DEGREES[::2], None, None], "detail"),
+    "degree": fixed([*DEGREES[:2], None, None], "detail"),
 }
 
 PERSON_IS = Frame(
@@ -75,7 +75,7 @@ PARTS = [
 ACHE = Frame(
     "ache", "health",
     {"who": fixed([*SINGLE, *[I_MAN] * 30]), "part": fixed(PARTS, "core"),
-     "when": optional([Phrase.of("dnes", "today"), Phrase.of("zase", "again")], 0.5)},
+     "when": optional([Phrase.of("dnes", "today")], 0.5)},
     ("{when} {who.acc} bolí {part}.", "{who.acc} {when} bolí {part}."),
     ("{who} {has} {part.has} {when}.", "{who.poss} {part} hurts {when}."),
     COMMON, 5,
@@ -94,7 +94,7 @@ ACHED = Frame(
 ILLNESSES = [
     Phrase.of("rýmu", "a cold/a runny nose"), Phrase.of("chřipku", "the flu/flu"),
     Phrase.of("horečku", "a fever/a temperature"), Phrase.of("kašel", "a cough"),
-    Phrase.of("angínu", "tonsillitis"), Phrase.of("alergii", "an allergy"),
+    Phrase.of("angínu", "tonsillitis"), Phrase.of("zápal plic", "pneumonia"),
 ]  # fmt: skip
 
 WEEKS = ("minulý", "před týdnem", "před měsícem", "o víkendu")

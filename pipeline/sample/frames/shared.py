@@ -81,6 +81,14 @@ def qualities(meaning: Meaning) -> Options:
     return _qualities(thing(meaning))
 
 
+def usual_objects(meaning: Meaning) -> Options:
+    """What the action is done to again and again: one "a" after another is plural (čte knihy)."""
+    found = [np for np in objects(meaning) if isinstance(np, NP)]
+    if action(meaning).article == "the":
+        return found
+    return [np for np in found if np.plural or np.noun.mass or np.noun.plural_only]
+
+
 def thing(meaning: Meaning, name: str = "what") -> NP:
     """The noun phrase that fills a slot."""
     filler = meaning[name]

@@ -76,7 +76,7 @@ REQUEST = Frame(
     ("{act.pf.vy} {what.acc+quality}, prosím{!polite}.",
      "{act.pf.ty} {what.acc+quality}, prosím{-polite}.",
      "Prosím, {act.pf.ty} {what.acc+quality}{-polite}."),
-    ("{act.base} {what.the+quality}, please.", "Please {act.base} {what.the+quality}."),
+    ("{act.base} {what.det+quality:act}, please.", "Please {act.base} {what.det+quality:act}."),
     COMMON, 6,
 )  # fmt: skip
 

@@ -68,7 +68,7 @@ PREDICATES = [
     for lemma, english, groups in (
         ("drahý", "expensive/pricey", "goods clothes"),
         ("levný", "cheap/inexpensive", "goods clothes"),
-        ("hezký", "nice/pretty", "clothes photograph"),
+        ("hezký", "nice/attractive", "clothes photograph"),
         ("krásný", "beautiful/lovely", "zahrada obraz hrad most galerie kostel růže"),
         ("zajímavý", "interesting", "read watch výstava muzeum"),
         ("nudný", "boring/dull", "read watch výstava"),
@@ -105,9 +105,12 @@ STATES = [
 
 DEGREES = [
     Phrase.of("velmi", "very/really"),
-    Phrase.of("příliš", "too"),
     Phrase.of("docela", "quite/rather"),
+    Phrase.of("příliš", "too"),
 ]
+EXCESS = {"drahý", "dlouhý", "krátký", "složitý", "jednoduchý", "sladký", "slaný", "studený",
+          "horký", "velký", "malý", "těžký", "nudný", "špinavý"}  # fmt: skip
+"""Of what there can be too much."""
 
 
 def described(meaning: Meaning) -> Options:
@@ -124,7 +127,11 @@ def _described(state: Adjective) -> Options:
 
 def degrees(meaning: Meaning) -> Options:
     """Degrees, for adjectives that have them."""
-    return [*DEGREES, None, None] if meaning["state"] in PREDICATES else [None]
+    state = meaning["state"]
+    assert isinstance(state, Adjective)
+    if state not in PREDICATES or state.lemma == "výborný":
+        return [None]
+    return [*(DEGREES if state.lemma in EXCESS else DEGREES[:2]), None, None]
 
 
 STATE = {

@@ -39,7 +39,7 @@ from pipeline.sample.lexicon import NP, noun
          "jablka jablek jablkům jablka jablkách jablky"),
         ("okno", "okno okna oknu okno okně oknem", "okna oken oknům okna oknech okny"),
         ("muzeum", "muzeum muzea muzeu muzeum muzeu muzeem",
-         "muzea muzeí muzeům muzea muzeech muzey"),
+         "muzea muzeí muzeím muzea muzeích muzei"),
         ("kotě", "kotě kotěte kotěti kotě kotěti kotětem",
          "koťata koťat koťatům koťata koťatech koťaty"),
         ("kolega", "kolega kolegy kolegovi kolegu kolegovi kolegou",
