@@ -43,7 +43,7 @@ def encoder(model: str, lines: list[str]) -> SentenceEncoder:
     return SentenceEncoder(build_encoder(options, vectors), vocabularies, options)
 
 
-@pytest.mark.parametrize("model", ENCODERS)
+@pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg+bilstm-avg"])
 def test_the_same_vectors(model: str, captions: list[str], tmp_path: Path) -> None:
     encoder(model, captions).save(tmp_path / "model")
     ours = load_encoder(tmp_path / "model").embed([*captions, *ODD])
@@ -60,7 +60,7 @@ def test_the_same_vectors(model: str, captions: list[str], tmp_path: Path) -> No
     again = SentenceTransformer(str(tmp_path / "again"), device="cpu", **TRUST)
     np.testing.assert_allclose(again.encode(captions), ours[: len(captions)], atol=1e-5)
     back = load_encoder(tmp_path / "again").embed(captions)
-    np.testing.assert_array_equal(back, ours[: len(captions)])
+    np.testing.assert_allclose(back, ours[: len(captions)], atol=1e-6)  # in other batches
 
 
 def test_a_prompt_stands_before_the_sentence(captions: list[str], tmp_path: Path) -> None:
