@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -65,8 +66,11 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
 
     Args:
         processes: at most this many worker processes, if the user did not choose a runner.
+
+    Raises:
+        UserError: Beam cannot read an option.
     """
-    options = PipelineOptions(list(arguments))
+    options = _parse(arguments)
     standard = options.view_as(StandardOptions)
     if standard.runner:
         return options
@@ -82,9 +86,21 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
 
 def local_workers(arguments: Sequence[str]) -> int:
     """How many workers the user allows on this machine; as many as cores where nothing is said."""
-    direct = PipelineOptions(list(arguments)).view_as(DirectOptions)
+    direct = _parse(arguments).view_as(DirectOptions)
     given = any(argument.startswith("--direct_num_workers") for argument in arguments)
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
+
+
+def _parse(arguments: Sequence[str]) -> PipelineOptions:
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            options = PipelineOptions(list(arguments))
+            options.get_all_options()  # else Beam parses each when it is first asked for
+            return options
+    except SystemExit as error:  # argparse has printed its usage and why
+        reason = said.getvalue().strip().rpartition("error: ")[2]
+        raise UserError(f"Beam options: {reason}") from error
 
 
 def launch(
@@ -154,7 +170,7 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
         UserError: a worker raised one; everything else comes as Beam raised it.
     """
     try:
-        pipeline = beam.Pipeline(runner=_runner(options), options=options)
+        pipeline = _pipeline(options)
         build(pipeline)
         result = pipeline.run()
         result.wait_until_finish()
@@ -170,6 +186,13 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
         name = counter.key.metric.name
         counters[name] = counters.get(name, 0) + counter.result
     return dict(sorted(counters.items()))
+
+
+def _pipeline(options: PipelineOptions) -> beam.Pipeline:
+    try:
+        return beam.Pipeline(runner=_runner(options), options=options)
+    except (ValueError, ImportError) as error:  # a runner's name, or what it lacks
+        raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
 
 
 def _runner(options: PipelineOptions) -> FnApiRunner | None:

@@ -151,3 +151,21 @@ def test_workers_on_this_machine(arguments, processes, workers):
 def test_local_workers():
     assert local_workers(["--direct_num_workers", "2"]) == 2
     assert local_workers([]) == cores()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--direct_num_workers", "two"],
+            "argument --direct_num_workers: invalid int value: 'two'",
+        ),
+        (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
+        (["--runner", "DataflowRunner"], ""),
+    ],
+)
+def test_an_option_that_beam_refuses_is_one_line(tmp_path, work, arguments, message):
+    out = f"{tmp_path}/out"
+    with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
+        launch("copy", work, Copy(out), out, arguments)
+    assert "\n" not in str(error.value)
