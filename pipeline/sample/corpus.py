@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
+from models.errors import UserError
 from pipeline.sample.frame import Frame
 from pipeline.sample.frames import FRAMES
 from pipeline.sample.grammar import PLAIN, Meaning, Wording
@@ -43,7 +44,7 @@ def pairs(count: int, random: Random) -> Iterator[Pair]:
     """`count` distinct pairs.
 
     Raises:
-        ValueError: the frames do not have so many.
+        UserError: the frames do not have so many.
     """
     seen: set[tuple[str, str]] = set()
     failed = 0
@@ -57,4 +58,4 @@ def pairs(count: int, random: Random) -> Iterator[Pair]:
                 seen.add((czech, english))
                 yield Pair(czech, english, frame, meaning)
         if failed > 1000:
-            raise ValueError(f"pairs: the sample's grammar has no more than about {len(seen):,}")
+            raise UserError(f"sample.pairs: the sample has no more than about {len(seen):,} pairs")

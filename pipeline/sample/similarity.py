@@ -20,6 +20,8 @@ OMITTED = 1.0  # a circumstance that only one of the sentences names
 CHANGED: dict[Role, float] = {"detail": 1.4, "argument": 2.0, "core": 2.6}
 FURTHER = (1.0, 0.6, 0.4)  # what the greatest difference, the second and the third count
 SAME_THEME, UNRELATED = 1.0, 0.0
+NO_THEME = {"action", "activity", "feelings", "liking", "quality", "question", "request"}
+"""Kinds of frames rather than themes: two such sentences need not be about the same."""
 
 Labelled = tuple[float, str, str]
 Step = Callable[[Frame, Meaning, Random], Meaning | None]
@@ -85,7 +87,8 @@ def _related(random: Random, steps: tuple[Step, ...]) -> Labelled | None:
 def _unlike(random: Random, *, same_theme: bool) -> Labelled | None:
     (frame, one), (other_frame, two) = draw(random), draw(random)
     shared = {v for v in one.values() if v is not None} & {v for v in two.values() if v is not None}
-    if shared or (theme(frame, one) == theme(other_frame, two)) != same_theme:
+    themes = theme(frame, one), theme(other_frame, two)
+    if shared or (themes[0] == themes[1]) != same_theme or NO_THEME & {*themes}:
         return None
     value = SAME_THEME if same_theme else UNRELATED
     return value, frame.in_english(one, PLAIN), other_frame.in_english(two, PLAIN)

@@ -38,8 +38,8 @@ def write_sample(folder: Path, *, pairs: int = 10_000, seed: int = 1) -> dict[st
         bad rows by kind, phrases, similarity (pairs by data set).
 
     Raises:
-        UserError: the folder cannot be written or holds something else.
-        ValueError: `pairs` is less than 1 or more than the grammar has.
+        UserError: the folder cannot be written or holds something else; `pairs` are too many.
+        ValueError: `pairs` is less than 1.
     """
     if pairs < 1:
         raise ValueError("pairs: must be at least 1")

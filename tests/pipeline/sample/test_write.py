@@ -12,7 +12,8 @@ import pytest
 
 from models.errors import UserError
 from models.files import digest
-from pipeline.sample import noise, write_sample
+from pipeline.sample import corpus, noise, write_sample
+from pipeline.sample.frames.travel import LEAVING
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +72,14 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
-def test_more_pairs_than_there_are():
+def test_no_pairs_or_too_many(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="pairs"):
-        write_sample(None, pairs=0)  # type: ignore[arg-type]
+        write_sample(tmp_path / "s", pairs=0)
+    monkeypatch.setattr(corpus, "FRAMES", [LEAVING])
+    monkeypatch.setattr(corpus, "WEIGHTS", [1])
+    with pytest.raises(UserError, match=r"sample\.pairs: .* no more than about \d"):
+        write_sample(tmp_path / "s", pairs=10_000)
+    assert not (tmp_path / "s").exists()
 
 
 def test_counts_by_kind_are_true(sample, rows, sound):
