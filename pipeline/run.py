@@ -73,6 +73,7 @@ def check(config: Config, stages: Sequence[str]) -> None:
         "nmt.model": config.nmt.model,
         "score.paragram": config.score.paragram,
         "score.phrases": config.score.phrases,
+        "embeddings.initial_vectors": config.embeddings.initial_vectors,
         "score.idf": config.score.idf,
         "evaluate.sts": config.evaluate.sts,
         "evaluate.sick": config.evaluate.sick,

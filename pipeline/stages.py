@@ -282,6 +282,15 @@ def _nmt(run: Run, key: str) -> dict[str, Any]:
     }
 
 
+def _embeddings_parts(run: Run) -> Any:
+    from models.embeddings.train import HOW
+
+    options = run.config.embeddings
+    kept = {name: value for name, value in asdict(options).items() if name not in HOW}
+    kept["initial_vectors"] = digest(options.initial_vectors) if options.initial_vectors else None
+    return [kept, run.config.seed]
+
+
 def _embeddings(run: Run, key: str) -> dict[str, Any]:
     from models.embeddings.train import train_embeddings
 
@@ -410,7 +419,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         name="embeddings",
         needs=("corpus",),
-        parts=lambda run: [asdict(run.config.embeddings), run.config.seed],
+        parts=_embeddings_parts,
         make=_embeddings,
         intact=_folder_intact("embeddings"),
     ),
@@ -419,7 +428,10 @@ STAGES: tuple[Stage, ...] = (
         needs=("sample", "embeddings"),
         parts=_evaluate_parts,
         make=_evaluate,
-        intact=lambda run: _evaluation(run).is_file(),
+        intact=lambda run: (
+            _evaluation(run).is_file()
+            and digest(_evaluation(run)) == run.manifest.stages["evaluate"]["digest"]
+        ),
         wanted=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
     ),
 )

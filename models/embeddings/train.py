@@ -24,7 +24,8 @@ from models.embeddings.vocabulary import Kind, Vocabulary
 from models.errors import UserError
 from models.vectors import UNKNOWN, WordVectors, read_vectors
 
-_HOW = ("checkpoint_every", "loaders", "device")  # options that do not change what is trained
+HOW = ("checkpoint_every", "loaders", "device")
+"""Options that do not change what is trained."""
 
 
 def train_embeddings(
@@ -180,7 +181,7 @@ def _key(
     development: Path | None,
 ) -> dict[str, Any]:
     """What the weights depend on; shards by size and footer, which tells their row groups."""
-    chosen = {name: value for name, value in asdict(options).items() if name not in _HOW}
+    chosen = {name: value for name, value in asdict(options).items() if name not in HOW}
     sizes = hashlib.sha256()
     for shard in shards:
         with Path(shard).open("rb") as stream:
