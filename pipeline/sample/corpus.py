@@ -13,7 +13,7 @@ from pipeline.sample.grammar import PLAIN, Meaning, Wording
 
 WEIGHTS = [frame.weight for frame in FRAMES]
 
-USUAL = 0.45
+USUAL = 0.5
 """Share of the sentences in the usual wording throughout; the others choose at every turn."""
 TWICE = 0.12
 """Share of the Czech sentences that come with a second English wording."""

@@ -12,7 +12,7 @@ from pipeline.sample.lexicon import HE, I_MAN, I_WOMAN, NP, SHE, WE, Action, Phr
 
 
 def verb(
-    english: str, imperfective: str = "", perfective: str = "", reflexive: str = "", **more: str
+    english: str, imperfective: str = "", perfective: str = "", reflexive: str = "", theme: str = ""
 ) -> Action:
     """An action of a frame itself, outside the tables."""
     return Action(
@@ -21,9 +21,7 @@ def verb(
         perfective=Verb.parse(perfective) if perfective else None,
         reflexive=reflexive,
         english=tuple(english.split("/")),
-        article=more.get("article", "the"),
-        theme=more.get("theme", ""),
-        objects=frozenset(more.get("objects", "").split()),
+        theme=theme,
     )
 
 
