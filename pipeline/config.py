@@ -30,6 +30,10 @@ class SampleOptions:
     pairs: int = 10_000
     """Sound pairs; bad rows come on top."""
 
+    def __post_init__(self) -> None:
+        if self.pairs < 1:
+            raise ValueError("pairs: must be at least 1")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputOptions:

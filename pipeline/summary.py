@@ -83,7 +83,7 @@ def _deciles(deciles: dict[str, dict[str, list]]) -> Table:
 
 def _evaluation(results: dict[str, Any]) -> Table:
     (model,) = results["models"]
-    table = Table("test", title=f"Encoder ({model}): correlation with people's judgements × 100")
+    table = Table("test", title=f"{model}: correlation with people × 100")
     table.add_column("pairs", justify="right")
     table.add_column("Pearson", justify="right")
     table.add_column("Spearman", justify="right")
