@@ -98,7 +98,12 @@ class Shards:
     """
 
     def __init__(
-        self, paths: Sequence[str | Path], columns: tuple[str, str], *, seed: int, loaders: int = 0
+        self,
+        paths: Sequence[str | Path],
+        columns: tuple[str, str],
+        *,
+        seed: int = 0,
+        loaders: int = 0,
     ) -> None:
         """Read the shards' footers.
 

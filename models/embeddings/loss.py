@@ -1,30 +1,61 @@
-"""The margin loss over cosines (W&G 2017, Eq. 2)."""
+"""The margin loss over cosines (W&G 2017, Eq. 2), with its gradient written out."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
-EPSILON = 1e-8  # a vector shorter than this has no direction: its cosine is 0
-
-
-def unit(vectors: Tensor) -> Tensor:
-    """Rows at length 1; a zero row stays zero (so that its cosine with anything is 0)."""
-    return normalize(vectors, dim=1, eps=EPSILON)
+EPSILON = 1e-8  # a vector shorter than this has no direction: its cosine with anything is 0
 
 
-def margin_loss(
-    left: Tensor, right: Tensor, left_negative: Tensor, right_negative: Tensor, margin: float
-) -> Tensor:
-    """Mean over pairs of both sides' hinges; all arguments [pairs, dim], the result a scalar.
+def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows at length 1, [n, dim], and what they were divided by, [n, 1]; zero rows stay zero."""
+    lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
+    return vectors / lengths, lengths
 
-    max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
+
+def margin_loss(quads: Tensor, margin: float) -> Tensor:
+    """Mean over n pairs (l, r) with negatives l⁻ and r⁻ of both sides' hinges, a scalar:
+
+        max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
+
+    Args:
+        quads: n lefts, n rights, n negatives of the lefts, n of the rights, [4n, dim].
+        margin: δ.
     """
-    left, right = unit(left), unit(right)
-    positive = (left * right).sum(1)
-    against_left = (left * unit(left_negative)).sum(1)
-    against_right = (right * unit(right_negative)).sum(1)
-    hinges = torch.relu(margin - positive + against_left)
-    hinges = hinges + torch.relu(margin - positive + against_right)
-    return hinges.mean()
+    return _MarginLoss.apply(quads, margin)
+
+
+class _MarginLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, quads: Tensor, margin: float) -> Tensor:
+        directions, lengths = unit(quads)
+        left, right, left_negative, right_negative = directions.chunk(4)
+        positive = torch.linalg.vecdot(left, right)
+        left_hinge = margin - positive + torch.linalg.vecdot(left, left_negative)
+        right_hinge = margin - positive + torch.linalg.vecdot(right, right_negative)
+        hinges = torch.stack([left_hinge, right_hinge]).clamp_min_(0)
+        ctx.save_for_backward(directions, lengths, hinges)
+        return hinges.sum() / hinges.shape[1]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        directions, lengths, hinges = ctx.saved_tensors
+        left, right, left_negative, right_negative = directions.chunk(4)
+        scale = gradient / hinges.shape[1]
+        to_left, to_right = ((hinges > 0) * scale).unsqueeze(2)
+        to_positive = to_left + to_right
+        along = torch.cat(  # the gradient of the directions
+            [
+                (left_negative * to_left).addcmul_(right, to_positive, value=-1),
+                (right_negative * to_right).addcmul_(left, to_positive, value=-1),
+                left * to_left,
+                right * to_right,
+            ]
+        )
+        # Of a vector only what is across its own direction counts.
+        own = torch.linalg.vecdot(along, directions).unsqueeze(1)
+        return along.addcmul_(directions, own, value=-1).div_(lengths), None

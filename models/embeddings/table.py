@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba 2015, and torch's defaults
 _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
+_FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
+_TINY = 1e-30  # far below (1e-6 ε)², but roots of zeros and of denormals are slow
 
 
 class Table(nn.Module):
@@ -125,13 +127,18 @@ class Table(nn.Module):
 
     def _catch_up(self, vectors: Tensor, first: Tensor, second: Tensor, last: Tensor) -> None:
         """Bring copies of rows, last changed after steps `last`, to the present, in place."""
-        nodes = torch.from_numpy(_quadrature(self.pending[last.cpu().numpy()])).to(vectors)
-        root = second.sqrt()
-        for weight, epsilon in nodes:
-            vectors.addcdiv_(first * -weight.unsqueeze(1), root + epsilon.unsqueeze(1))
-        gap = (self.steps - last).double().unsqueeze(1)
-        first.mul_((BETA1**gap).to(first.dtype))
-        second.mul_((BETA2**gap).to(second.dtype))
+        steps = last.cpu().numpy()
+        gap = self.steps - steps
+        fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
+        scales = np.concatenate([_quadrature(self.pending[steps]).reshape(4, -1), fades])
+        weight, epsilon, other, beyond, fade, fade_second = (
+            torch.from_numpy(scales).to(vectors).unsqueeze(2)
+        )
+        root = (second + _TINY).sqrt_()
+        vectors.addcdiv_(first * weight, root + epsilon, value=-1)
+        vectors.addcdiv_(first * other, root.add_(beyond), value=-1)
+        first.mul_(fade)
+        second.mul_(fade_second)
 
     def _extend(self) -> None:
         """Add the step that just began to the sums of all earlier steps that still feel it."""

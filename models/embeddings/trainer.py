@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from models.embeddings.checkpoint import TrainingFolder
 from models.embeddings.data import Pairs, Source
 from models.embeddings.encoders import tables
-from models.embeddings.flat import Sentences, count, join_all, take_all
+from models.embeddings.flat import Sentences, join_all, take_all
 from models.embeddings.loss import margin_loss
 from models.embeddings.negatives import hardest_negatives
 from models.embeddings.options import EmbeddingOptions
@@ -181,8 +181,7 @@ class Trainer:
         options, at = self.options, self.at
         if options.dropout or options.word_dropout:
             torch.manual_seed((self.seed << 40) + at.step)
-        left, right, *negative = self.encode(quads).split(count(quads) // 4)
-        loss = margin_loss(left, right, negative[0], negative[1], options.margin)
+        loss = margin_loss(self.encode(quads), options.margin)
         loss.backward()
         if options.clip is not None:
             read = [table.read for table in self.tables.values()]

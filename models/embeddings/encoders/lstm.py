@@ -146,8 +146,7 @@ class _Levels:
         among -= self.bounds[np.maximum(level - 1, 0)]
         self.starts = starts
         self.words, self.parents, self.inner, self.among = (
-            torch.from_numpy(array).to(device)
-            for array in (tree.words, tree.parents, inner, among)
+            torch.from_numpy(array).to(device) for array in (tree.words, tree.parents, inner, among)
         )
 
     def __len__(self) -> int:

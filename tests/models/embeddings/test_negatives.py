@@ -27,35 +27,40 @@ def plain(left, right, left_keys, right_keys, pool):
     return result
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     n=st.integers(1, 12),
     distinct=st.integers(1, 20),
     pool=st.sampled_from(["other", "same", "both"]),
+    block=st.sampled_from([1, 20, 10_000]),
     seed=st.integers(0, 1000),
 )
-def test_equals_a_loop_over_sentences(n, distinct, pool, seed):
+def test_equals_a_loop_over_sentences(n, distinct, pool, block, seed):
     random = np.random.default_rng(seed)
     keys = random.integers(0, distinct, 2 * n).astype(np.uint64)
     each = torch.from_numpy(random.standard_normal((distinct, 5))).float()
     vectors = each[torch.from_numpy(keys.astype(np.int64))]  # equal keys: equal sentences
     sides = vectors[:n], vectors[n:], keys[:n], keys[n:]
     expected = plain(*sides, pool)
-    found = torch.cat(hardest_negatives(*sides, pool)).tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(negatives, "_CPU_BLOCK", block)
+        found = torch.cat(hardest_negatives(*sides, pool)).tolist()
     # of equal sentences any is right
     assert [keys[j] if j >= 0 else -1 for j in found] == [
         keys[j] if j >= 0 else -1 for j in expected
     ]
 
 
-def test_blocks_do_not_change_the_result(monkeypatch):
+@pytest.mark.parametrize("pool", ["other", "same", "both"])
+def test_blocks_do_not_change_the_result(monkeypatch, pool):
     torch.manual_seed(0)
     left, right = torch.randn(50, 8), torch.randn(50, 8)
     keys = np.arange(100, dtype=np.uint64) % 70
-    whole = hardest_negatives(left, right, keys[:50], keys[50:], "both")
-    monkeypatch.setattr(negatives, "_CPU_BLOCK", 700)
-    parts = hardest_negatives(left, right, keys[:50], keys[50:], "both")
+    whole = hardest_negatives(left, right, keys[:50], keys[50:], pool)
+    monkeypatch.setattr(negatives, "_CPU_BLOCK", 350)
+    parts = hardest_negatives(left, right, keys[:50], keys[50:], pool)
     assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
+    assert min(map(torch.min, whole)) >= 0
 
 
 @pytest.mark.parametrize("pool", ["other", "same", "both"])

@@ -1,0 +1,131 @@
+"""The published training procedure in plain PyTorch: what ours is timed and checked against.
+
+Follows the authors' own PyTorch trainer (Wieting et al. 2021): sentences are padded lists of ids, a
+mega-batch is encoded mini-batch by mini-batch, negatives are looked for sentence by sentence, an
+`nn.Embedding` gets dense gradients and torch's Adam updates all of it. Sentences that equal either
+side are no negatives here. Faster than theirs in one place: vectors are brought to length 1 once,
+not again for every sentence that looks for its negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, margin_ranking_loss, normalize
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+Sentence = list[int]
+Pair = tuple[Sentence, Sentence]
+
+
+class PlainEncoder(nn.Module):
+    """Encodes padded ids [n, longest] of sentences of the given lengths [n] to [n, dim]."""
+
+    def __init__(self, vectors: Tensor) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding.from_pretrained(vectors.clone(), freeze=False)
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """The mean of the words' outputs."""
+        outputs = self.outputs(self.embedding(ids), lengths)
+        mask = torch.arange(ids.shape[1]) < lengths.unsqueeze(1)
+        return (outputs * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
+
+    def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """One output per word: here the word itself."""
+        return words
+
+
+class PlainLSTM(PlainEncoder):
+    """LSTM Avg and BiLSTM Avg (directions side by side)."""
+
+    def __init__(self, vectors: Tensor, hidden: int, *, both: bool) -> None:
+        super().__init__(vectors)
+        self.lstm = nn.LSTM(vectors.shape[1], hidden, batch_first=True, bidirectional=both)
+
+    def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """The states."""
+        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
+
+
+class PlainGRAN(PlainLSTM):
+    """GRAN: words through gates (W&G 2017, Eq. 1)."""
+
+    def __init__(self, vectors: Tensor) -> None:
+        super().__init__(vectors, vectors.shape[1], both=False)
+        dim = vectors.shape[1]
+        self.from_words, self.from_states = nn.Linear(dim, dim), nn.Linear(dim, dim, bias=False)
+
+    def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """The words, gated by word and state."""
+        states = super().outputs(words, lengths)
+        return words * torch.sigmoid(self.from_words(words) + self.from_states(states))
+
+
+class PlainTrainer:
+    """Adam on the margin loss; a negative of each sentence comes from the other side."""
+
+    def __init__(
+        self, encoder: PlainEncoder, *, margin: float, learning_rate: float, batch_size: int
+    ) -> None:
+        self.encoder, self.margin, self.batch_size = encoder, margin, batch_size
+        self.adam = torch.optim.Adam(encoder.parameters(), lr=learning_rate)
+        self.losses: list[float] = []
+
+    def train_mega_batch(self, pairs: Sequence[Pair]) -> None:
+        """Look for all negatives, then step by mini-batch."""
+        size = self.batch_size
+        batches = [pairs[i : i + size] for i in range(0, len(pairs), size)]
+        with torch.no_grad():
+            left, right = (
+                torch.cat([self.encode([pair[side] for pair in batch]) for batch in batches])
+                for side in (0, 1)
+            )
+        left_negatives = self.negatives(left, right, pairs, side=0)
+        right_negatives = self.negatives(right, left, pairs, side=1)
+        for start, batch in zip(range(0, len(pairs), size), batches, strict=True):
+            here = slice(start, start + size)
+            self.step(batch, left_negatives[here], right_negatives[here])
+
+    def negatives(
+        self, anchors: Tensor, others: Tensor, pairs: Sequence[Pair], side: int
+    ) -> list[Sentence]:
+        """For every sentence of one side the nearest of the other that is not like its pair."""
+        places: dict[tuple[int, ...], list[int]] = {}
+        for i, pair in enumerate(pairs):
+            places.setdefault(tuple(pair[1 - side]), []).append(i)
+        found = []
+        anchors, others = normalize(anchors), normalize(others)
+        for i, pair in enumerate(pairs):
+            scores = others @ anchors[i]
+            for sentence in pair:
+                scores[places.get(tuple(sentence), [])] = -2
+            found.append(pairs[int(scores.argmax())][1 - side])
+        return found
+
+    def step(
+        self, batch: Sequence[Pair], left_negatives: list[Sentence], right_negatives: list[Sentence]
+    ) -> None:
+        """One mini-batch, one update."""
+        left, right = (self.encode([pair[side] for pair in batch]) for side in (0, 1))
+        positive = cosine_similarity(left, right)
+        loss = torch.zeros(())
+        for anchor, negatives in ((left, left_negatives), (right, right_negatives)):
+            against = cosine_similarity(anchor, self.encode(negatives))
+            ones = torch.ones(len(batch))
+            loss = loss + margin_ranking_loss(positive, against, ones, margin=self.margin)
+        self.adam.zero_grad()
+        loss.backward()
+        self.adam.step()
+        self.losses.append(loss.item())
+
+    def encode(self, sentences: Sequence[Sentence]) -> Tensor:
+        """Pad, then encode."""
+        lengths = torch.tensor([len(sentence) for sentence in sentences])
+        ids = torch.zeros(len(sentences), int(lengths.max()), dtype=torch.int64)
+        for row, sentence in enumerate(sentences):
+            ids[row, : len(sentence)] = torch.tensor(sentence)
+        return self.encoder(ids, lengths)
