@@ -92,6 +92,8 @@ class SelectOptions:
 
     by: str = "paragram_similarity"
     """The score whose deciles count."""
+    labelled: str | list[str] | None = None
+    """Labelled pairs (STS files or a folder of them) for `by: auto`, which is not built yet."""
     deciles: list[int] | None = field(default_factory=lambda: [8, 9])
     """Tenths to keep, 0 the lowest, 9 the highest; null: no cut by decile."""
     max_tokens: int | None = 30
@@ -151,6 +153,11 @@ class Config:
             raise ValueError(
                 "score.paragram: paragram_similarity needs word vectors; name a file of them here, "
                 "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
+            )
+        if self.select.by == "auto":
+            raise ValueError(
+                "select.by: choosing deciles by a labelled sample (auto) is not built yet; "
+                "name one of score.scorers, and select.deciles"
             )
         if self.select.by not in self.score.scorers:
             known = ", ".join(self.score.scorers)

@@ -268,7 +268,7 @@ def _nmt(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     metrics = train_nmt(
-        [shard.path for shard in run.shards("ingest")],
+        [Path(shard.path) for shard in run.shards("ingest")],
         Path(run.folder("nmt")),
         run.config.nmt.training,
         seed=run.config.seed,
