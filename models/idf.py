@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from models.errors import UserError
 from models.tokens import moses_tokens
-from models.vectors import UNKNOWN, WordVectors
+from models.vectors import UNKNOWN, WordVectors, compact_vectors, open_vectors, write_vectors
 
 _SCHEMA = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
 
@@ -37,6 +39,13 @@ def count_words(texts: pa.Array) -> WordCounts:
     return WordCounts(len(tokens), table)
 
 
+def count_kinds(values: pa.StringArray) -> WordCounts:
+    """Count values that are wholes, each a text of one word: no tokens in them."""
+    counted = values.value_counts()
+    words, occurrences = counted.field("values"), counted.field("counts")
+    return WordCounts(len(values), pa.table([words, occurrences, occurrences], schema=_SCHEMA))
+
+
 def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
     """Add up counts of different texts; the order of the parts does not matter."""
     parts = list(parts)
@@ -57,3 +66,22 @@ def idf_table(counts: WordCounts) -> WordVectors:
     documents = np.append(0, counts.table["documents"].to_numpy())
     idf = np.log((1 + counts.documents) / (1 + documents)).astype(np.float32)
     return WordVectors(words, idf[:, np.newaxis])
+
+
+def write_idf(counts: WordCounts, text: Path) -> None:
+    """Write the table of `counts` in text form: `word idf` a line."""
+    table = idf_table(counts)
+    write_vectors(text, table.words, table.matrix)
+
+
+def compact_idf(text: Path | str, folder: Path | str) -> int:
+    """Turn the text form into the compact one of `models.vectors`; how many words it has.
+
+    Raises:
+        UserError: as `compact_vectors`, or there is more than one number a word.
+    """
+    compact_vectors(text, folder)
+    found = open_vectors(folder)
+    if found.dim != 1:
+        raise UserError(f"{text}: {found.dim} numbers a word, but an IDF is one")
+    return len(found)

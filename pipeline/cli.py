@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,8 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     beam = given[given.index("--") + 1 :] if "--" in given else []
     own = given[: given.index("--")] if "--" in given else given
     options = _parser().parse_args(own)
+    # torch's threads sleep while they wait: on busy cores they would starve each other.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that nobody asked for
-    if beam and options.command not in _STAGES:
+    if beam and options.command not in (*_STAGES, "statistics"):
         print(f"paraloom: {options.command} takes no Beam options", file=sys.stderr)
         return 2
     try:
@@ -69,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--force", action="store_true", help="run it though it is finished")
         command.set_defaults(work=_run_stages)
     _add_models(commands)
+    _add_statistics(commands)
     doctor = commands.add_parser("doctor", help="what is installed and which engines work")
     doctor.set_defaults(work=_doctor)
     explain = commands.add_parser("explain", help="one pair's whole way, and why it is in or out")
@@ -93,6 +97,30 @@ def _add_models(commands: argparse._SubParsersAction) -> None:
     evaluate.add_argument("--sick", metavar="DIR")
     evaluate.add_argument("--json", metavar="FILE", help="write the figures here as well")
     evaluate.set_defaults(work=_evaluate)
+
+
+def _add_statistics(commands: argparse._SubParsersAction) -> None:
+    statistics = commands.add_parser(
+        "statistics",
+        help="corpora side by side: length, IDF, entropies, scores",
+        description="Print a table of the corpora's statistics.",
+        epilog="What stands after -- goes to Beam. Workers on other machines: let TMPDIR name a "
+        "folder that all of them see.",
+    )
+    statistics.add_argument(
+        "corpora",
+        nargs="+",
+        metavar="CORPUS",
+        help="run folder, Parquet file or folder of such files with reference and translation",
+    )
+    statistics.add_argument(
+        "--spacy", metavar="PIPELINE", help="name or folder of a spaCy pipeline that parses"
+    )
+    statistics.add_argument(
+        "--idf", metavar="FILE", help="IDF of words (`word idf`), such as a run's idf/idf.txt"
+    )
+    statistics.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    statistics.set_defaults(work=_statistics)
 
 
 def _run_stages(options: argparse.Namespace, beam: Sequence[str]) -> None:
@@ -137,6 +165,18 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
     if options.json:
         with atomic_file(options.json) as path:
             path.write_text(json.dumps(report.json(), indent=1))
+
+
+def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    import json
+
+    from models.files import atomic_file
+    from pipeline.statistics import run
+
+    found = run(options.corpora, beam, spacy=options.spacy, idf=options.idf)
+    if options.json:
+        with atomic_file(options.json) as path:
+            path.write_text(json.dumps(found, indent=1, ensure_ascii=False))
 
 
 def _doctor(options: argparse.Namespace, beam: Sequence[str]) -> int:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from beam_jobs import idf, storage
 from beam_jobs.launch import cores
 from beam_jobs.shards import units
-from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.scorers import SCORERS
 from pipeline.config import Config
@@ -73,8 +72,7 @@ def idf_parts(run: Run) -> Any:
 
 def make_idf(run: Run, key: str) -> dict[str, Any]:
     """IDF from a file, or counted over the references of the whole corpus, as ingest left them."""
-    from models.idf import idf_table
-    from models.vectors import compact_vectors, open_vectors, write_vectors
+    from models.idf import compact_idf, write_idf
 
     started = time.monotonic()
     file = run.config.score.idf
@@ -84,14 +82,9 @@ def make_idf(run: Run, key: str) -> dict[str, Any]:
     with atomic_folder(place) as folder:
         text = Path(file) if file else folder / "idf.txt"
         if counts is not None:
-            table = idf_table(counts)
-            write_vectors(text, table.words, table.matrix)
+            write_idf(counts, text)
             account = {"documents": counts.documents}
-        compact_vectors(text, folder / "compact")
-        found = open_vectors(folder / "compact")
-        if found.dim != 1:
-            raise UserError(f"score.idf: {file} has {found.dim} numbers a word; IDF is one")
-        account["words"] = len(found)
+        account["words"] = compact_idf(text, folder / "compact")
     return {
         **account,
         "seconds": round(time.monotonic() - started, 3),

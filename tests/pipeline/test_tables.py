@@ -82,7 +82,7 @@ def test_a_counted_table_serves_another_run_as_a_file(tmp_path):
 
 def test_a_file_of_vectors_is_none_of_idf(tmp_path):
     (tmp_path / "vectors.txt").write_text("dog 2.5 1\ncat 0.5 1\n")
-    with pytest.raises(UserError, match=r"score\.idf: .*vectors\.txt has 2 numbers a word"):
+    with pytest.raises(UserError, match=r"vectors\.txt: 2 numbers a word, but an IDF is one"):
         make(tmp_path, idf=tmp_path / "vectors.txt")
     assert not (tmp_path / "idf").exists()
 

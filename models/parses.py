@@ -1,0 +1,61 @@
+"""The top two levels of parses, from whatever spaCy pipeline the user has.
+
+ParaNMT's Table 2 takes them from constituency parses, which spaCy does not make. Of a dependency
+parse they are: the root, and what depends on it directly. A sentence's are written as the relations
+of the root's dependents from left to right, with the root's part of speech in its place:
+`A dog runs fast.` → `nsubj VERB advmod punct`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from models.errors import UserError
+
+_UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel", "spancat")
+
+
+class Parser:
+    """A spaCy pipeline that parses.
+
+    Args:
+        name: of an installed pipeline, such as `en_core_web_sm`, or the folder of one.
+
+    Raises:
+        UserError: there is no such pipeline, or it does not parse.
+    """
+
+    def __init__(self, name: str) -> None:
+        import spacy
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an older pipeline, of a missing GPU
+            try:
+                self._pipeline = spacy.load(name, exclude=_UNUSED)
+                parses = self._pipeline("A dog runs .").has_annotation("DEP")
+            except (OSError, ValueError, ImportError, KeyError) as error:
+                why = str(error).splitlines()[0]
+                raise UserError(
+                    f"spaCy cannot load {name}: {why} (python -m spacy download {name} installs "
+                    "one of spaCy's own)"
+                ) from error
+        if not parses:
+            parts = ", ".join(self._pipeline.pipe_names) or "empty"
+            raise UserError(
+                f"the spaCy pipeline {name} does not parse (it is {parts}): name one with a parser"
+            )
+
+    def top_levels(self, texts: Iterable[str]) -> Iterator[str]:
+        """The top two levels of each text that has a token; of several sentences, ` | ` between."""
+        parsed = (text for text in texts if len(text) <= self._pipeline.max_length)
+        for doc in self._pipeline.pipe(parsed, batch_size=256):
+            roots = [token for token in doc if token.head.i == token.i]
+            if roots:
+                yield " | ".join(map(_below, roots))
+
+
+def _below(root: Any) -> str:
+    around = sorted([root, *root.children], key=lambda token: token.i)
+    return " ".join(token.dep_ if token.i != root.i else token.pos_ or "ROOT" for token in around)

@@ -1,0 +1,144 @@
+"""`paraloom statistics`: several corpora side by side, as in ParaNMT's Table 2."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from beam_jobs import statistics, storage
+from models.errors import UserError
+from models.statistics import Moments
+
+_FIRST = (
+    "reference_tokens",
+    "translation_tokens",
+    "reference_idf",
+    "translation_idf",
+    "reference_vocabulary_entropy",
+    "translation_vocabulary_entropy",
+    "reference_parse_entropy",
+    "translation_parse_entropy",
+)
+
+
+def find_corpus(path: str) -> list[str]:
+    """The Parquet files of a run's corpus, of a folder, or the one file that is named.
+
+    Raises:
+        UserError: there are none.
+    """
+    if path.endswith(".parquet"):
+        return [path]
+    corpus = storage.join(path, "corpus")
+    is_run = storage.exists(storage.join(path, "manifest.json"))
+    folder = corpus if is_run else path
+    files = [name for name in storage.names(folder) if name.endswith(".parquet")]
+    if not files:
+        what = (
+            "the run has no corpus yet; name the folder of a stage, such as its score/"
+            if is_run
+            else "neither a run nor a Parquet file nor a folder of such files"
+        )
+        raise UserError(f"{path}: {what}")
+    return [storage.join(folder, name) for name in files]
+
+
+def describe(
+    corpora: Mapping[str, Sequence[str]],
+    output: str,
+    arguments: Sequence[str] = (),
+    *,
+    spacy: str | None = None,
+    idf: str | None = None,
+) -> dict[str, Any]:
+    """The statistics of corpora (name → Parquet files) as JSON values.
+
+    Args:
+        output: a folder for what passes on the way.
+        spacy: the pipeline that parses; None leaves the entropy of parses out.
+        idf: IDF in text form; None counts it over the references of all corpora together.
+    """
+    blocks = [
+        block
+        for number, files in enumerate(corpora.values())
+        for block in statistics.find_blocks(number, files)
+    ]
+    found = statistics.run(blocks, output, arguments, spacy=spacy, idf=idf)
+    found += [{}] * (len(corpora) - len(found))
+    return {
+        "corpora": [
+            {
+                "name": name,
+                "pairs": sum(block.rows for block in blocks if block.corpus == number),
+                "statistics": {key: _values(of.get(key)) for key in _names([of])},
+            }
+            for number, (name, of) in enumerate(zip(corpora, found, strict=True))
+        ],
+        "idf": idf or "counted over the references of all these corpora",
+        "spacy": spacy,
+    }
+
+
+def table(described: Mapping[str, Any]) -> Table:
+    """The corpora side by side: mean ± standard deviation."""
+    corpora = described["corpora"]
+    shown = Table("", title="Statistics: mean ± standard deviation")
+    shown.caption, shown.caption_justify = _caption(described), "left"
+    for corpus in corpora:
+        shown.add_column(corpus["name"], justify="right", overflow="fold")
+    shown.add_row("pairs", *(f"{corpus['pairs']:,}" for corpus in corpora))
+    for name in _names([corpus["statistics"] for corpus in corpora]):
+        shown.add_row(name, *(_cell(corpus["statistics"].get(name)) for corpus in corpora))
+    return shown
+
+
+def run(
+    paths: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    spacy: str | None = None,
+    idf: str | None = None,
+) -> dict[str, Any]:
+    """Describe the corpora at `paths` and print the table."""
+    corpora = {path: find_corpus(path) for path in dict.fromkeys(paths)}
+    with tempfile.TemporaryDirectory() as folder:
+        output = str(Path(folder) / "statistics")
+        described = describe(corpora, output, arguments, spacy=spacy, idf=idf)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(120, 40 + 26 * len(corpora)))
+    console.print(table(described))
+    return described
+
+
+def _names(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """All statistics: those that every corpus has, then the scores that some have."""
+    return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
+
+
+def _values(moments: Moments | None) -> dict[str, float] | None:
+    if moments is None or not moments.count:
+        return None
+    return {"mean": moments.mean, "deviation": moments.deviation, "count": moments.count}
+
+
+def _cell(values: Mapping[str, float] | None) -> str:
+    return "–" if values is None else f"{values['mean']:.3f} ± {values['deviation']:.3f}"
+
+
+def _caption(described: Mapping[str, Any]) -> str:
+    parses = (
+        f"Parses: root and its dependents, by {described['spacy']}, of at most about "
+        f"{statistics.PARSED:,} pairs."
+        if described["spacy"]
+        else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy."
+    )
+    return (
+        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses. "
+        f"IDF: {described['idf']}. {parses}"
+    )

@@ -1,0 +1,83 @@
+"""`paraloom statistics`: corpora side by side, as a table and as JSON."""
+
+import json
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.cli import main
+from tests.models.parsers import train_parser
+
+ONE = ["--", "--direct_num_workers", "1"]
+
+
+def write(path, rows, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = {"reference": ["a dog runs fast ."] * rows, "translation": ["run !"] * rows}
+    pq.write_table(pa.table({**texts, **columns}), path)
+
+
+@pytest.fixture
+def corpora(tmp_path):
+    """A run with a corpus, a folder, and a file."""
+    write(tmp_path / "run/corpus/part-0.parquet", 3, trigram_overlap=[0.0, 0.5, 1.0])
+    write(tmp_path / "run/corpus/part-1.parquet", 2, trigram_overlap=[0.5, 0.5])
+    write(tmp_path / "run/corpus/rejected/part-0.parquet", 7)
+    write(tmp_path / "run/score/part-0.parquet", 9)
+    (tmp_path / "run/manifest.json").write_text("{}")
+    write(tmp_path / "folder/x.parquet", 4)
+    return [str(tmp_path / name) for name in ("run", "folder", "folder/x.parquet")]
+
+
+def test_side_by_side(corpora, tmp_path, capsys):
+    out = tmp_path / "statistics.json"
+    assert main(["statistics", *corpora, "--json", str(out), *ONE]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"pairs +│ +5 │ +4 │ +4", shown)
+    assert re.search(r"reference_tokens +│ +5\.000 ± 0\.000 │ +5\.000 ± 0\.000", shown)
+    assert re.search(r"trigram_overlap +│ +0\.500 ± 0\.316 │ +– │ +–", shown)
+    assert re.search(r"reference_parse_entropy +│ +– │ +– │ +–", shown)
+    assert "left out" in shown
+    assert "--spacy" in shown
+    found = json.loads(out.read_text())
+    assert [corpus["pairs"] for corpus in found["corpora"]] == [5, 4, 4]
+    assert [corpus["name"] for corpus in found["corpora"]] == corpora
+    first = found["corpora"][0]["statistics"]
+    assert first["trigram_overlap"] == pytest.approx(
+        {"mean": 0.5, "deviation": 0.1**0.5, "count": 5}
+    )
+    assert first["reference_parse_entropy"] is None
+
+
+def test_with_a_pipeline_that_parses(corpora, tmp_path, capsys):
+    parser = train_parser(tmp_path / "parser")
+    assert main(["statistics", corpora[1], "--spacy", parser, *ONE]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"reference_parse_entropy +│ +0\.000 ± 0\.000", shown)
+    assert "root and its dependents" in shown
+    assert "left out" not in shown
+
+
+@pytest.mark.parametrize(
+    ("corpus", "said"),
+    [
+        ("nowhere", "nowhere: neither a run nor a Parquet file nor a folder of such files"),
+        ("nowhere.parquet", "nowhere.parquet: there is no such file"),
+        ("empty", "empty: the run has no corpus yet; name the folder of a stage"),
+    ],
+)
+def test_what_is_no_corpus_is_one_line(corpus, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty/manifest.json").write_text("{}")
+    assert main(["statistics", corpus, *ONE]) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith(f"paraloom: {said}")
+
+
+def test_a_missing_pipeline_is_one_line(corpora, capsys):
+    assert main(["statistics", corpora[1], "--spacy", "no_such_pipeline", *ONE]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [x for x in lines if x.startswith("paraloom: spaCy cannot load no_such_pipeline: ")]
+    assert not [x for x in lines if "Traceback" in x]
