@@ -34,5 +34,5 @@ bench: setup
 lock:
 	$(PYTHON) -m venv --clear .venv-lock
 	.venv-lock/bin/python -m pip install --quiet --editable '.[dev]'
-	.venv-lock/bin/python -m pip freeze --exclude-editable > requirements.lock
+	.venv-lock/bin/python -m pip freeze --all --exclude pip --exclude-editable > requirements.lock
 	rm -r .venv-lock
