@@ -64,12 +64,14 @@ class _States(torch.autograd.Function):
         nodes, size = len(tree.words), recurrent.shape[1]
         active = gates.index_select(0, levels.words)
         cells, squashed, states = (gates.new_empty(nodes, size) for _ in range(3))
+        weights = recurrent.T.contiguous()
         for level in range(len(levels)):
             here, parents, inner, among = levels[level]
             now, cell = active[here], cells[here]
-            if level:
-                product = states.index_select(0, inner) @ recurrent.T
-                now += product.index_select(0, among)
+            if level and among is None:
+                now.addmm_(states.index_select(0, inner), weights)
+            elif level:
+                now += (states.index_select(0, inner) @ weights).index_select(0, among)
             i, f, g, o = now.split(size, dim=1)
             before = cells.index_select(0, parents) if level else None
             if peepholes is not None and before is not None:
@@ -97,7 +99,7 @@ class _States(torch.autograd.Function):
         to_gates = torch.empty_like(active)
         to_states = gradient.clone()
         to_cells = torch.zeros_like(cells)
-        to_products = active.new_zeros(len(levels.inner), 4 * size)
+        to_products = active.new_empty(len(levels.inner), 4 * size)
         to_peepholes = None if peepholes is None else torch.zeros_like(peepholes)
         for level in reversed(range(len(levels))):
             here, parents, inner, among = levels[level]
@@ -122,9 +124,12 @@ class _States(torch.autograd.Function):
                 to_peepholes[0] += (to_i * before).sum(0)
                 to_peepholes[1] += (to_f * before).sum(0)
             to_cells.index_add_(0, parents, back)
-            product = to_products[levels.inner_of(level)]
-            product.index_add_(0, among, to_gates[here])
-            to_states.index_add_(0, inner, product @ recurrent)
+            to_product = to_products[levels.inner_of(level)]
+            if among is None:
+                to_product.copy_(to_gates[here])
+            else:
+                to_product.zero_().index_add_(0, among, to_gates[here])
+            to_states.index_add_(0, inner, to_product @ recurrent)
         to_recurrent = to_products.T @ states.index_select(0, levels.inner)
         order, starts = (
             torch.from_numpy(array).to(gradient.device)
@@ -152,11 +157,14 @@ class _Levels:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor]:
-        """The level's nodes, their parents, the inner nodes before, each node's parent in those."""
+    def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor | None]:
+        """The level's nodes, their parents, the inner nodes before, each node's parent in those.
+
+        The last is None where every inner node has one child, in the same order.
+        """
         here = slice(int(self.starts[level]), int(self.starts[level + 1]))
-        inner = self.inner[self.inner_of(level)]
-        return here, self.parents[here], inner, self.among[here]
+        parents, inner = self.parents[here], self.inner[self.inner_of(level)]
+        return here, parents, inner, None if len(parents) == len(inner) else self.among[here]
 
     def inner_of(self, level: int) -> slice:
         """The inner nodes of the level before `level`, among all inner nodes."""
