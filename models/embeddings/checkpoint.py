@@ -82,11 +82,10 @@ class TrainingFolder:
         with (self.folder / "metrics.jsonl").open("a") as stream:
             stream.write(json.dumps(line) + "\n")
 
-    def forget_after(self, step: int) -> None:
-        """Remove the metrics of steps that will be made again."""
+    def keep_lines(self, count: int) -> None:
+        """Remove all metrics but the first `count` lines: what follows will happen again."""
         path = self.folder / "metrics.jsonl"
         if path.exists():
             lines = path.read_text().splitlines(keepends=True)
-            whole = [line for line in lines if line.endswith("\n")]
             with atomic_file(path) as temporary:
-                temporary.write_text("".join(x for x in whole if json.loads(x)["step"] <= step))
+                temporary.write_text("".join(lines[:count]))

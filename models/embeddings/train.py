@@ -99,7 +99,7 @@ def train_embeddings(
                 f"{work.folder}: its checkpoint does not fit its vocabulary or encoder ({error}); "
                 "remove the folder to start afresh"
             ) from error
-    work.forget_after(trainer.at.step)
+    work.keep_lines(trainer.at.lines)
     at = trainer.fit()
 
     metrics = trainer.metrics()

@@ -42,6 +42,7 @@ class Progress:
     best: float | None = None  # development score
     loss: float = math.nan  # mean since the last line of the metrics
     seconds: float = 0.0
+    lines: int = 0  # of the metrics
 
 
 @dataclass
@@ -120,7 +121,7 @@ class Trainer:
                         f"{self.source.name}: nothing to train on: {at.identical:,} pairs are "
                         f"identical, {at.empty:,} have an empty side, {at.pairs:,} no negative"
                     )
-                if options.evaluate_every is None:
+                if options.evaluate_every is None or self.finished:
                     self.score()
         return at
 
@@ -287,6 +288,7 @@ class Trainer:
             rate = round(at.seen / max(at.seconds, 1e-9), 1)
             head = {"step": at.step, "epoch": at.epoch, "pairs": at.seen, "pairs_per_second": rate}
             self.folder.log({**head, **values})
+            at.lines += 1
 
 
 def better(score: float, best: float | None) -> bool:

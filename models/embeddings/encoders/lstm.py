@@ -68,10 +68,12 @@ class _States(torch.autograd.Function):
         for level in range(len(levels)):
             here, parents, inner, among = levels[level]
             now, cell = active[here], cells[here]
-            if level and among is None:
-                now.addmm_(states.index_select(0, inner), weights)
-            elif level:
-                now += (states.index_select(0, inner) @ weights).index_select(0, among)
+            if level:
+                read = states.index_select(0, inner)
+                if among is None:
+                    now.addmm_(read, weights)
+                else:
+                    now += (read @ weights).index_select(0, among)
             i, f, g, o = now.split(size, dim=1)
             before = cells.index_select(0, parents) if level else None
             if peepholes is not None and before is not None:

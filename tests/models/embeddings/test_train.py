@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models.embeddings.encoders import ENCODERS
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.train import train_embeddings
+from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 
 SMALL = EmbeddingOptions(dim=16, epochs=2, batch_size=10, mega_batch=3, learning_rate=0.01)
@@ -119,3 +122,119 @@ def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path):
     pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
     with pytest.raises(UserError, match="3 no negative"):
         train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+
+
+@pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg", "trigram-avg+lstm+gran-5"])
+def test_every_encoder_trains_saves_and_loads(tmp_path, shards, model):
+    options = replace(SMALL, model=model, cell="peephole", combine="tanh", tags=True, epochs=1)
+    metrics = train_embeddings(shards, tmp_path / "model", options, seed=1)
+    assert metrics["steps"] == 9 and math.isfinite(metrics["loss"])
+    first, second = (load_encoder(tmp_path / "model") for _ in range(2))
+    vectors = first.embed(["w1 w2 w3", "", "w3 w1"])
+    assert np.isfinite(vectors).all() and (vectors[0] != 0).any()
+    assert np.array_equal(vectors, second.embed(["w1 w2 w3", "", "w3 w1"]))
+    assert vectors.shape == (3, first.dim)
+    assert first.options == options
+
+
+def write_vectors(path, words, dim=16):
+    random = np.random.default_rng(0)
+    rows = {word: random.standard_normal(dim).round(4) for word in words}
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items()))
+    return rows
+
+
+def test_initial_vectors(tmp_path, shards):
+    rows = write_vectors(tmp_path / "vectors.txt", ["w1", "w2", "elsewhere", "UUUNKKK"])
+    # So small a step leaves everything as it was.
+    options = replace(
+        SMALL, initial_vectors=str(tmp_path / "vectors.txt"), learning_rate=1e-9, tags=True
+    )
+    train_embeddings(shards, tmp_path / "model", replace(options, tags=False), seed=1)
+    encoder = load_encoder(tmp_path / "model")
+    found = encoder.embed(["w1", "w2", "elsewhere", "nowhere", "w3"])
+    for vector, word in zip(found, rows, strict=False):
+        assert vector == pytest.approx(rows[word], abs=1e-6)
+    assert 0.3 < found[4].std() < 3  # a word of the corpus that has no vector
+    corpus = [f"w{i}" for i in range(40)] + ["a", "dog", ".", "same", "text"]
+    assert sorted(encoder.vocabularies["words"].words[1:]) == sorted([*corpus, "elsewhere"])
+    assert train_embeddings(shards, tmp_path / "model", options, seed=1)["vocabulary"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ("w1 1 2\n", "vectors of 2 dimensions, but embeddings.dim is 16"),
+        ("w1 1 2\nw2 1\n", "line 2 has 1 numbers"),
+        ("w1 1 nan\n", "line 1 holds a value that is not finite"),
+        ("", "holds no word vectors"),
+    ],
+)
+def test_bad_initial_vectors(tmp_path, shards, content, message):
+    path = tmp_path / "vectors.txt"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=message) as error:
+        options = replace(SMALL, initial_vectors=str(path))
+        train_embeddings(shards, tmp_path / "model", options, seed=1)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_rare_words_share_a_vector(tmp_path, shards):
+    metrics = train_embeddings(
+        shards, tmp_path / "m", replace(SMALL, max_vocabulary=20, min_count=2), seed=1
+    )
+    assert metrics["vocabulary"] == {"words": 21}
+    encoder = load_encoder(tmp_path / "m")
+    vectors = encoder.embed(["never seen", "nor this"])
+    assert np.array_equal(vectors[0], vectors[1]) and (vectors[0] != 0).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("model.safetensors", lambda b: b[:-40], "model.safetensors: cannot be read"),
+        ("model.safetensors", None, "model.safetensors: cannot be read"),
+        ("config.json", lambda b: b.replace(b'"dim": 16', b'"dim": 8', 1), "weight 'input.table"),
+        ("config.json", lambda b: b.replace(b"word-avg", b"word-sum"), "no encoder is named"),
+        ("config.json", lambda b: b.replace(b'"format": 1', b'"format": 9'), "format 9"),
+        ("config.json", lambda b: b[:-9], "config.json: not the configuration"),
+        ("config.json", lambda b: b"[]", "config.json: not the configuration"),
+        ("config.json", None, "config.json: cannot be read"),
+        ("words.txt", lambda b: b[:-5], r"words.txt: \d+ entries"),
+        ("words.txt", lambda b: b.replace(b"w1\n", b"v1\n"), "words.txt: changed since"),
+        ("words.txt", "other", r"words.txt: 3 entries, but .*config.json was written with \d+"),
+    ],
+)
+def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, message):
+    train_embeddings(shards, tmp_path / "model", replace(SMALL, epochs=1), seed=1)
+    path = tmp_path / "model" / name
+    if change is None:
+        path.unlink()
+    elif change == "other":
+        Vocabulary(["w1", "w2"]).save(path)
+    else:
+        path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(UserError, match=message) as error:
+        load_encoder(tmp_path / "model")
+    assert "\n" not in str(error.value)
+
+
+def test_cuda_where_there_is_none(tmp_path, shards, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
+        train_embeddings(shards, tmp_path / "m", replace(SMALL, device="cuda"), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("dim", 0), ("steps", 0), ("margin", 0.0), ("clip", -1.0), ("l2", -1.0)],
+        *[("scramble", 1.5), ("loaders", -1), ("mega_batch_growth", 0), ("dropout", 1.0)],
+    ],
+)
+def test_options_name_the_key(key, value):
+    with pytest.raises(ValueError, match=f"^{key}: {value} is"):
+        EmbeddingOptions(**{key: value})
