@@ -50,7 +50,7 @@ def build_engine(folder: ModelFolder, options: NmtOptions, threads: int | None =
     Raises:
         UserError: the model cannot be loaded, or the device cannot do what is asked.
     """
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or cores()
     engine: Engine
     try:
         if options.engine == "ctranslate2":
@@ -84,6 +84,13 @@ def probe(engine: Engine, folder: ModelFolder, options: NmtOptions) -> None:
 def one_line(error: BaseException) -> str:
     """An error's type and message on one line of bounded length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def longest_target(options: NmtOptions, positions: int) -> int:

@@ -11,6 +11,7 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -22,6 +23,17 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
+def _keep(task: object, path: str, updates: int) -> None:
+    """fairseq's hook after a save: keep a copy, whole or not at all.
+
+    fairseq itself keeps no checkpoint by updates where an epoch happens to end.
+    """
+    kept = Path(path).with_name(f"update_{updates}.pt")
+    temporary = kept.with_suffix(".tmp")
+    shutil.copyfile(path, temporary)
+    temporary.replace(kept)
+
+
 def main() -> None:
     """Run the commands of the file named on the command line."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
@@ -29,6 +41,9 @@ def main() -> None:
     import torch
 
     torch.serialization.add_safe_globals([argparse.Namespace])
+    from fairseq.tasks.translation import TranslationTask
+
+    TranslationTask.post_save = _keep
     for name, *arguments in json.loads(Path(sys.argv[1]).read_text()):
         if name == "train" and not torch.cuda.is_available():
             arguments.append("--cpu")

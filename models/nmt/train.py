@@ -19,6 +19,7 @@ from typing import Any
 from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.nmt import fairseq_run
+from models.nmt.engine import cores
 from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
 from models.nmt.options import NmtOptions, NmtTrainingOptions
 from models.nmt.training_data import (
@@ -32,6 +33,7 @@ from models.nmt.training_data import (
 from models.progress import meter
 
 REPORT = "training.json"
+_AVERAGED = 3  # checkpoints
 
 
 def train_nmt(
@@ -48,8 +50,7 @@ def train_nmt(
 
     Half of the held-out pairs choose among the checkpoints and their average, by BLEU of greedy
     translations; the other half gives the BLEU that is reported, with the default beam. A training
-    that was killed goes on from its last checkpoint when started again with the same arguments; its
-    state lies beside `folder` in a hidden one. The same arguments, seed and number of threads give
+    that was killed starts anew on the data it had prepared, beside `folder` in a hidden one. The same arguments, seed and number of threads give
     the same weights on a CPU.
 
     Args:
@@ -69,7 +70,7 @@ def train_nmt(
     """
     options = options or NmtTrainingOptions()
     folder = Path(folder)
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or cores()
     languages = (source_language, target_language)
     meaning = [[digest(path) for path in pairs], asdict(options), seed, languages, _versions()]
     key = hashlib.sha256(json.dumps(meaning).encode()).hexdigest()[:12]
@@ -142,14 +143,11 @@ def _prepare(
 def _run_fairseq(
     work: Path, options: NmtTrainingOptions, languages: tuple[str, str], seed: int, threads: int
 ) -> None:
-    """Binarise and train in another process, from its last checkpoint where there is one."""
+    """Binarise and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
-    last = checkpoints / "checkpoint_last.pt"
-    if last.exists() and not _readable(last):  # killed while fairseq copied it
-        last.unlink()
-        newest = max(checkpoints.glob("checkpoint_*_*.pt"), key=_updates, default=None)
-        if newest:
-            shutil.copyfile(newest, last)
+    # From the start even where a killed training left checkpoints: gone on from one of them,
+    # fairseq ended with other weights than it has uninterrupted.
+    shutil.rmtree(checkpoints, ignore_errors=True)
     shutil.rmtree(binary, ignore_errors=True)
     source, target = languages
     dictionary = str(data / f"dict.{source}.txt")
@@ -182,7 +180,7 @@ def _run_fairseq(
         "disable-validation": None,
         "save-dir": checkpoints,
         "save-interval-updates": -(-options.updates // options.checkpoints),
-        "keep-interval-updates": options.checkpoints,
+        "keep-interval-updates": 1,
         "no-epoch-checkpoints": None,
         "save-interval": 1_000_000,  # epochs
         "log-format": "json",
@@ -248,21 +246,12 @@ def _follow(work: Path, threads: int, updates: int) -> None:
         raise UserError(f"{log}: fairseq failed ({last[:200]}); the whole story is in this file")
 
 
-def _readable(checkpoint: Path) -> bool:
-    from models.nmt.checkpoint import read_state
-
-    try:
-        return bool(read_state(checkpoint))
-    except UserError:
-        return False
-
-
 def _updates(checkpoint: Path) -> int:
     return int(checkpoint.stem.rpartition("_")[2])
 
 
 def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
-    """The checkpoints by number of updates, and the average of the last three of them.
+    """The checkpoints by number of updates, and the average of the last of them.
 
     Only what decoding needs is kept: no optimizer, no times, no path of this machine, so that the
     same training gives the same file.
@@ -272,25 +261,24 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
     from models.nmt.checkpoint import read_state
 
     states = {}
-    for path in [*checkpoints.glob("checkpoint_*_*.pt"), checkpoints / "checkpoint_last.pt"]:
+    for path in sorted(checkpoints.glob("update_*.pt"), key=_updates):
         state = read_state(path)
-        history = {"num_updates": state["optimizer_history"][-1]["num_updates"]}
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))
         settings.data, settings.save_dir = "", "checkpoints"
-        states[history["num_updates"]] = {
+        history = {"num_updates": _updates(path), "lr_scheduler_state": {}}  # fairseq wants them
+        states[f"update {_updates(path)}"] = {
             "args": settings,
             "model": state["model"],
             "optimizer_history": [history],
             "extra_state": {},
         }
-    names = {f"update {updates}": states[updates] for updates in sorted(states)}
-    last = [states[updates]["model"] for updates in sorted(states)[-3:]]
+    last = [state["model"] for state in list(states.values())[-_AVERAGED:]]
     if len(last) > 1:
         mean = {
             key: torch.stack([weights[key].float() for weights in last]).mean(0) for key in last[0]
         }
-        names[f"average of the last {len(last)}"] = {**states[max(states)], "model": mean}
-    return names
+        states[f"average of the last {len(last)}"] = {**state, "model": mean}
+    return states
 
 
 def _assemble(folder: Path, data: Path, languages: tuple[str, str], state: dict[str, Any]) -> None:

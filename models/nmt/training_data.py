@@ -118,7 +118,11 @@ def train_subwords(
 def write_pieces(
     folder: Path, source: Path, reference: Path, out: tuple[Path, Path], longest: int
 ) -> int:
-    """Write both texts as subwords, without pairs that are empty or too long; give their number."""
+    """Write both texts as subwords, without pairs that are empty or too long; give their number.
+
+    Raises:
+        UserError: no pair is left.
+    """
     import sentencepiece
 
     subwords = sentencepiece.SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
@@ -136,6 +140,8 @@ def write_pieces(
                 count += 1
                 for side, stream in zip(sides, (left_out, right_out), strict=True):
                     stream.write(" ".join(side) + "\n")
+    if not count:
+        raise UserError(f"nmt.training: no pair has fewer than {longest} subwords on each side")
     return count
 
 

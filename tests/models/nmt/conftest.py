@@ -1,0 +1,76 @@
+"""A real model where the data is there, and a toy one that is trained here in seconds."""
+
+import gzip
+import itertools
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from models.nmt.options import NmtTrainingOptions
+from models.nmt.train import train_nmt
+
+WHO = {"muž": "a man", "žena": "a woman", "pes": "a dog", "kočka": "a cat", "dítě": "a child",
+       "kluk": "a boy", "dívka": "a girl", "učitel": "a teacher"}  # fmt: skip
+DOES = {"vidí": "sees", "hledá": "looks for", "nese": "carries", "maluje": "paints",
+        "najde": "finds"}  # fmt: skip
+WHAT = {"dům": "the house", "strom": "the tree", "knihu": "the book", "auto": "the car",
+        "lampu": "the lamp", "stůl": "the table", "vodu": "the water",
+        "chléb": "the bread"}  # fmt: skip
+TINY = NmtTrainingOptions(
+    pieces=150, layers=1, dim=64, heads=2, ffn=128, updates=120, warmup=30, batch_tokens=800,
+    learning_rate=0.01, checkpoints=3, held_out=24,
+)  # fmt: skip
+
+
+def toy_pairs() -> tuple[list[str], list[str]]:
+    """Czech sentences and their English, in a fixed order."""
+    triples = list(itertools.product(WHO, DOES, WHAT))
+    sources = [f"{who.capitalize()} {does} {what}." for who, does, what in triples]
+    references = [
+        f"{WHO[who].capitalize()} {DOES[does]} {WHAT[what]}." for who, does, what in triples
+    ]
+    return sources, references
+
+
+def write_pairs(path: Path, sources: Sequence[str], references: Sequence[str]) -> Path:
+    """A Parquet file of pairs with ids."""
+    ids = [f"pair-{row}" for row in range(len(sources))]
+    pq.write_table(pa.table({"id": ids, "source": sources, "reference": references}), path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def toy_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pairs(tmp_path_factory.mktemp("toy") / "pairs.parquet", *toy_pairs())
+
+
+@pytest.fixture(scope="session")
+def toy_model(toy_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder, trained on the toy corpus; do not change it."""
+    folder = tmp_path_factory.mktemp("model") / "toy"
+    train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
+    return folder
+
+
+@pytest.fixture
+def model(toy_model: Path, tmp_path: Path) -> Path:
+    """A copy of the toy model, to change; without a conversion."""
+    ignore = shutil.ignore_patterns(".*")
+    return Path(shutil.copytree(toy_model, tmp_path / "model", ignore=ignore))
+
+
+@pytest.fixture(scope="session")
+def real_model(nmt_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the real model, beside which a conversion may be cached."""
+    return Path(shutil.copytree(nmt_model, tmp_path_factory.mktemp("real") / "model"))
+
+
+@pytest.fixture(scope="session")
+def czech(data: Path) -> list[str]:
+    """64 captions that the real model was not trained on."""
+    with gzip.open(data / "multi30k" / "val.cs.gz", "rt", encoding="utf-8") as lines:
+        return [line.rstrip("\n") for line in itertools.islice(lines, 64)]

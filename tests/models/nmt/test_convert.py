@@ -1,0 +1,116 @@
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import ctranslate2
+import pytest
+
+from models.errors import UserError
+from models.files import digest
+from models.nmt import convert
+from models.nmt.convert import converted
+from models.nmt.model_folder import ModelFolder
+
+
+@pytest.fixture
+def fresh(model: Path) -> Path:
+    """A model folder without a conversion."""
+    assert not list(model.glob(".ctranslate2-*"))
+    return model
+
+
+def test_converted_once_beside_the_model(fresh: Path) -> None:
+    before = digest(fresh)
+    first = converted(ModelFolder(fresh))
+    assert first.path.parent == fresh
+    assert (first.source_positions, first.target_positions) == (1024, 1024)
+    made = (first.path / "model.bin").stat().st_mtime_ns
+    second = converted(ModelFolder(fresh))
+    assert second == first
+    assert (second.path / "model.bin").stat().st_mtime_ns == made
+    assert digest(fresh) == before  # the cache does not make it another model
+
+
+def test_another_checkpoint_is_another_conversion(fresh: Path) -> None:
+    first = converted(ModelFolder(fresh))
+    weights = (first.path / "model.bin").read_bytes()
+    from models.nmt.checkpoint import read_state
+
+    state = read_state(fresh / "checkpoint.pt")
+    state["model"]["encoder.layers.0.fc1.bias"] += 1
+    import torch
+
+    torch.save(state, fresh / "checkpoint.pt")
+    second = converted(ModelFolder(fresh))
+    assert second.path != first.path
+    assert (second.path / "model.bin").read_bytes() != weights
+
+
+def test_a_failed_conversion_leaves_nothing(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object, out: str, **_: object) -> None:
+        (Path(out) / "model.bin").write_bytes(b"half")
+        raise ValueError("Option --strange is\nnot supported")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ctranslate2.converters.FairseqConverter, "convert", fail)
+        with pytest.raises(UserError, match="--strange is not supported"):
+            converted(ModelFolder(fresh))
+    assert not [path for path in fresh.glob(".*") if path.is_dir()]
+    assert converted(ModelFolder(fresh)).path.is_dir()
+
+
+def test_an_unfinished_conversion_is_made_again(fresh: Path) -> None:
+    place = converted(ModelFolder(fresh)).path
+    (place / convert._LIMITS).unlink()
+    (place / "model.bin").write_bytes(b"half")
+    again = converted(ModelFolder(fresh)).path
+    assert again == place
+    assert (again / "model.bin").stat().st_size > 1000
+
+
+def test_a_folder_that_cannot_be_written_uses_the_cache(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(convert, "_writable", lambda folder: False)
+    before = sorted(fresh.iterdir())
+    place = converted(ModelFolder(fresh)).path
+    assert place.is_relative_to(tmp_path / "cache" / "paraloom")
+    assert sorted(fresh.iterdir()) == before
+    assert json.loads((place / convert._LIMITS).read_text())
+
+
+def test_workers_that_start_together_convert_once(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    convert_really = convert._convert
+
+    def slow(folder: ModelFolder, place: Path) -> None:
+        calls.append(place)
+        time.sleep(0.2)
+        convert_really(folder, place)
+
+    monkeypatch.setattr(convert, "_convert", slow)
+    workers = [threading.Thread(target=converted, args=(ModelFolder(fresh),)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(calls) == 1
+
+
+def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> None:
+    converted(ModelFolder(fresh))
+    program = (
+        "import sys; import models.nmt;"
+        "heavy = {'torch', 'fairseq', 'ctranslate2'};"
+        "assert not heavy & set(sys.modules), 'the package';"
+        f"rows, _ = models.nmt.Translator({str(fresh)!r}, threads=1).translate(['Muž vidí dům.']);"
+        "assert rows['translation'][0].is_valid;"
+        "assert not {'torch', 'fairseq'} & set(sys.modules), 'the engine'"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

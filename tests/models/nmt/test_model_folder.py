@@ -1,0 +1,141 @@
+import argparse
+import os
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.errors import UserError
+from models.nmt.checkpoint import build_model, read_checkpoint, read_state
+from models.nmt.model_folder import ModelFolder
+from models.nmt.options import NmtOptions
+from models.nmt.translate import Translator
+
+
+class Malicious:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, (f"touch {self.path}",)
+
+
+@pytest.mark.parametrize("legacy", [False, True, None], ids=["zip", "legacy", "plain pickle"])
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+def test_a_checkpoint_that_holds_code_is_refused(
+    model: Path, tmp_path: Path, engine: str, legacy: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # must not weaken us
+    trace = tmp_path / "trace"
+    state = read_state(model / "checkpoint.pt") | {"extra_state": Malicious(trace)}
+    if legacy is None:
+        (model / "checkpoint.pt").write_bytes(pickle.dumps(Malicious(trace)))
+    else:
+        torch.save(state, model / "checkpoint.pt", _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(UserError, match=r"checkpoint\.pt: ") as error:
+        Translator(model, NmtOptions(engine=engine), threads=1)
+    assert "\n" not in str(error.value)
+    assert not trace.exists()
+    if legacy is not None:
+        assert "refused, it holds code" in str(error.value)
+
+
+def test_other_classes_are_refused_too(model: Path) -> None:
+    state = {"model": {}, "args": Fraction(1, 2)}
+    torch.save(state, model / "checkpoint.pt")
+    with pytest.raises(UserError, match="refused, it holds code or objects"):
+        read_state(model / "checkpoint.pt")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("checkpoint.pt", "checkpoint.pt: missing"),
+        ("sentencepiece.model", "sentencepiece.model: missing"),
+        ("dict.cs.txt", "needs one for each language, found dict.en.txt"),
+    ],
+)
+def test_a_missing_file_is_named(model: Path, name: str, message: str) -> None:
+    (model / name).unlink()
+    with pytest.raises(UserError, match=message):
+        Translator(model, threads=1)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere: no such model folder"):
+        Translator(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "other"])
+def test_a_damaged_checkpoint_is_named(model: Path, engine: str, damage: str) -> None:
+    path = model / "checkpoint.pt"
+    whole = path.read_bytes()
+    if damage == "other":
+        torch.save({"weights": torch.zeros(2)}, path)
+    else:
+        path.write_bytes(
+            {"cut": whole[: len(whole) // 2], "text": b"hello\n", "empty": b""}[damage]
+        )
+    with pytest.raises(UserError, match=r"checkpoint\.pt: not a fairseq checkpoint"):
+        Translator(model, NmtOptions(engine=engine), threads=1)
+
+
+def test_a_damaged_subword_model_is_named(model: Path) -> None:
+    (model / "sentencepiece.model").write_bytes(b"no model")
+    with pytest.raises(UserError, match=r"sentencepiece\.model: not a SentencePiece model"):
+        Translator(model, threads=1)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: str) -> None:
+    for language in ("cs", "en"):
+        path = model / f"dict.{language}.txt"
+        path.write_text(path.read_text() + "extra 1\n")
+    with pytest.raises(UserError, match="does not fit its settings or the dictionaries"):
+        Translator(model, NmtOptions(engine=engine), threads=1)
+
+
+def test_languages_are_those_of_the_checkpoint(model: Path) -> None:
+    checkpoint = read_checkpoint(ModelFolder(model))
+    assert (checkpoint.source_language, checkpoint.target_language) == ("cs", "en")
+    (model / "dict.cs.txt").rename(model / "dict.sk.txt")
+    with pytest.raises(UserError, match=r"dict\.cs\.txt: missing"):
+        read_checkpoint(ModelFolder(model))
+
+
+def test_a_model_that_is_no_translator_is_named(model: Path) -> None:
+    state = read_state(model / "checkpoint.pt")
+    state["args"].arch = "transformer_lm"
+    torch.save(state, model / "checkpoint.pt")
+    with pytest.raises(UserError, match="transformer_lm is not a translation transformer"):
+        Translator(model, threads=1)
+
+
+def test_half_precision_weights_and_settings_in_cfg_load_too(model: Path) -> None:
+    folder = ModelFolder(model)
+    reference, _, _ = build_model(folder, read_checkpoint(folder))
+    state = read_state(folder.checkpoint)
+    settings = state.pop("args")
+    weights = {key: weight.half() for key, weight in state["model"].items()}
+    torch.save({"args": None, "cfg": {"model": settings}, "model": weights}, folder.checkpoint)
+    loaded, _, _ = build_model(folder, read_checkpoint(folder))
+    for mine, theirs in zip(loaded.parameters(), reference.parameters(), strict=True):
+        assert mine.dtype == torch.float32
+        torch.testing.assert_close(mine, theirs, atol=1e-2, rtol=1e-2)
+
+
+def test_fairseq_itself_loads_what_training_wrote(model: Path) -> None:
+    from fairseq import checkpoint_utils
+
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        models, _ = checkpoint_utils.load_model_ensemble(
+            [str(model / "checkpoint.pt")], arg_overrides={"data": str(model)}
+        )
+    folder = ModelFolder(model)
+    mine, _, _ = build_model(folder, read_checkpoint(folder))
+    for key, weight in models[0].state_dict().items():
+        assert torch.equal(weight, mine.state_dict()[key]), key

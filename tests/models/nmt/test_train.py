@@ -1,0 +1,176 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from models.errors import UserError
+from models.files import digest
+from models.nmt import NmtTrainingOptions, Translator, train
+from models.nmt.train import train_nmt
+from models.nmt.training_data import hold_out, train_subwords, write_text
+from models.progress import Meter
+
+from .conftest import TINY, toy_pairs, write_pairs
+
+
+def test_the_result_is_a_model_folder_that_translates(toy_model: Path) -> None:
+    names = {path.name for path in toy_model.iterdir() if not path.name.startswith(".")}
+    assert names == {
+        "checkpoint.pt", "dict.cs.txt", "dict.en.txt", "sentencepiece.model", "training.json",
+    }  # fmt: skip
+    sources, references = toy_pairs()
+    rows, _ = Translator(toy_model, threads=1).translate(sources)
+    assert rows["reason"].null_count == len(sources)
+    right = sum(map(str.__eq__, rows["translation"].to_pylist(), references))
+    assert right > len(sources) * 0.8
+
+
+def test_the_report_says_how_the_model_was_chosen(toy_model: Path) -> None:
+    report = json.loads((toy_model / "training.json").read_text())
+    tried = report["bleu_of_candidates"]
+    assert list(tried) == ["update 40", "update 80", "update 120", "average of the last 3"]
+    assert tried[report["chosen"]] == max(tried.values())
+    assert report["bleu"] > 50
+    pairs = report["pairs"]
+    assert pairs["held_out"] == pairs["choice"] + pairs["bleu"] == TINY.held_out
+    assert pairs["training"] == len(toy_pairs()[0]) - TINY.held_out
+    assert not list(toy_model.parent.glob(".toy.training-*"))
+
+
+def test_a_killed_training_ends_the_same(
+    toy_corpus: Path, toy_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(Exception):
+        pass
+
+    def kill(self: Meter, done: float, **_: Any) -> None:
+        if done >= 90:
+            raise KilledError
+
+    folder = tmp_path / "again"
+    with monkeypatch.context() as patch:
+        patch.setattr(Meter, "set", kill)
+        with pytest.raises(KilledError):
+            train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
+    assert not folder.exists()
+    assert list(tmp_path.glob(".again.training-*"))  # what it left does not count
+    train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
+    assert digest(folder / "checkpoint.pt") == digest(toy_model / "checkpoint.pt")
+
+
+def test_when_fairseq_fails_its_log_is_named(
+    toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("print('begin'); raise MemoryError('too small a machine')")
+    monkeypatch.setattr(train.fairseq_run, "__file__", str(broken))
+    with pytest.raises(UserError, match=r"fairseq\.log: fairseq failed .*too small a m") as error:
+        train_nmt([toy_corpus], tmp_path / "model", TINY, threads=1)
+    log = Path(str(error.value).partition(": ")[0])
+    assert "begin" in log.read_text()
+    assert not (tmp_path / "model").exists()
+
+
+def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
+    """A module stands in for a fairseq command that never ends."""
+    (tmp_path / "fairseq_cli").mkdir()
+    (tmp_path / "fairseq_cli" / "__init__.py").touch()
+    (tmp_path / "fairseq_cli" / "endless.py").write_text(
+        "import time\ndef cli_main():\n    print('runs', flush=True)\n    time.sleep(600)\n"
+    )
+    (tmp_path / "commands.json").write_text('[["endless"]]')
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(train.fairseq_run.__file__), str(tmp_path / "commands.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(tmp_path)},
+    )
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline() == b"runs\n"
+    process.stdin.close()
+    assert process.wait(timeout=30) == 1
+    process.stdout.close()
+
+
+sentences = st.text("abc XY", min_size=1, max_size=4)
+
+
+@settings(
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(pairs=st.lists(st.tuples(sentences, sentences), min_size=30, max_size=60))
+def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, str]]) -> None:
+    def normal(text: str) -> str:
+        return " ".join(text.lower().split())
+
+    path = write_pairs(tmp_path / "pairs.parquet", *zip(*pairs, strict=True))
+    held_out = hold_out([path], 5)
+    assert 0 < len(held_out.sources) == len(held_out.references) <= min(5, len(pairs) // 10)
+    assert set(zip(held_out.sources, held_out.references, strict=True)) <= set(pairs)
+    texts = (tmp_path / "source", tmp_path / "reference")
+    hidden = {normal(text) for text in held_out.sources}, {normal(t) for t in held_out.references}
+    kept = [
+        pair
+        for pair in pairs
+        if normal(pair[0]) not in hidden[0] and normal(pair[1]) not in hidden[1]
+    ]
+    if not kept:
+        with pytest.raises(UserError, match="nothing is left to train on"):
+            write_text([path], held_out, *texts)
+        return
+    assert write_text([path], held_out, *texts) == len(kept)
+    lines = [[normal(line) for line in text.read_text().split("\n")[:-1]] for text in texts]
+    assert lines == [[normal(pair[side]) for pair in kept] for side in (0, 1)]
+
+
+def test_the_held_out_part_does_not_depend_on_order_or_files(tmp_path: Path) -> None:
+    whole = pq.read_table(write_pairs(tmp_path / "whole.parquet", *toy_pairs()))
+    order = pa.array([(row * 7) % whole.num_rows for row in range(whole.num_rows)])
+    for name, part in (("a", whole.take(order[:100])), ("b", whole.take(order[100:]))):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    split = hold_out([tmp_path / "a.parquet", tmp_path / "b.parquet"], 20)
+    assert split == hold_out([tmp_path / "whole.parquet"], 20)
+    assert len(split.sources) == 20
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: path.write_bytes(b"no parquet"), "pairs.parquet: cannot be read as Parquet"),
+        (lambda path: pq.write_table(pa.table({"id": ["1"]}), path), "has no column source"),
+        (lambda path: write_pairs(path, ["a"] * 9, ["b"] * 9), "9 pairs are too few"),
+        (lambda path: None, "pairs.parquet: cannot be read"),
+    ],
+)
+def test_bad_pairs_are_named(tmp_path: Path, make: Callable[[Path], Any], message: str) -> None:
+    path = tmp_path / "pairs.parquet"
+    make(path)
+    with pytest.raises(UserError, match=message):
+        train_nmt([path], tmp_path / "model", TINY)
+    assert not (tmp_path / "model").exists()
+
+
+def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("\n".join(toy_pairs()[0]))
+    train_subwords([text], tmp_path, NmtTrainingOptions(pieces=5000), threads=1)
+    assert (tmp_path / "sentencepiece.model").is_file()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("updates", 0), ("dropout", 1.0), ("learning_rate", 0.0), ("dim", 10), ("checkpoints", 9999)],
+)
+def test_options_are_checked(key: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"^{key}: must"):
+        NmtTrainingOptions(**{key: value})

@@ -1,0 +1,269 @@
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from models.errors import UserError
+from models.nmt import NmtOptions, Translator, translate
+from models.nmt.engine import Hypothesis, Pieces
+from models.nmt.translate import SCHEMA, batches_by_tokens
+
+from .conftest import toy_pairs
+
+
+def test_engines_agree(real_model: Path, czech: list[str]) -> None:
+    fast, counters = Translator(real_model, threads=2).translate(czech)
+    slow, _ = Translator(real_model, NmtOptions(engine="fairseq"), threads=2).translate(czech)
+    assert fast.schema == slow.schema == SCHEMA
+    assert fast["reason"].null_count == slow["reason"].null_count == 64
+    assert fast["translation"].equals(slow["translation"])
+    assert fast["translation_subwords"].equals(slow["translation_subwords"])
+    np.testing.assert_allclose(
+        fast["translation_score"].to_numpy(), slow["translation_score"].to_numpy(), atol=1e-3
+    )
+    assert (counters.sentences, counters.rejects, counters.retries) == (64, 0, 0)
+    assert counters.tokens == sum(fast["translation_subwords"].to_pylist())
+
+
+def test_the_score_is_the_mean_log_probability(real_model: Path, czech: list[str]) -> None:
+    """Recomputed from the model's own probabilities for the translation that it gave."""
+    from models.nmt.checkpoint import build_model, read_checkpoint
+    from models.nmt.model_folder import ModelFolder
+
+    folder = ModelFolder(real_model)
+    model, source, target = build_model(folder, read_checkpoint(folder))
+    subwords = folder.sentencepiece()
+    rows, _ = Translator(real_model, threads=1).translate(czech[:8])
+    for text, translation, score, length in zip(
+        czech, *(rows[name].to_pylist() for name in SCHEMA.names[:3]), strict=False
+    ):
+        given_ids = [source.index(piece) for piece in subwords.encode(text, out_type=str)]
+        made_ids = [target.index(piece) for piece in subwords.encode(translation, out_type=str)]
+        made_ids.append(target.eos())
+        if len(made_ids) != length:
+            continue  # the model chose other pieces for the same text
+        src = torch.tensor([[*given_ids, source.eos()]])
+        previous = torch.tensor([[target.eos(), *made_ids[:-1]]])
+        with torch.no_grad():
+            logits, _ = model(src, torch.tensor([src.shape[1]]), previous)
+        chosen = torch.log_softmax(logits[0], -1).gather(1, torch.tensor(made_ids)[:, None])
+        assert score == pytest.approx(float(chosen.mean()), abs=1e-4)
+        break
+    else:
+        pytest.fail("no translation could be compared")
+
+
+def test_int8_is_close(real_model: Path, czech: list[str]) -> None:
+    exact, _ = Translator(real_model, threads=2).translate(czech)
+    small, _ = Translator(real_model, NmtOptions(compute_type="int8"), threads=2).translate(czech)
+    same = np.array(exact["translation"].to_pylist()) == np.array(small["translation"].to_pylist())
+    assert same.mean() > 0.8
+    scores = (rows["translation_score"].to_numpy() for rows in (exact, small))
+    differences = np.abs(np.subtract(*scores))
+    assert differences[same].max() < 0.05
+    assert differences.max() > 0  # it is another arithmetic
+
+
+def test_threads_do_not_change_values(toy_model: Path) -> None:
+    sources, _ = toy_pairs()
+    for options in (NmtOptions(batch_tokens=60), NmtOptions(compute_type="int8", batch_tokens=60)):
+        one, _ = Translator(toy_model, options, threads=1).translate(sources)
+        three, _ = Translator(toy_model, options, threads=3).translate(sources)
+        assert one.equals(three)
+
+
+def test_rows_keep_their_order(toy_model: Path) -> None:
+    sources, _ = toy_pairs()
+    translator = Translator(toy_model, threads=2)
+    forward, _ = translator.translate(pa.array(sources))
+    backward, _ = translator.translate(pa.chunked_array([sources[:0:-1], sources[:1]]))
+    assert forward["translation"].to_pylist() == backward["translation"].to_pylist()[::-1]
+    again, _ = translator.translate(sources)
+    assert again.equals(forward)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+def test_threads_may_share_a_translator(toy_model: Path, engine: str) -> None:
+    sources, _ = toy_pairs()
+    translator = Translator(toy_model, NmtOptions(engine=engine, beam=3), threads=2)
+    parts = [sources[:40], sources[40:60], sources[60:100]]
+    expected = [translator.translate(part)[0] for part in parts]
+    with ThreadPoolExecutor(3) as workers:
+        found = list(workers.map(lambda part: translator.translate(part)[0], parts))
+    assert found == expected
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+def test_what_cannot_be_translated_is_rejected_with_a_reason(toy_model: Path, engine: str) -> None:
+    options = NmtOptions(engine=engine, max_source_subwords=20)
+    translator = Translator(toy_model, options, threads=1)
+    long = "Muž vidí dům. " * 20
+    rows, counters = translator.translate(["Muž vidí dům.", long, "", None, "  ", "Pes nese vodu."])
+    texts, scores, lengths, reasons = (rows[name].to_pylist() for name in SCHEMA.names)
+    assert texts == ["A man sees the house.", *[None] * 4, "A dog carries the water."]
+    assert [score is None for score in scores] == [text is None for text in texts]
+    assert [length is None for length in lengths] == [text is None for text in texts]
+    assert reasons[0] is reasons[5] is None
+    assert reasons[1] == "source of more than 20 subwords"
+    assert reasons[2:5] == ["empty source"] * 3
+    assert counters.rejects == 4
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+def test_a_translation_that_does_not_end_is_rejected(real_model: Path, engine: str) -> None:
+    options = NmtOptions(engine=engine, max_source_subwords=2)  # so four subwords are the most
+    translator = Translator(real_model, options, threads=1)
+    rows, _ = translator.translate(["traktor", "muž"])
+    for translation, subwords, reason in zip(
+        *(rows[name].to_pylist() for name in ("translation", "translation_subwords", "reason")),
+        strict=True,
+    ):
+        if translation is None:
+            assert reason.endswith("does not end within 4 subwords") or "more than 2" in reason
+        else:
+            assert subwords < 4 or engine == "ctranslate2"
+
+
+def test_no_sentences_give_no_rows(toy_model: Path) -> None:
+    rows, counters = Translator(toy_model, threads=1).translate([])
+    assert rows.schema == SCHEMA
+    assert (rows.num_rows, counters.batches) == (0, 0)
+
+
+def test_float16_needs_a_gpu(toy_model: Path) -> None:
+    with pytest.raises(ValueError, match="compute_type: float16 needs a GPU"):
+        NmtOptions(device="cpu", compute_type="float16")
+    if not torch.cuda.is_available():
+        for engine in ("ctranslate2", "fairseq"):
+            with pytest.raises(UserError, match="float16 needs a GPU, and none is at hand"):
+                Translator(toy_model, NmtOptions(engine=engine, compute_type="float16"))
+            with pytest.raises(UserError, match="device: no CUDA device is at hand"):
+                Translator(toy_model, NmtOptions(engine=engine, device="cuda"))
+
+
+def test_fairseq_has_no_int8() -> None:
+    with pytest.raises(ValueError, match="compute_type: fairseq has no int8"):
+        NmtOptions(engine="fairseq", compute_type="int8")
+
+
+class Echo:
+    """An engine that gives sources back, and fails where it is told to."""
+
+    batch_tokens = 40
+    max_source_subwords = 100
+
+    def __init__(self, poison: Callable[[Sequence[Pieces]], bool]) -> None:
+        self.poison = poison
+        self.sizes: list[int] = []
+
+    def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
+        self.sizes.append(len(batch))
+
+        def wait() -> list[Hypothesis]:
+            if self.poison(batch):
+                raise RuntimeError("CUDA failed with error out of memory\nin line 3")
+            return [Hypothesis(list(pieces), -1.0, len(pieces) + 1, True) for pieces in batch]
+
+        return wait
+
+
+def translator_with(engine: Echo, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Translator:
+    monkeypatch.setattr(translate, "build_engine", lambda *_: engine)
+    return Translator(folder)
+
+
+@settings(
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(bad=st.sets(st.integers(0, 59), max_size=6))
+def test_a_failing_sentence_is_isolated(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch, bad: set[int]
+) -> None:
+    sources = toy_pairs()[0][:60]
+    subwords = translate.ModelFolder(toy_model).sentencepiece()
+    poisonous = {tuple(subwords.encode(sources[row], out_type=str)) for row in bad}
+    engine = Echo(lambda batch: any(tuple(pieces) in poisonous for pieces in batch))
+    rows, counters = translator_with(engine, toy_model, monkeypatch).translate(sources)
+    for row, (text, reason) in enumerate(
+        zip(rows["translation"].to_pylist(), rows["reason"].to_pylist(), strict=True)
+    ):
+        if row in bad:
+            assert text is None
+            assert reason == (
+                "engine failed: RuntimeError: CUDA failed with error out of memory in line 3"
+            )
+        else:
+            assert (text, reason) == (sources[row], None)
+    assert counters.rejects == len(bad)
+    assert (counters.retries > 0) == bool(bad)
+
+
+def test_too_little_memory_halves_batches(toy_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = toy_pairs()[0][:30]
+    engine = Echo(lambda batch: len(batch) > 2)
+    rows, counters = translator_with(engine, toy_model, monkeypatch).translate(sources)
+    assert rows["translation"].to_pylist() == sources
+    assert counters.rejects == 0
+    assert counters.batches == len(engine.sizes)
+
+
+def test_a_sentence_that_fails_once_is_not_rejected(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([True])
+    engine = Echo(lambda batch: next(failures, False))
+    rows, counters = translator_with(engine, toy_model, monkeypatch).translate(["Muž vidí dům."])
+    assert rows["translation"].to_pylist() == ["Muž vidí dům."]
+    assert counters.retries == 1
+
+
+def test_an_engine_that_fails_on_everything_ends_the_call(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Echo(lambda batch: True)
+    with pytest.raises(UserError, match="engine ctranslate2 does not work"):
+        translator_with(engine, toy_model, monkeypatch).translate(toy_pairs()[0])
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reason"),
+    [
+        (Hypothesis([], -1.0, 1, True), "empty translation"),
+        (Hypothesis(["▁"], -1.0, 2, True), "empty translation"),
+        (Hypothesis(["▁a"], -1.0, 400, False), "translation does not end within 400 subwords"),
+        (Hypothesis(["▁a"], math.nan, 2, True), "translation score is nan"),
+    ],
+)
+def test_a_useless_translation_is_rejected(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch, hypothesis: Hypothesis, reason: str
+) -> None:
+    engine = Echo(lambda batch: False)
+    monkeypatch.setattr(engine, "submit", lambda batch: lambda: [hypothesis])
+    rows, _ = translator_with(engine, toy_model, monkeypatch).translate(["Muž."])
+    assert rows.to_pylist() == [
+        {"translation": None, "translation_score": None, "translation_subwords": None}
+        | {"reason": reason}
+    ]
+
+
+@given(
+    lengths=st.lists(st.integers(1, 30), max_size=60),
+    budget=st.integers(1, 100),
+)
+def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    sources = [["a"] * length for length in lengths]
+    batches = list(batches_by_tokens(range(len(lengths)), sources, budget))
+    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= budget
+    flat = [lengths[row] for batch in batches for row in batch]
+    assert flat == sorted(flat, reverse=True)
