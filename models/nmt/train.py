@@ -49,9 +49,10 @@ def train_nmt(
     """Train a transformer on pairs and put a model folder at `folder`.
 
     Half of the held-out pairs choose among the checkpoints and their average, by BLEU of greedy
-    translations; the other half gives the BLEU that is reported, with the default beam. A training
-    that was killed starts anew on the data it had prepared, beside `folder` in a hidden one. The same arguments, seed and number of threads give
-    the same weights on a CPU.
+    translations; the other half gives the BLEU that is reported, with the default beam.
+
+    A training that was killed starts anew on the data it had prepared, beside `folder` in a
+    hidden one. The same arguments, seed and number of threads give the same weights on a CPU.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
