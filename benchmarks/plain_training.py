@@ -30,7 +30,7 @@ class PlainEncoder(nn.Module):
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """The mean of the words' outputs."""
         outputs = self.outputs(self.embedding(ids), lengths)
-        mask = torch.arange(ids.shape[1]) < lengths.unsqueeze(1)
+        mask = torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)
         return (outputs * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)
 
     def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
@@ -47,7 +47,7 @@ class PlainLSTM(PlainEncoder):
 
     def outputs(self, words: Tensor, lengths: Tensor) -> Tensor:
         """The states."""
-        packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
         return pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
 
 
@@ -112,10 +112,10 @@ class PlainTrainer:
         """One mini-batch, one update."""
         left, right = (self.encode([pair[side] for pair in batch]) for side in (0, 1))
         positive = cosine_similarity(left, right)
-        loss = torch.zeros(())
+        loss = torch.zeros((), device=positive.device)
         for anchor, negatives in ((left, left_negatives), (right, right_negatives)):
             against = cosine_similarity(anchor, self.encode(negatives))
-            ones = torch.ones(len(batch))
+            ones = torch.ones(len(batch), device=positive.device)
             loss = loss + margin_ranking_loss(positive, against, ones, margin=self.margin)
         self.adam.zero_grad()
         loss.backward()
@@ -128,4 +128,5 @@ class PlainTrainer:
         ids = torch.zeros(len(sentences), int(lengths.max()), dtype=torch.int64)
         for row, sentence in enumerate(sentences):
             ids[row, : len(sentence)] = torch.tensor(sentence)
-        return self.encoder(ids, lengths)
+        device = self.encoder.embedding.weight.device
+        return self.encoder(ids.to(device), lengths.to(device))

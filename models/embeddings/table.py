@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,8 +12,21 @@ from torch import Tensor, nn
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba 2015, and torch's defaults
 _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
+_GAPS = np.arange(_MEMORY, 0, -1)
 _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
+# cⱼ and cⱼ εⱼⁱ for all gaps j, but for what depends on the step alone:
+_SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
 _TINY = 1e-30  # far below (1e-6 ε)², but roots of zeros and of denormals are slow
+
+
+class _Read(NamedTuple):
+    """What was read for a step: the rows, their vectors and moments."""
+
+    rows: np.ndarray
+    places: Tensor  # the rows again, on the device
+    vectors: Tensor
+    first: Tensor
+    second: Tensor
 
 
 class Table(nn.Module):
@@ -39,7 +53,7 @@ class Table(nn.Module):
         self.register_buffer("weight", weight)
         self.steps = 0
         self.trained = False
-        self._read: tuple[Tensor, ...] | None = None
+        self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0) -> None:
         """Make room for Adam's moments: from now on, rows are read for training.
@@ -54,26 +68,27 @@ class Table(nn.Module):
         self.first = torch.zeros_like(self.weight)
         self.second = torch.zeros_like(self.weight)
         self.initial = self.weight.clone() if towards else None
-        self.last = torch.zeros(len(self.weight), dtype=torch.int64, device=self.weight.device)
+        self.last = np.zeros(len(self.weight), np.int64)  # each row's last step with a gradient
         self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ from s to now
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, rows: np.ndarray) -> Tensor:
         """The vectors of `rows` (distinct) as they are now; a leaf with a gradient if enabled."""
+        index = torch.from_numpy(rows).to(self.weight.device)
         if not self.trained:
-            return self.weight.index_select(0, rows)
+            return self.weight.index_select(0, index)
         vectors, first, second = (
-            matrix.index_select(0, rows) for matrix in (self.weight, self.first, self.second)
+            matrix.index_select(0, index) for matrix in (self.weight, self.first, self.second)
         )
         if not self.towards:
-            self._catch_up(vectors, first, second, self.last.index_select(0, rows))
+            self._catch_up(vectors, first, second, self.last[rows])
         if torch.is_grad_enabled():
-            self._read = rows, vectors.requires_grad_(), first, second
+            self._read = _Read(rows, index, vectors.requires_grad_(), first, second)
         return vectors
 
     def current(self) -> Tensor:
         """All vectors as they are now, [size, dim]: a copy."""
         with torch.no_grad():
-            return self(torch.arange(len(self.weight), device=self.weight.device))
+            return self(np.arange(len(self.weight)))
 
     def settle(self) -> None:
         """End training: keep the vectors as they are now, forget the moments."""
@@ -83,7 +98,8 @@ class Table(nn.Module):
 
     def state(self) -> dict[str, Tensor]:
         """All that training needs to go on from here."""
-        state = {name: getattr(self, name) for name in ("weight", "first", "second", "last")}
+        state = {name: getattr(self, name) for name in ("weight", "first", "second")}
+        state["last"] = torch.from_numpy(self.last)
         state["pending"] = torch.from_numpy(self.pending[: self.steps + 1])
         return state if self.initial is None else {**state, "initial": self.initial}
 
@@ -99,7 +115,7 @@ class Table(nn.Module):
     @property
     def read(self) -> Tensor | None:
         """The vectors read last, with their gradient."""
-        return None if self._read is None else self._read[1]
+        return None if self._read is None else self._read.vectors
 
     @torch.no_grad()
     def step(self) -> None:
@@ -108,7 +124,7 @@ class Table(nn.Module):
         self._extend()
         if self._read is None:
             return
-        rows, vectors, first, second = self._read
+        rows, index, vectors, first, second = self._read
         self._read = None
         gradient = vectors.grad
         vectors = vectors.detach()
@@ -116,21 +132,20 @@ class Table(nn.Module):
             assert self.initial is not None
             dense = (self.weight - self.initial).mul_(self.towards)
             if gradient is not None:
-                dense.index_add_(0, rows, gradient)
+                dense.index_add_(0, index, gradient)
             _adam(self.weight, dense, self.first, self.second, self.steps, self.learning_rate)
         elif gradient is not None:
             _adam(vectors, gradient, first, second, self.steps, self.learning_rate)
-            self.weight.index_copy_(0, rows, vectors)
-            self.first.index_copy_(0, rows, first)
-            self.second.index_copy_(0, rows, second)
-            self.last.index_fill_(0, rows, self.steps)
+            self.weight.index_copy_(0, index, vectors)
+            self.first.index_copy_(0, index, first)
+            self.second.index_copy_(0, index, second)
+            self.last[rows] = self.steps
 
-    def _catch_up(self, vectors: Tensor, first: Tensor, second: Tensor, last: Tensor) -> None:
-        """Bring copies of rows, last changed after steps `last`, to the present, in place."""
-        steps = last.cpu().numpy()
-        gap = self.steps - steps
+    def _catch_up(self, vectors: Tensor, first: Tensor, second: Tensor, last: np.ndarray) -> None:
+        """Bring copies of rows, last changed in the steps `last`, to the present, in place."""
+        gap = self.steps - last
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
-        scales = np.concatenate([_quadrature(self.pending[steps]).reshape(4, -1), fades])
+        scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])
         weight, epsilon, other, beyond, fade, fade_second = (
             torch.from_numpy(scales).to(vectors).unsqueeze(2)
         )
@@ -145,10 +160,10 @@ class Table(nn.Module):
         t = self.steps
         if t >= len(self.pending):
             self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
-        gap = np.arange(min(t, _MEMORY), 0, -1)  # of steps t - _MEMORY … t - 1
-        bias, fade = math.sqrt(1 - BETA2**t), BETA2 ** (gap / 2)
-        c = self.learning_rate * BETA1**gap / fade * bias / (1 - BETA1**t)
-        self.pending[t - len(gap) : t] += c[:, None] * (bias / fade)[:, None] ** np.arange(4)
+        bias = math.sqrt(1 - BETA2**t) ** np.arange(1, 5)
+        scale = self.learning_rate / (1 - BETA1**t) * bias
+        felt = min(t, _MEMORY)
+        self.pending[t - felt : t] += scale * _SUMS[_MEMORY - felt :]
 
 
 def _quadrature(moments: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ class Input(nn.Module):
     def forward(self, flat: FlatIds) -> Tokens:
         """Look a batch up."""
         distinct, places = distinct_ids(flat.ids)
-        vectors = self.table(torch.from_numpy(distinct).to(self.table.weight.device))
+        vectors = self.table(distinct)
         if not self.training or not (self.dropout or self.word_dropout):
             return Tokens(vectors, places, flat.offsets)
         tokens = vectors[torch.from_numpy(places).to(vectors.device)]

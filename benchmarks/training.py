@@ -1,0 +1,189 @@
+"""Training pairs/s of ours and of the plain procedure, step by step on the same mini-batches.
+
+python -m benchmarks.training [--corpus FOLDER] [--steps N] [--threads N] [--device cpu|cuda]
+                              [ENCODER …]
+
+Both start from the same weights, get the same mega-batches and take turns; the largest difference
+between their losses is printed. Then: how our time grows with M and with the number of pairs. The
+corpus is a folder of Parquet shards (reference, translation); without one, Multi30k's captions with
+a changed copy of each, or made-up captions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from beam_jobs.launch import cores
+from benchmarks.embedding import captions
+from benchmarks.plain_training import PlainEncoder, PlainGRAN, PlainLSTM, PlainTrainer
+from benchmarks.report import Measured
+from models.embeddings.data import Memory, Pairs, Shards, learnable, stack
+from models.embeddings.encoders import build_encoder, kinds, random_vectors
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.trainer import Trainer
+from models.embeddings.vocabulary import Kind, Vocabulary
+
+ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")
+IN_FULL = ("word-avg", "bilstm-avg")  # compared for --steps steps, the others for one mega-batch
+SIZES = (1, 20, 40, 100)  # M
+Texts = list[tuple[pa.StringArray, pa.StringArray]]
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("encoders", nargs="*", default=ENCODERS, metavar="ENCODER")
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=cores())
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    texts = read(options.corpus)
+    where = (
+        f"{options.threads} threads" if options.device == "cpu" else torch.cuda.get_device_name()
+    )
+    measured = Measured(f"Training on {where}: batches of 100, M = 40, 300 dimensions")
+    for model in options.encoders:
+        steps = options.steps if model in IN_FULL else min(40, options.steps)
+        compare(measured, model, texts, steps, torch.device(options.device))
+    grow(measured, texts, options.encoders[0], torch.device(options.device))
+    return measured.done("training" if options.device == "cpu" else "training_gpu")
+
+
+def read(folder: Path | None) -> Texts:
+    """Both columns of the corpus."""
+    if folder is not None:
+        shards = Shards(sorted(folder.glob("*.parquet")), ("reference", "translation"))
+        sides = list(shards.texts())
+        return list(zip(sides[::2], sides[1::2], strict=True))
+    left = captions(29_000)
+    random = np.random.default_rng(0)
+    words = sorted({word for text in left for word in text.split()})
+    right = []
+    for text in left:
+        kept = [word for word in text.split() if random.random() > 0.1] or ["."]
+        new = random.integers(len(words), size=len(kept))
+        changed = random.random(len(kept)) < 0.2
+        right.append(
+            " ".join(words[i] if c else w for w, i, c in zip(kept, new, changed, strict=True))
+        )
+    return [(pa.array(left), pa.array(right))]
+
+
+def trainer_of(
+    model: str, texts: Texts, device: torch.device, **options: Any
+) -> tuple[Trainer, Pairs, Vocabulary, Kind]:
+    """Our trainer with random weights, and the pairs in its ids."""
+    (kind,) = kinds(model)
+    vocabulary = Vocabulary.build((side for sides in texts for side in sides), kind=kind)
+    pairs = stack([learnable(*sides, {kind: vocabulary}) for sides in texts])
+    chosen = EmbeddingOptions(model=model, **options)
+    torch.manual_seed(1)
+    encoder = build_encoder(chosen, {kind: random_vectors(len(vocabulary), chosen.dim, 1)})
+    encoder.to(device).train()
+    return Trainer(encoder, Memory(pairs, "corpus"), chosen, 1), pairs, vocabulary, kind
+
+
+def plain_of(trainer: Trainer) -> PlainEncoder:
+    """The plain encoder with the same weights."""
+    model, dim = trainer.options.model, trainer.options.dim
+    (table,) = trainer.tables.values()
+    plain: PlainEncoder
+    if model in ("word-avg", "trigram-avg"):
+        return PlainEncoder(table.weight)
+    directions: Any = trainer.encoder.directions
+    if model == "gran":
+        (gran,) = directions
+        plain = PlainGRAN(table.weight)
+        plain.from_words = copy.deepcopy(gran.from_words)
+        plain.from_states = copy.deepcopy(gran.from_states)
+        directions = [gran.lstm]
+    else:
+        plain = PlainLSTM(table.weight, dim, both=len(directions) == 2)
+    for direction, suffix in zip(directions, ("", "_reverse"), strict=False):
+        for name, weight in direction.weights.named_parameters():
+            getattr(plain.lstm, name + suffix).data.copy_(weight.data)
+    return plain.to(table.weight.device)
+
+
+def compare(measured: Measured, model: str, texts: Texts, steps: int, device: torch.device) -> None:
+    """Both for so many steps, mega-batch by mega-batch in turns."""
+    trainer, pairs, _, kind = trainer_of(model, texts, device)
+    options = trainer.options
+    plain = PlainTrainer(
+        plain_of(trainer),
+        margin=options.margin,
+        learning_rate=options.learning_rate,
+        batch_size=options.batch_size,
+    )
+    order = np.random.default_rng(1).permutation(len(pairs))
+    ours = theirs = 0.0
+    count = steps * options.batch_size
+    size = options.mega_batch * options.batch_size
+    warm(trainer, pairs)
+    for start in range(0, count, size):
+        part = pairs.take(np.resize(order, count)[start : start + size])
+        sides = (part.left[kind], part.right[kind])
+        lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
+        ours += seconds(lambda part=part: trainer.train_mega_batch(part), device)
+        rows = list(zip(*lists, strict=True))
+        theirs += seconds(lambda rows=rows: plain.train_mega_batch(rows), device)
+    losses = torch.stack(trainer.losses).cpu().numpy()
+    measured.add(f"{model}: ours, pairs/s", count / ours)
+    measured.add(f"{model}: plain, pairs/s", count / theirs)
+    measured.add(
+        f"{model}: largest difference of {len(losses)} losses, × 10⁻⁶",
+        float(np.abs(losses - plain.losses).max() * 1e6),
+    )
+    measured.ratio(f"{model}: ours / plain", theirs, ours)
+
+
+def grow(measured: Measured, texts: Texts, model: str, device: torch.device) -> None:
+    """Our time by M, and by the number of pairs."""
+    rates = {}
+    for M in SIZES:
+        trainer, pairs, *_ = trainer_of(model, texts, device, mega_batch=M)
+        warm(trainer, pairs)
+        parts = [pairs.take(rows) for rows in np.array_split(np.arange(20_000), 200 // M)]
+        rates[M] = 20_000 / seconds(lambda: [trainer.train_mega_batch(p) for p in parts], device)
+        measured.add(f"{model}: pairs/s at M = {M}", rates[M])
+    for M in SIZES[1:]:
+        measured.ratio(f"{model}: time at M = {M} / at M = 1", rates[1], rates[M])
+    times = {}
+    for times_n in (1, 2, 4):
+        copies = [texts[0]] * times_n if len(texts) == 1 else texts * times_n
+        trainer, pairs, *_ = trainer_of(model, copies, device, epochs=1)
+        times[times_n] = seconds(lambda: trainer.fit(), device)
+        measured.add(f"{model}: seconds for {len(pairs):,} pairs", times[times_n])
+    for times_n in (2, 4):
+        measured.ratio(f"{model}: time for {times_n} × the pairs", times[times_n], times[1])
+
+
+def warm(trainer: Trainer, pairs: Pairs) -> None:
+    """Run once what is timed later, on a copy."""
+    other = Trainer(copy.deepcopy(trainer.encoder), trainer.source, trainer.options, 1)
+    other.train_mega_batch(pairs.take(np.arange(300)))
+
+
+def seconds(work: Any, device: torch.device) -> float:
+    """How long it takes, with what it left to a GPU."""
+    started = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
