@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apache_beam as beam
 import pyarrow as pa
@@ -68,3 +68,26 @@ def collect(
     table = pa.ipc.open_file(storage.read_bytes(left)).read_all()
     clear()
     return table
+
+
+class Concatenate(beam.CombineFn):
+    """Tables, in whatever order, into one."""
+
+    def __init__(self, schema: pa.Schema):
+        self.schema = schema
+
+    def create_accumulator(self) -> pa.Table:
+        """No rows."""
+        return self.schema.empty_table()
+
+    def add_input(self, table: pa.Table, more: pa.Table) -> pa.Table:
+        """Some rows more."""
+        return pa.concat_tables([table, more])
+
+    def merge_accumulators(self, tables: Iterable[pa.Table]) -> pa.Table:
+        """The rows of several workers."""
+        return pa.concat_tables([self.schema.empty_table(), *tables])
+
+    def extract_output(self, table: pa.Table) -> pa.Table:
+        """The whole table."""
+        return table.combine_chunks()

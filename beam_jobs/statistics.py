@@ -7,7 +7,7 @@ blocks, so the number of workers changes no bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from beam_jobs import storage
-from beam_jobs.collect import collect
+from beam_jobs.collect import Concatenate, collect
 from beam_jobs.idf import MergeCounts
 from beam_jobs.repeats import row_hash
 from models.errors import UserError
@@ -151,7 +151,7 @@ class _Counting(beam.PTransform):
             | "Count" >> beam.ParDo(self.work).with_output_types(tuple[tuple[int, str], Any])
             | "Add" >> beam.CombinePerKey(MergeCounts())
             | "As table" >> beam.Map(_as_table)
-            | "Together" >> beam.CombineGlobally(_Concatenate(_COUNTS))
+            | "Together" >> beam.CombineGlobally(Concatenate(_COUNTS))
         )
 
 
@@ -190,7 +190,7 @@ class _Measuring(beam.PTransform):
         return (
             blocks
             | "Measure" >> beam.ParDo(self.work).with_output_types(Any)
-            | "Together" >> beam.CombineGlobally(_Concatenate(_MOMENTS))
+            | "Together" >> beam.CombineGlobally(Concatenate(_MOMENTS))
         )
 
 
@@ -219,25 +219,6 @@ class _Measure(beam.DoFn):
         yield pa.Table.from_pylist(
             [dict(zip(_MOMENTS.names, r, strict=True)) for r in rows], _MOMENTS
         )
-
-
-class _Concatenate(beam.CombineFn):
-    """Tables, in whatever order, into one."""
-
-    def __init__(self, schema: pa.Schema):
-        self.schema = schema
-
-    def create_accumulator(self) -> pa.Table:
-        return self.schema.empty_table()
-
-    def add_input(self, table: pa.Table, more: pa.Table) -> pa.Table:
-        return pa.concat_tables([table, more])
-
-    def merge_accumulators(self, tables: Iterable[pa.Table]) -> pa.Table:
-        return pa.concat_tables([self.schema.empty_table(), *tables])
-
-    def extract_output(self, table: pa.Table) -> pa.Table:
-        return table.combine_chunks()
 
 
 def _open(path: str) -> pq.ParquetFile:

@@ -34,6 +34,10 @@ _SCORES = {
         "Kendall's tau of the positions of the tokens that both sides share", "Kendall's tau"
     ),
     "mean_idf": Score("mean inverse document frequency of both sides' tokens", "IDF"),
+    "human_likeness": Score(
+        "P(written by a person | translation), by a classifier that did not see the pair",
+        "probability",
+    ),
 }
 
 _TEXTS = {

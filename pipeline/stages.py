@@ -1,7 +1,7 @@
 """The stages of a run: what each is made from, how it is made, and when it is finished.
 
 sample → ingest → nmt → back_translate → score → bucket → corpus → embeddings → evaluate
-                         paragram, idf ↗
+             paragram, idf, classifier ↗
 """
 
 from __future__ import annotations
@@ -391,8 +391,16 @@ STAGES: tuple[Stage, ...] = (
         wanted=lambda config: tables.needs(config, "idf"),
     ),
     Stage(
+        name="classifier",
+        needs=("back_translate",),
+        parts=tables.classifier_parts,
+        make=tables.make_classifier,
+        intact=_folder_intact("classifier"),
+        wanted=lambda config: tables.needs(config, "classifier"),
+    ),
+    Stage(
         name="score",
-        needs=("back_translate", "paragram", "idf"),
+        needs=("back_translate", "paragram", "idf", "classifier"),
         version=score.VERSION,
         parts=lambda run: run.config.score.scorers,
         make=_score,

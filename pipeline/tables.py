@@ -1,4 +1,4 @@
-"""What scorers need beside the texts, as stages of a run: word vectors and IDF."""
+"""What scorers need beside the texts, as stages of a run: word vectors, IDF, the classifier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beam_jobs import idf, storage
+from beam_jobs import classifier, idf, storage
 from beam_jobs.launch import cores
 from beam_jobs.shards import units
 from models.files import atomic_folder, digest
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 
 def needs(config: Config, table: str) -> bool:
-    """Whether one of the scorers needs the table by that name."""
+    """Whether one of the scorers needs what that stage makes."""
     return any(name in SCORERS and SCORERS[name].needs == table for name in config.score.scorers)
 
 
 def paths(run: Run) -> dict[str, str]:
-    """Where the tables that the scorers need stand, by name."""
-    return {
-        name: storage.join(run.folder(name), "compact")
-        for name in ("paragram", "idf")
-        if needs(run.config, name)
+    """Where what the scorers need stands, by name."""
+    places = {
+        "paragram": storage.join(run.folder("paragram"), "compact"),
+        "idf": storage.join(run.folder("idf"), "compact"),
+        "classifier": run.folder("classifier"),
     }
+    return {name: place for name, place in places.items() if needs(run.config, name)}
 
 
 def paragram_parts(run: Run) -> Any:
@@ -87,6 +88,28 @@ def make_idf(run: Run, key: str) -> dict[str, Any]:
         account["words"] = compact_idf(text, folder / "compact")
     return {
         **account,
+        "seconds": round(time.monotonic() - started, 3),
+        "digest": digest(place),
+    }
+
+
+def classifier_parts(run: Run) -> Any:
+    """What the classifier depends on beside the translations."""
+    return [classifier.VERSION, run.config.seed]
+
+
+def make_classifier(run: Run, key: str) -> dict[str, Any]:
+    """The classifier of `human_likeness`, on a sample of the run's own pairs."""
+    from models.human_likeness import train_classifier
+
+    started = time.monotonic()
+    place, seed = run.folder("classifier"), run.config.seed
+    work = units(run.shards("back_translate"), key)
+    sample = classifier.run(work, place, run.arguments, seed=seed)
+    with atomic_folder(place) as folder:
+        metrics = train_classifier(sample, folder, seed=seed)
+    return {
+        "training": metrics,
         "seconds": round(time.monotonic() - started, 3),
         "digest": digest(place),
     }

@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from models.errors import UserError
+from models.human_likeness import Classifier, open_classifier
 from models.scorers.edit_distance import edit_distance
+from models.scorers.human_likeness import human_likeness
 from models.scorers.length_ratio import length_ratio
 from models.scorers.mean_idf import mean_idf
 from models.scorers.paragram_similarity import paragram_similarity
@@ -31,7 +33,7 @@ Table = Path | str | WordVectors
 
 @dataclass(frozen=True)
 class Scorer:
-    """A function of `PairText` and, if `needs` names one, of a table by that name."""
+    """A function of `PairText` and, if `needs` names it, of a table or of the classifier."""
 
     function: Callable[..., np.ndarray]
     needs: str | None = None
@@ -45,12 +47,14 @@ SCORERS = {
     "edit_distance": Scorer(edit_distance),
     "word_order": Scorer(word_order),
     "mean_idf": Scorer(mean_idf, needs="idf"),
+    "human_likeness": Scorer(human_likeness, needs="classifier"),
 }
 
 _REMEDIES = {
     "paragram": "word vectors: set score.paragram to a file of them, or score.phrases to phrase "
     "pairs to train them on",
     "idf": "the words' IDF: set score.idf to a file of them, or count them on the corpus",
+    "classifier": "its classifier, trained on the corpus",
 }
 _ROWS = 4096  # scored at once: large enough for numpy, small enough for the cache
 _MOST_TOKENS = np.iinfo(np.int16).max
@@ -59,7 +63,8 @@ _MOST_TOKENS = np.iinfo(np.int16).max
 class PairScorer:
     """Scores two text columns with several scorers that share one tokenisation.
 
-    `paragram` are the word vectors of `paragram_similarity`, `idf` is the table of `mean_idf`.
+    `paragram` are the word vectors of `paragram_similarity`, `idf` is the table of `mean_idf`,
+    `classifier` the one of `human_likeness`, or its folder.
 
     >>> scorer = PairScorer(["trigram_overlap"])
     >>> scores = scorer.score(pa.array(["a dog runs fast ."]), pa.array(["a dog runs ."]))
@@ -71,19 +76,24 @@ class PairScorer:
     """
 
     def __init__(
-        self, names: Iterable[str], *, paragram: Table | None = None, idf: Table | None = None
+        self,
+        names: Iterable[str],
+        *,
+        paragram: Table | None = None,
+        idf: Table | None = None,
+        classifier: Path | str | Classifier | None = None,
     ) -> None:
         self.names = list(names)
-        given = {"paragram": paragram, "idf": idf}
-        self._tables: dict[str, dict[str, WordVectors]] = {}
+        given = {"paragram": paragram, "idf": idf, "classifier": classifier}
+        self._needed: dict[str, dict[str, WordVectors | Classifier]] = {}
         for name in self.names:
             if name not in SCORERS:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(SCORERS)}")
             if needs := SCORERS[name].needs:
-                table = given[needs]
-                if table is None:
+                what = given[needs]
+                if what is None:
                     raise UserError(f"{name} needs {_REMEDIES[needs]}")
-                self._tables[name] = {needs: _opened(table)}
+                self._needed[name] = {needs: _opened(needs, what)}
 
     def score(self, reference: pa.Array, translation: pa.Array) -> dict[str, np.ndarray]:
         """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
@@ -105,14 +115,16 @@ class PairScorer:
             "translation_tokens": _int16(pairs.translation.lengths),
         }
         for name in self.names:
-            scores[name] = SCORERS[name].function(pairs, **self._tables.get(name, {}))
+            scores[name] = SCORERS[name].function(pairs, **self._needed.get(name, {}))
         return scores
 
 
-def _opened(table: Table) -> WordVectors:
-    if isinstance(table, WordVectors):
-        return table
-    return open_vectors(table) if Path(table).is_dir() else read_vectors(table)
+def _opened(needs: str, what: Table | Classifier) -> WordVectors | Classifier:
+    if isinstance(what, (WordVectors, Classifier)):
+        return what
+    if needs == "classifier":
+        return open_classifier(what)
+    return open_vectors(what) if Path(what).is_dir() else read_vectors(what)
 
 
 def _int16(lengths: np.ndarray) -> np.ndarray:

@@ -8,10 +8,12 @@ from beam_jobs.shards import commit
 from models.errors import UserError
 from models.scorers import PairScorer
 from models.vectors import open_vectors
+from pipeline import tables
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
 from pipeline.stages import STAGES, Run
 
+ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
 CONFIG = """\
 run: {run}
@@ -37,7 +39,7 @@ def make(folder, references=REFERENCES, idf="null"):
     (folder / "run.yaml").write_text(CONFIG.format(run=folder, idf=idf))
     config = read_config(folder / "run.yaml")
     ingested(folder, references)
-    run = Run(config, Manifest(str(folder)), ["--direct_num_workers", "1"])
+    run = Run(config, Manifest(str(folder)), ONE)
     run.manifest.stages["ingest"] = {"digest": " ".join(references)}
     if IDF.finished(run):
         return run, False
@@ -105,3 +107,48 @@ def test_the_words_stand_in_a_file_that_people_read(tmp_path):
         "cat",
         ".",
     }
+
+
+def translated(folder, rows):
+    columns = {
+        "id": [f"id-{i}" for i in range(rows)],
+        "source": ["zdroj"] * rows,
+        "reference": [f"a man walks {i}" for i in range(rows)],
+        "translation": [f"a man uh walks {i}" for i in range(rows)],
+        "translation_score": [-0.5] * rows,
+        "translation_subwords": [4] * rows,
+    }
+    table = pa.table(columns, schema=schema.BACK_TRANSLATE)
+    nothing = schema.rejected(schema.INGEST).empty_table()
+    parts = [("part-0", table, nothing)]
+    commit(str(folder / "back_translate"), "part-0", "key", rows, parts, started=0)
+
+
+def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path):
+    (stage,) = (s for s in STAGES if s.name == "classifier")
+    config = CONFIG.replace("mean_idf", "human_likeness").format(run=tmp_path, idf="null")
+    (tmp_path / "run.yaml").write_text(config)
+    translated(tmp_path, 200)
+
+    def run(*changes):
+        run = Run(read_config(tmp_path / "run.yaml", changes), Manifest(str(tmp_path)), ONE)
+        run.manifest.stages["back_translate"] = {"digest": "translations"}
+        return run
+
+    one = run()
+    assert stage.wanted(one.config)
+    assert not IDF.wanted(one.config)
+    assert not stage.finished(one)
+    one.manifest.finish("classifier", {"key": stage.key(one), **stage.make(one, stage.key(one))})
+    account = one.manifest.stages["classifier"]
+    assert account["training"]["accuracy"] > 0.95
+    assert account["training"]["pairs"] == 200
+    assert stage.finished(run())
+    assert not stage.finished(run("seed=2"))
+    made = tables.paths(run())
+    assert made == {"classifier": str(tmp_path / "classifier")}
+    texts = [pa.array(["a man sits", "a man uh sits"])] * 2
+    human, machine = PairScorer(["human_likeness"], **made).score(*texts)["human_likeness"]
+    assert human > 0.5 > machine
+    (tmp_path / "classifier" / "weights.safetensors").write_bytes(b"")
+    assert not stage.finished(run())
