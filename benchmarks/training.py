@@ -15,7 +15,8 @@ import argparse
 import copy
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,14 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     texts = read(options.corpus)
-    where = (
-        f"{options.threads} threads" if options.device == "cpu" else torch.cuda.get_device_name()
-    )
+    on_cpu = options.device == "cpu"
+    where = f"{options.threads} threads" if on_cpu else torch.cuda.get_device_name()
     measured = Measured(f"Training on {where}: batches of 100, M = 40, 300 dimensions")
     for model in options.encoders:
         steps = options.steps if model in IN_FULL else min(40, options.steps)
         compare(measured, model, texts, steps, torch.device(options.device))
     grow(measured, texts, options.encoders[0], torch.device(options.device))
-    return measured.done("training" if options.device == "cpu" else "training_gpu")
+    return measured.done("training" if on_cpu else "training_gpu")
 
 
 def read(folder: Path | None) -> Texts:
@@ -136,9 +136,9 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
         part = pairs.take(np.resize(order, count)[start : start + size])
         sides = (part.left[kind], part.right[kind])
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
-        ours += seconds(lambda part=part: trainer.train_mega_batch(part), device)
+        ours += seconds(partial(trainer.train_mega_batch, part), device)
         rows = list(zip(*lists, strict=True))
-        theirs += seconds(lambda rows=rows: plain.train_mega_batch(rows), device)
+        theirs += seconds(partial(plain.train_mega_batch, rows), device)
     losses = torch.stack(trainer.losses).cpu().numpy()
     measured.add(f"{model}: ours, pairs/s", count / ours)
     measured.add(f"{model}: plain, pairs/s", count / theirs)
@@ -153,21 +153,19 @@ def grow(measured: Measured, texts: Texts, model: str, device: torch.device) -> 
     """Our time by M, and by the number of pairs."""
     rates = {}
     for M in SIZES:
-        trainer, pairs, *_ = trainer_of(model, texts, device, mega_batch=M)
+        trainer, pairs, *_ = trainer_of(model, texts, device, mega_batch=M, steps=200)
         warm(trainer, pairs)
-        parts = [pairs.take(rows) for rows in np.array_split(np.arange(20_000), 200 // M)]
-        rates[M] = 20_000 / seconds(lambda: [trainer.train_mega_batch(p) for p in parts], device)
+        rates[M] = 20_000 / seconds(trainer.fit, device)
         measured.add(f"{model}: pairs/s at M = {M}", rates[M])
     for M in SIZES[1:]:
         measured.ratio(f"{model}: time at M = {M} / at M = 1", rates[1], rates[M])
     times = {}
-    for times_n in (1, 2, 4):
-        copies = [texts[0]] * times_n if len(texts) == 1 else texts * times_n
-        trainer, pairs, *_ = trainer_of(model, copies, device, epochs=1)
-        times[times_n] = seconds(lambda: trainer.fit(), device)
-        measured.add(f"{model}: seconds for {len(pairs):,} pairs", times[times_n])
-    for times_n in (2, 4):
-        measured.ratio(f"{model}: time for {times_n} × the pairs", times[times_n], times[1])
+    for copies in (1, 2, 4):
+        trainer, pairs, *_ = trainer_of(model, texts * copies, device, epochs=1)
+        times[copies] = seconds(trainer.fit, device)
+        measured.add(f"{model}: seconds for {len(pairs):,} pairs", times[copies])
+    for copies in (2, 4):
+        measured.ratio(f"{model}: time for {copies} × the pairs", times[copies], times[1])
 
 
 def warm(trainer: Trainer, pairs: Pairs) -> None:
@@ -176,7 +174,7 @@ def warm(trainer: Trainer, pairs: Pairs) -> None:
     other.train_mega_batch(pairs.take(np.arange(300)))
 
 
-def seconds(work: Any, device: torch.device) -> float:
+def seconds(work: Callable[[], Any], device: torch.device) -> float:
     """How long it takes, with what it left to a GPU."""
     started = time.perf_counter()
     work()
