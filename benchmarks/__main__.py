@@ -7,7 +7,7 @@ import sys
 
 from models.errors import UserError
 
-BENCHMARKS = ("back_translation", "scoring", "memory", "training", "embedding")
+BENCHMARKS = ("back_translation", "scoring", "all_scorers", "memory", "training", "embedding")
 
 
 def main(names: list[str]) -> int:

@@ -1,6 +1,8 @@
 """Score, bucket and select generated pairs: the process whose seconds and memory are measured.
 
-python -m benchmarks.corpus_stages FOLDER WORKERS [STAGE …]
+python -m benchmarks.corpus_stages FOLDER WORKERS STAGE …
+
+Stages: score, bucket, corpus; with all scorers idf, classifier, score-all, bucket-all, corpus.
 """
 
 from __future__ import annotations
@@ -12,10 +14,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from beam_jobs import bucket, score, select
+from beam_jobs import bucket, classifier, idf, score, select
 from beam_jobs.shards import receipts, units
+from models.human_likeness import train_classifier
+from models.idf import compact_idf, write_idf
+from models.scorers import SCORERS as ALL
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
+ALL_SCORERS = ("translation_score", *ALL)
 
 
 def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
@@ -31,16 +37,29 @@ def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
     seconds = {}
     for stage in stages:
         started = time.monotonic()
-        place = str(output / stage)
-        if stage == "score":
+        name, _, every = stage.partition("-")
+        place, work = str(output / name), units(shards, stage)
+        scorers = ALL_SCORERS if every else SCORERS
+        if name == "idf":
+            counts = idf.run(work, place, arguments)
+            write_idf(counts, folder / "idf.txt")
+            compact_idf(folder / "idf.txt", folder / "idf")
+        elif name == "classifier":
+            sample = classifier.run(work, place, arguments, seed=1)
+            (folder / "classifier").mkdir(exist_ok=True)
+            train_classifier(sample, folder / "classifier", seed=1)
+        elif name == "score":
             tables = {"paragram": str(folder / "compact")}
-            result = score.run(units(shards, stage), place, SCORERS, tables, arguments)
-        elif stage == "bucket":
-            result = bucket.run(units(shards, stage), place, SCORERS, arguments)
+            if every:
+                tables |= {table: str(folder / table) for table in ("idf", "classifier")}
+            result = score.run(work, place, scorers, tables, arguments)
+        elif name == "bucket":
+            result = bucket.run(work, place, scorers, arguments)
         else:
-            result = select.run(units(shards, stage), place, criteria, arguments)
-        shards = [s for receipt in result.receipts for s in receipt.shards]
-        seconds[stage] = time.monotonic() - started
+            result = select.run(work, place, criteria, arguments)
+        if name not in ("idf", "classifier"):
+            shards = [s for receipt in result.receipts for s in receipt.shards]
+        seconds[name] = time.monotonic() - started
     return seconds
 
 
