@@ -32,7 +32,9 @@ def plain(folder: Path, rows: int) -> float:
     known = dict(zip(vectors.words.to_pylist(), vectors.matrix, strict=True))
     started = time.monotonic()
     shards = [s for receipt in receipts(str(folder / "back_translate")) for s in receipt.shards]
-    table = pa.concat_tables([pq.read_table(shard.path) for shard in shards]).slice(0, rows)
+    needed = -(-rows // shards[0].rows)
+    table = pa.concat_tables([pq.read_table(shard.path) for shard in shards[:needed]])
+    table = table.slice(0, rows)
     references, translations = table["reference"].to_pylist(), table["translation"].to_pylist()
     tokenizer = plain_scoring.fast_tokenizer()
     scores = plain_scoring.score(references, translations, known, tokenizer)
@@ -51,7 +53,7 @@ def plain(folder: Path, rows: int) -> float:
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--pairs", type=int, default=4_000_000)
     parser.add_argument("--plain", type=int, default=20_000)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
