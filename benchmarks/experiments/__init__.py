@@ -1,0 +1,1 @@
+"""The papers' tables in small, on a corpus of one's own (`make experiments`)."""

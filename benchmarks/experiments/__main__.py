@@ -1,0 +1,96 @@
+"""The papers' tables in small. python -m benchmarks.experiments [TABLE …] [--corpus FOLDER] …
+
+Cells that are finished are kept in --folder and not trained again: it can be stopped at any time.
+Every table says what the paper claims, and whether the order holds here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from beam_jobs.launch import cores
+from benchmarks.experiments.cells import Cell, Inputs, Scores, kept, prepare, read, run
+from benchmarks.experiments.report import show, write
+from benchmarks.experiments.tables import Table, tables
+from models.errors import UserError
+from models.progress import meter
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train what is missing, then print and write the tables."""
+    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.experiments")
+    parser.add_argument("tables", nargs="*", metavar="TABLE")
+    parser.add_argument("--corpus", type=Path, default=ROOT / "runs" / "multi30k" / "corpus")
+    parser.add_argument("--data", type=Path, default=data, help="has ppdb, sts and sick in it")
+    parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=cores())
+    options = parser.parse_args(arguments)
+    inputs = Inputs(
+        corpus=options.corpus,
+        phrases=options.data / "ppdb" / "ppdb-xl-lexicon.txt.gz",
+        sts=options.data / "sts",
+        sick=options.data / "sick",
+        folder=options.folder,
+    )
+    try:
+        if not sorted(inputs.corpus.glob("*.parquet")):
+            run_first = "make corpus CONFIG=configs/multi30k.yaml"
+            raise UserError(
+                f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names it"
+            )
+        prepare(inputs)
+        known = tables(inputs.folder / "paragram.txt")
+        unknown = set(options.tables) - set(known)
+        if unknown:
+            raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(known)}")
+        chosen = {name: known[name] for name in options.tables or known}
+        scores = train(chosen, options.seeds, inputs, options.workers)
+        for name, table in chosen.items():
+            show(table, scores)
+            write(inputs.folder / f"{name}.md", table, scores)
+    except UserError as error:
+        print(f"experiments: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def train(
+    chosen: Mapping[str, Table], seeds: int, inputs: Inputs, workers: int
+) -> dict[Cell, list[Scores]]:
+    """The scores of all cells, one per seed; those that are not there are made, several at once."""
+    cells = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
+    paths = {
+        (cell, seed): kept(cell, seed, inputs) for cell in cells for seed in range(1, seeds + 1)
+    }
+    missing = [key for key, path in paths.items() if not path.exists()]
+    start = multiprocessing.get_context("spawn")
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the workers: each trains on one core
+    with (
+        meter("experiments", len(missing), "cells") as progress,
+        ProcessPoolExecutor(workers, start) as processes,
+    ):
+        futures = [
+            processes.submit(run, cell, seed, inputs, paths[cell, seed]) for cell, seed in missing
+        ]
+        try:
+            for future in as_completed(futures):
+                future.result()
+                progress.advance()
+        except BaseException:
+            processes.shutdown(cancel_futures=True)
+            raise
+    return {cell: [read(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in cells}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""One trained and evaluated encoder: a cell of a table. Finished ones are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from models.embeddings.evaluate import agreement
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions, ParagramOptions
+from models.embeddings.paragram import read_phrases, train_paragram
+from models.embeddings.similarity_data import read_sick, read_sts
+from models.embeddings.train import train_embeddings
+from models.errors import UserError
+from models.files import atomic_file, digest
+
+VERSION = 1  # of what is computed here: a change makes all cells anew
+MEASURES = ("development", "sts_2015", "sick")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """What to train, and on what."""
+
+    options: EmbeddingOptions
+    pairs: Literal["sentences", "phrases"] = "sentences"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """The data of all experiments, and where results are kept."""
+
+    corpus: Path
+    """Parquet shards with the columns reference and translation"""
+    phrases: Path
+    sts: Path
+    sick: Path
+    folder: Path
+
+
+Scores = dict[str, float]
+"""Pearson × 100 by measure: STS 2012–2014 (for choices), STS 2015 and SICK trial (reported)."""
+
+
+def prepare(inputs: Inputs) -> None:
+    """Make once what all cells share: word vectors to start from, and phrase pairs as a shard."""
+    words = inputs.folder / "paragram.txt"
+    if not words.exists():
+        train_paragram(inputs.phrases, words, ParagramOptions(), seed=1)
+    shard = inputs.folder / "phrases" / "part-0.parquet"
+    if not shard.exists():
+        _write_phrases(inputs, shard)
+
+
+def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
+    """Where the scores of a cell are, or will be: named by what they depend on."""
+    options = asdict(cell.options)
+    if cell.options.initial_vectors:
+        options["initial_vectors"] = digest(cell.options.initial_vectors)
+    key = {
+        "version": VERSION,
+        "options": options,
+        "seed": seed,
+        "pairs": digest(_folder(cell, inputs)),
+        "evaluation": [digest(inputs.sts), digest(inputs.sick)],
+    }
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+    return inputs.folder / "cells" / f"{name}.json"
+
+
+def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
+    """Train on one thread, evaluate, keep the scores at `path`."""
+    shards = sorted(str(shard) for shard in _folder(cell, inputs).glob("*.parquet"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        model = Path(folder) / "model"
+        metrics = train_embeddings(shards, model, cell.options, seed=seed, threads=1)
+        embed = load_encoder(model).embed
+    sets = read_sts(inputs.sts)
+    by_year: dict[str, list[float]] = {}
+    for pairs in sets:
+        by_year.setdefault(pairs.group, []).append(agreement(embed, pairs).pearson)
+    development = [np.mean(by_year[f"STS {year}"]) for year in (2012, 2013, 2014)]
+    (trial,) = (pairs for pairs in read_sick(inputs.sick) if pairs.name == "trial")
+    scores = {
+        "development": float(np.mean(development)),
+        "sts_2015": float(np.mean(by_year["STS 2015"])),
+        "sick": agreement(embed, trial).pearson,
+    }
+    with atomic_file(path) as temporary:
+        about = {"options": asdict(cell.options), "pairs": cell.pairs, "seed": seed}
+        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    return scores
+
+
+def read(path: Path) -> Scores:
+    """Scores that were kept.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    try:
+        return json.loads(path.read_text())["scores"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path}: damaged; remove it, and it is made anew ({error})") from error
+
+
+def _folder(cell: Cell, inputs: Inputs) -> Path:
+    return inputs.corpus if cell.pairs == "sentences" else inputs.folder / "phrases"
+
+
+def _write_phrases(inputs: Inputs, shard: Path) -> None:
+    """As many phrase pairs, drawn at random, as have the corpus's number of words (W&G 4.1)."""
+    words = 0
+    for path in sorted(inputs.corpus.glob("*.parquet")):
+        table = pq.read_table(path, columns=["reference", "translation"])
+        words += sum(text.count(" ") + 1 for column in table.columns for text in column.to_pylist())
+    pairs = list(read_phrases(inputs.phrases))
+    Random(1).shuffle(pairs)
+    chosen = list(islice(pairs, _enough(iter(pairs), words)))
+    left, right = zip(*chosen, strict=True)
+    shard.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(shard) as temporary:
+        pq.write_table(pa.table({"reference": left, "translation": right}), temporary)
+
+
+def _enough(pairs: Iterator[tuple[str, str]], words: int) -> int:
+    count = 0
+    for left, right in pairs:
+        if words <= 0:
+            break
+        words -= left.count(" ") + right.count(" ") + 2
+        count += 1
+    return count

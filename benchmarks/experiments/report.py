@@ -1,0 +1,93 @@
+"""A table of what was found, beside what the paper claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from benchmarks.experiments.cells import MEASURES, Cell, Scores
+from benchmarks.experiments.tables import Claim, Table
+from models.files import atomic_file
+
+HEADS = ("STS 2012–2014", "STS 2015", "SICK trial")
+REPORTED = MEASURES[1:]  # development data was for choices
+Found = Mapping[Cell, Sequence[Scores]]
+
+
+def show(table: Table, found: Found) -> None:
+    """Print it."""
+    console = Console(width=110)
+    rows = RichTable("", *HEADS, title=table.title, caption="Pearson × 100, mean ± spread of seeds")
+    for name, cells in lines(table, found):
+        rows.add_row(name, *cells)
+    console.print(rows)
+    claims = RichTable("the paper's claim", *HEADS[1:])
+    for claim, verdicts in judgements(table, found):
+        claims.add_row(claim, *verdicts)
+    console.print(claims)
+
+
+def write(path: Path, table: Table, found: Found) -> None:
+    """Write it as Markdown."""
+    text = [f"### {table.title}", ""]
+    text += _markdown(("Pearson × 100", *HEADS), [(n, *cells) for n, cells in lines(table, found)])
+    text += [
+        "",
+        *_markdown(
+            ("the paper's claim", *HEADS[1:]),
+            [(claim, *verdicts) for claim, verdicts in judgements(table, found)],
+        ),
+    ]
+    with atomic_file(path) as temporary:
+        temporary.write_text("\n".join([*text, ""]))
+
+
+def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
+    """Name and cells of every row."""
+    return [
+        (
+            name,
+            [_mean_and_spread([scores[measure] for scores in found[cell]]) for measure in MEASURES],
+        )
+        for name, cell in table.rows.items()
+    ]
+
+
+def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
+    """Every claim, and whether the order holds by each reported measure."""
+    return [
+        (
+            f"{claim.better} > {claim.worse}",
+            [judge(table, claim, found, measure) for measure in REPORTED],
+        )
+        for claim in table.claims
+    ]
+
+
+def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
+    """`holds` or `reversed` where the difference is more than its standard error, else `open`."""
+    better, worse = (
+        [scores[measure] for scores in found[table.rows[name]]]
+        for name in (claim.better, claim.worse)
+    )
+    difference = mean(better) - mean(worse)
+    error = math.sqrt(sum(_spread(values) ** 2 / len(values) for values in (better, worse)))
+    verdict = "open" if abs(difference) <= error else "holds" if difference > 0 else "reversed"
+    return f"{verdict} ({difference:+.1f} ± {error:.1f})"
+
+
+def _mean_and_spread(values: Sequence[float]) -> str:
+    return f"{mean(values):.1f} ± {_spread(values):.1f}"
+
+
+def _spread(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

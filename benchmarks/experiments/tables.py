@@ -1,0 +1,148 @@
+"""The tables: which cells they have, and what the papers claim of them.
+
+W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018. As in W&G, sizes are 300, mini-batches
+have 100 pairs, words start from PARAGRAM vectors, and negatives come from the mini-batch; as in
+ParaNMT, from mega-batches. Epochs are few, so that all tables together take two hours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.experiments.cells import Cell
+from models.embeddings.options import EmbeddingOptions
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That one row is better than another, by the paper."""
+
+    better: str
+    worse: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells by name, and claims about them."""
+
+    title: str
+    rows: dict[str, Cell]
+    claims: list[Claim]
+
+
+def tables(vectors: Path) -> dict[str, Table]:
+    """All tables by name; `vectors` are the PARAGRAM vectors that words start from."""
+    words = EmbeddingOptions(initial_vectors=str(vectors), epochs=3, mega_batch=1, loaders=0)
+    names = {
+        "AVG": "word-avg",
+        "LSTM": "lstm",
+        "LSTM Avg": "lstm-avg",
+        "BiLSTM Avg": "bilstm-avg",
+        "GRAN": "gran",
+        "GRAN-2": "gran-2",
+        "GRAN-3": "gran-3",
+        "GRAN-4": "gran-4",
+        "GRAN-5": "gran-5",
+        "BiGRAN": "bigran",
+    }
+    plain = {
+        name: replace(words, model=model, cell="peephole", combine="tanh")
+        for name, model in names.items()
+    }
+    return {
+        "wg1": _wg1(plain),
+        "wg2": _wg2(plain),
+        "wg3": _wg3(plain),
+        "paranmt5": _paranmt5(words),
+        "paranmt7": _paranmt7(words),
+    }
+
+
+def _wg1(plain: dict[str, EmbeddingOptions]) -> Table:
+    models = ("AVG", "LSTM", "LSTM Avg")
+    rows = {f"{name}, phrases": Cell(options=plain[name], pairs="phrases") for name in models}
+    rows |= {f"{name}, sentences": Cell(options=plain[name]) for name in models}
+    claims = [Claim(f"{name}, sentences", f"{name}, phrases") for name in models]
+    claims += [Claim(f"LSTM Avg, {pairs}", f"LSTM, {pairs}") for pairs in ("phrases", "sentences")]
+    claims += [Claim(f"AVG, {pairs}", f"LSTM Avg, {pairs}") for pairs in ("phrases", "sentences")]
+    title = "W&G Table 1: last state or average; phrase pairs or sentence pairs"
+    return Table(title, rows, claims)
+
+
+def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
+    noises = {
+        "": {},
+        ", dropout": {"dropout": 0.3},
+        ", word dropout": {"word_dropout": 0.3},
+        ", scrambling": {"scramble": 0.5},
+        ", dropout and scrambling": {"dropout": 0.3, "scramble": 0.5},
+    }
+    rows = {
+        f"{name}{noise}": Cell(options=replace(plain[name], **keys))  # type: ignore[arg-type]
+        for name in ("AVG", "LSTM", "LSTM Avg")
+        for noise, keys in noises.items()
+        if not (name == "AVG" and "scramble" in keys)  # an average does not see the order
+    }
+    claims = [
+        Claim(f"{row}", row.split(",")[0]) for row in rows if row.startswith("LSTM") and "," in row
+    ]
+    claims += [Claim("LSTM Avg, dropout and scrambling", "AVG")]
+    return Table("W&G Table 2: regularisers", rows, claims)
+
+
+def _wg3(plain: dict[str, EmbeddingOptions]) -> Table:
+    regular = {"dropout": 0.3, "scramble": 0.5}
+    rows = {
+        name: Cell(options=replace(options, **regular))  # type: ignore[arg-type]
+        for name, options in plain.items()
+        if name not in ("LSTM", "AVG")
+    }
+    rows = {"AVG": Cell(options=plain["AVG"]), **rows}
+    others = [name for name in rows if name != "GRAN"]
+    claims = [Claim("GRAN", other) for other in others] + [Claim("LSTM Avg", "AVG")]
+    return Table("W&G Table 3: gated recurrent averaging networks", rows, claims)
+
+
+def _paranmt5(words: EmbeddingOptions) -> Table:
+    models = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
+    rows = {
+        f"{name}, M = {M}": Cell(options=replace(words, model=model, mega_batch=M))
+        for name, model in models.items()
+        for M in (1, 20, 40)
+    }
+    claims = [
+        Claim(f"{name}, M = {more}", f"{name}, M = {fewer}")
+        for name in models
+        for more, fewer in ((20, 1), (40, 20))
+    ]
+    return Table("ParaNMT Table 5: mega-batches", rows, claims)
+
+
+def _paranmt7(words: EmbeddingOptions) -> Table:
+    models = {
+        "Word": "word-avg",
+        "Trigram": "trigram-avg",
+        "LSTM Avg": "lstm-avg",
+        "Word + Trigram, added": "word-avg+trigram-avg",
+        "Word + Trigram, joined": "word-avg+trigram-avg",
+        "Word + LSTM Avg, joined": "word-avg+lstm-avg",
+        "Trigram + LSTM Avg, joined": "trigram-avg+lstm-avg",
+        "Word + Trigram + LSTM Avg, joined": "word-avg+trigram-avg+lstm-avg",
+    }
+    rows = {
+        name: Cell(
+            options=replace(
+                words, model=model, mega_batch=20, mix="add" if "added" in name else "concat"
+            )
+        )
+        for name, model in models.items()
+    }
+    claims = [
+        Claim(mixed, single)
+        for mixed in models
+        if "+" in mixed
+        for single in ("Word", "Trigram", "LSTM Avg")
+        if single in mixed
+    ]
+    return Table("ParaNMT Table 7: single and mixed encoders", rows, claims)
