@@ -12,7 +12,7 @@ from pathlib import Path
 from models.errors import UserError
 
 _STAGES = {
-    "corpus": ("all stages", ("corpus", "embeddings", "evaluate")),
+    "corpus": ("all stages", ("corpus", "statistics", "embeddings", "evaluate")),
     "ingest": ("bitext into pairs", ("ingest",)),
     "back-translate": ("up to the translations", ("back_translate",)),
     "score": ("up to the scores", ("score",)),

@@ -125,6 +125,14 @@ class EvaluateOptions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StatisticsOptions:
+    """Statistics of all pairs beside those of the corpus; only where this section is."""
+
+    spacy: str | None = None
+    """Name or folder of a spaCy pipeline, for the entropy of parses; null leaves it out."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """A whole run."""
 
@@ -140,6 +148,7 @@ class Config:
     nmt: NmtOptions = field(default_factory=NmtOptions)
     score: ScoreOptions = field(default_factory=ScoreOptions)
     select: SelectOptions = field(default_factory=SelectOptions)
+    statistics: StatisticsOptions | None = None
     embeddings: EmbeddingOptions = field(default_factory=EmbeddingOptions)
     evaluate: EvaluateOptions = field(default_factory=EvaluateOptions)
 

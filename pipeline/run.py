@@ -61,7 +61,7 @@ def run_stages(
 
 
 def check(config: Config, stages: Sequence[str]) -> None:
-    """See that the files and the encoder that a configuration names are there.
+    """See that the files, the parser and the encoder that a configuration names are there.
 
     Now, not when the hours of work that do not depend on them are done.
 
@@ -83,6 +83,13 @@ def check(config: Config, stages: Sequence[str]) -> None:
             continue
         if not Path(path).exists():
             raise UserError(f"{key}: {path} is not there")
+    if "statistics" in stages and config.statistics and config.statistics.spacy:
+        from models.parses import Parser
+
+        try:
+            Parser(config.statistics.spacy)
+        except UserError as error:
+            raise UserError(f"statistics.spacy: {error}") from error
     if "embeddings" in stages:
         from models.embeddings.encoders import kinds
 

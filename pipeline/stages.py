@@ -20,7 +20,7 @@ from beam_jobs.launch import Result, cores
 from beam_jobs.shards import Receipt, Shard, content_key, receipts, units
 from models.errors import UserError
 from models.files import atomic_file, digest
-from pipeline import tables
+from pipeline import statistics, tables
 from pipeline.config import Config
 from pipeline.manifest import Manifest
 
@@ -291,6 +291,31 @@ def _embeddings_parts(run: Run) -> Any:
     return [kept, run.config.seed]
 
 
+def _statistics_parts(run: Run) -> Any:
+    options = run.config.statistics
+    assert options is not None
+    spacy = options.spacy
+    return digest(spacy) if spacy and Path(spacy).exists() else spacy
+
+
+def _statistics(run: Run, key: str) -> dict[str, Any]:
+    started = time.monotonic()
+    options = run.config.statistics
+    assert options is not None
+    corpora = {
+        name: [shard.path for shard in run.shards(stage)]
+        for name, stage in (("all pairs", "bucket"), ("corpus", "corpus"))
+    }
+    found = statistics.describe(
+        corpora, run.arguments, spacy=options.spacy, idf=run.config.score.idf
+    )
+    return {
+        "results": found,
+        "seconds": round(time.monotonic() - started, 3),
+        "digest": content_key(found),
+    }
+
+
 def _embeddings(run: Run, key: str) -> dict[str, Any]:
     from models.embeddings.train import train_embeddings
 
@@ -423,6 +448,15 @@ STAGES: tuple[Stage, ...] = (
         intact=lambda run: (
             _shards_intact("corpus")(run) and storage.exists(select.tsv_path(run.folder("corpus")))
         ),
+    ),
+    Stage(
+        name="statistics",
+        needs=("bucket", "corpus"),
+        version=statistics.VERSION,
+        parts=_statistics_parts,
+        make=_statistics,
+        intact=lambda run: True,  # the account is all there is
+        wanted=lambda config: config.statistics is not None,
     ),
     Stage(
         name="embeddings",

@@ -14,6 +14,9 @@ from beam_jobs import statistics, storage
 from models.errors import UserError
 from models.statistics import Moments
 
+VERSION = statistics.VERSION
+"""Raised when the same corpora give other figures."""
+
 _FIRST = (
     "reference_tokens",
     "translation_tokens",
@@ -50,7 +53,6 @@ def find_corpus(path: str) -> list[str]:
 
 def describe(
     corpora: Mapping[str, Sequence[str]],
-    output: str,
     arguments: Sequence[str] = (),
     *,
     spacy: str | None = None,
@@ -59,7 +61,6 @@ def describe(
     """The statistics of corpora (name → Parquet files) as JSON values.
 
     Args:
-        output: a folder for what passes on the way.
         spacy: the pipeline that parses; None leaves the entropy of parses out.
         idf: IDF in text form; None counts it over the references of all corpora together.
     """
@@ -68,7 +69,9 @@ def describe(
         for number, files in enumerate(corpora.values())
         for block in statistics.find_blocks(number, files)
     ]
-    found = statistics.run(blocks, output, arguments, spacy=spacy, idf=idf)
+    with tempfile.TemporaryDirectory() as folder:
+        output = str(Path(folder) / "statistics")
+        found = statistics.run(blocks, output, arguments, spacy=spacy, idf=idf)
     found += [{}] * (len(corpora) - len(found))
     return {
         "corpora": [
@@ -106,9 +109,7 @@ def run(
 ) -> dict[str, Any]:
     """Describe the corpora at `paths` and print the table."""
     corpora = {path: find_corpus(path) for path in dict.fromkeys(paths)}
-    with tempfile.TemporaryDirectory() as folder:
-        output = str(Path(folder) / "statistics")
-        described = describe(corpora, output, arguments, spacy=spacy, idf=idf)
+    described = describe(corpora, arguments, spacy=spacy, idf=idf)
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(120, 40 + 26 * len(corpora)))

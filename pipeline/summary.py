@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from beam_jobs.select import tsv_path
+from pipeline import statistics
 from pipeline.report import report_path
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         console.print(_deciles(accounts["bucket"]["deciles"]))
     if "nmt" in accounts:
         console.print(f"BLEU on held-out pairs: {accounts['nmt']['training']['bleu']:.1f}")
+    if "statistics" in accounts:
+        console.print(statistics.table(accounts["statistics"]["results"]))
     if "evaluate" in accounts:
         console.print(_evaluation(accounts["evaluate"]["results"]))
     console.print(_files(run, accounts))

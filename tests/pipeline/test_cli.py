@@ -122,7 +122,7 @@ def test_arguments_reach_the_run(config, monkeypatch):
     assert main(["corpus", "--force", "--config", path]) == 0
     assert calls == [
         (4, ("bucket",), ["--runner", "X"], False),
-        (1, ("corpus", "embeddings", "evaluate"), [], True),
+        (1, ("corpus", "statistics", "embeddings", "evaluate"), [], True),
     ]
 
 

@@ -6,8 +6,12 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from run_helpers import ran
 
+from models.errors import UserError
 from pipeline.cli import main
+from pipeline.config import read_config
+from pipeline.run import run_stages
 from tests.models.parsers import train_parser
 
 ONE = ["--", "--direct_num_workers", "1"]
@@ -81,3 +85,34 @@ def test_a_missing_pipeline_is_one_line(corpora, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert [x for x in lines if x.startswith("paraloom: spaCy cannot load no_such_pipeline: ")]
     assert not [x for x in lines if "Traceback" in x]
+
+
+def test_in_a_run(a_run, write_config, tmp_path, capsys):
+    """All pairs beside the corpus; what changes neither leaves the figures."""
+    parser = train_parser(tmp_path / "parser")
+    write_config(a_run, statistics={"spacy": parser})
+    config = read_config(a_run / "config.yaml")
+    run = run_stages(config, ["statistics"], ONE[1:])
+    out, err = capsys.readouterr()
+    assert ran(err) == ["statistics"]
+    account = run.manifest.stages["statistics"]
+    whole, corpus = account["results"]["corpora"]
+    assert (whole["name"], corpus["name"]) == ("all pairs", "corpus")
+    assert re.search(rf"pairs +│ +{whole['pairs']} │ +{corpus['pairs']} ", out)
+    assert whole["pairs"] == run.manifest.stages["bucket"]["rows_out"]
+    assert corpus["pairs"] == run.manifest.stages["corpus"]["rows_out"]
+    assert corpus["statistics"]["reference_parse_entropy"]["count"] == corpus["pairs"]
+
+    run_stages(config, ["statistics"], ONE[1:])
+    assert ran(capsys.readouterr().err) == []
+    run_stages(read_config(a_run / "config.yaml", ["select.size=5"]), ["statistics"], ONE[1:])
+    assert ran(capsys.readouterr().err) == ["corpus", "statistics"]
+    run_stages(read_config(a_run / "config.yaml", ["statistics=null"]), ["corpus"], ONE[1:])
+    assert "statistics" not in ran(capsys.readouterr().err)
+
+
+def test_a_run_needs_its_parser_before_any_work(a_run, capsys):
+    config = read_config(a_run / "config.yaml", ["statistics.spacy=no_such_pipeline"])
+    with pytest.raises(UserError, match=r"^statistics\.spacy: spaCy cannot load no_such_pipeline"):
+        run_stages(config, ["corpus", "statistics"], ONE[1:])
+    assert ran(capsys.readouterr().err) == []
