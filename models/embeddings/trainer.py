@@ -257,7 +257,7 @@ class Trainer:
             assert self.adam is not None
             weight.data.copy_(state[name])
             self.adam.state[weight] = {
-                key: state[f"adam.{key}.{name}"].to(weight.device if key != "step" else "cpu")
+                key: state[f"adam.{key}.{name}"].to(weight.device)
                 for key in ("step", "exp_avg", "exp_avg_sq")
             }
         self.at, self.losses = at, list(state["losses"].to(self.device))

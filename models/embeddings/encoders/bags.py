@@ -92,6 +92,8 @@ def weighted_sums(
     Returns:
         [n, dim]; differentiable in `vectors`.
     """
+    if vectors.dtype in (torch.bfloat16, torch.float16):
+        vectors = vectors.float()  # long sums of few digits would lose them
     return _WeightedSums.apply(vectors, places, offsets, weights)
 
 

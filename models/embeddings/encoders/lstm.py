@@ -57,6 +57,7 @@ class _States(torch.autograd.Function):
     """
 
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
     def forward(
         ctx: Any, gates: Tensor, recurrent: Tensor, peepholes: Tensor | None, tree: Tree
     ) -> Tensor:
@@ -94,6 +95,7 @@ class _States(torch.autograd.Function):
         return states
 
     @staticmethod
+    @torch.amp.custom_bwd(device_type="cuda")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:  # type: ignore[override]
         active, cells, squashed, states, recurrent, peepholes = ctx.saved_tensors
         levels: _Levels = ctx.levels
