@@ -57,7 +57,7 @@ def prepare(inputs: Inputs) -> None:
     """Make once what all cells share: word vectors to start from, and phrase pairs as a shard."""
     words = inputs.folder / "paragram.txt"
     if not words.exists():
-        train_paragram(inputs.phrases, words, ParagramOptions(), seed=1)
+        train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
     shard = inputs.folder / "phrases" / "part-0.parquet"
     if not shard.exists():
         _write_phrases(inputs, shard)
