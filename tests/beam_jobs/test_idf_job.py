@@ -71,3 +71,13 @@ def test_no_more_is_held_than_twice_the_vocabulary():
         held = sum(part.table.num_rows for part in parts)
         assert held <= 2 * merge_counts(parts).table.num_rows + 40
     assert combine.extract_output(parts).documents == 60
+
+
+def test_what_a_killed_job_left_is_not_taken(tmp_path):
+    out = tmp_path / "idf"
+    (out / "begun").mkdir(parents=True)
+    (out / "begun" / "part-000").touch()
+    (out / "collected.arrow").write_bytes(b"of another corpus")
+    counts = idf.run(units(write(tmp_path / "in", CAPTIONS, 10), "key"), str(out), [])
+    assert counts.documents == len(CAPTIONS)
+    assert storage.names(str(out)) == storage.names(str(out / "begun")) == []
