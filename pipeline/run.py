@@ -12,7 +12,8 @@ from pipeline.config import Config
 from pipeline.data_card import write_data_card
 from pipeline.manifest import Manifest, locked
 from pipeline.report import write_report
-from pipeline.stages import STAGES, Run, after, closure
+from pipeline.stage import Run
+from pipeline.stages import STAGES, after, closure, finished, key_of
 from pipeline.summary import show_start, show_summary
 
 
@@ -40,15 +41,15 @@ def run_stages(
         ran = set()
         for stage in stages:
             forced = force and stage.name in targets
-            key = stage.key(run)
-            if not forced and stage.finished(run):
+            made_from = key_of(stage, run)
+            if not forced and finished(stage, run):
                 continue
             show_start(stage.name)
             forgotten = run.manifest.forget(after({stage.name}))
             if forced:
                 _unfinish(run.folder(stage.name))
-            account = stage.make(run, key)
-            run.manifest.finish(stage.name, {"key": key, **account})
+            account = stage.make(run, made_from)
+            run.manifest.finish(stage.name, {"key": made_from, **account})
             ran.add(stage.name)
             if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:
                 run.manifest.remember(forgotten)  # made from the same: each has still its key

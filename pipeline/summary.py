@@ -15,7 +15,7 @@ from pipeline import statistics
 from pipeline.report import report_path
 
 if TYPE_CHECKING:
-    from pipeline.stages import Run
+    from pipeline.stage import Run
 
 
 def show_start(stage: str) -> None:

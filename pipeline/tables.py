@@ -15,7 +15,7 @@ from models.scorers import SCORERS
 from pipeline.config import Config
 
 if TYPE_CHECKING:
-    from pipeline.stages import Run
+    from pipeline.stage import Run
 
 
 def needs(config: Config, table: str) -> bool:

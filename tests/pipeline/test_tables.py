@@ -8,10 +8,11 @@ from beam_jobs.shards import commit
 from models.errors import UserError
 from models.scorers import PairScorer
 from models.vectors import open_vectors
-from pipeline import tables
+from pipeline import stages, tables
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
-from pipeline.stages import STAGES, Run
+from pipeline.stage import Run
+from pipeline.stages import STAGES
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
@@ -41,9 +42,9 @@ def make(folder, references=REFERENCES, idf="null"):
     ingested(folder, references)
     run = Run(config, Manifest(str(folder)), ONE)
     run.manifest.stages["ingest"] = {"digest": " ".join(references)}
-    if IDF.finished(run):
+    if stages.finished(IDF, run):
         return run, False
-    key = IDF.key(run)
+    key = stages.key_of(IDF, run)
     run.manifest.finish("idf", {"key": key, **IDF.make(run, key)})
     return run, True
 
@@ -138,17 +139,18 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path):
     one = run()
     assert stage.wanted(one.config)
     assert not IDF.wanted(one.config)
-    assert not stage.finished(one)
-    one.manifest.finish("classifier", {"key": stage.key(one), **stage.make(one, stage.key(one))})
+    assert not stages.finished(stage, one)
+    key = stages.key_of(stage, one)
+    one.manifest.finish("classifier", {"key": key, **stage.make(one, key)})
     account = one.manifest.stages["classifier"]
     assert account["training"]["accuracy"] > 0.95
     assert account["training"]["pairs"] == 200
-    assert stage.finished(run())
-    assert not stage.finished(run("seed=2"))
+    assert stages.finished(stage, run())
+    assert not stages.finished(stage, run("seed=2"))
     made = tables.paths(run())
     assert made == {"classifier": str(tmp_path / "classifier")}
     texts = [pa.array(["a man sits", "a man uh sits"])] * 2
     human, machine = PairScorer(["human_likeness"], **made).score(*texts)["human_likeness"]
     assert human > 0.5 > machine
     (tmp_path / "classifier" / "weights.safetensors").write_bytes(b"")
-    assert not stage.finished(run())
+    assert not stages.finished(stage, run())

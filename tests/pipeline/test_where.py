@@ -7,7 +7,8 @@ import pytest
 from models.errors import UserError
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
-from pipeline.stages import STAGES, Run
+from pipeline.stage import Run
+from pipeline.stages import STAGES, key_of
 
 CONFIG = """\
 run: {run}
@@ -50,7 +51,7 @@ def test_a_condition_must_be_text(tmp_path):
 def test_a_changed_condition_changes_the_key_of_the_corpus_alone(tmp_path):
     def keys(*where):
         run = Run(config=config(tmp_path, *where), manifest=Manifest(str(tmp_path / "run")))
-        return {s.name: s.key(run) for s in STAGES if s.name in ("score", "bucket", "corpus")}
+        return {s.name: key_of(s, run) for s in STAGES if s.name in ("score", "bucket", "corpus")}
 
     plain, one = keys(), keys("unigram_f1 <= 0.5")
     other = keys("unigram_f1 <= 0.6")

@@ -1,0 +1,62 @@
+"""What a run and its stages are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from beam_jobs import storage
+from beam_jobs.shards import Shard, receipts
+from pipeline.config import Config
+from pipeline.manifest import Manifest
+
+
+@dataclass
+class Run:
+    """A run at work: its configuration, its record, and what its stages left so far."""
+
+    config: Config
+    manifest: Manifest
+    arguments: Sequence[str] = ()  # for Beam
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+
+    def folder(self, stage: str) -> str:
+        """Where a stage leaves its files."""
+        return storage.join(self.config.run, stage)
+
+    def shards(self, stage: str) -> list[Shard]:
+        """The part files of a finished stage, in order."""
+        return [shard for receipt in receipts(self.folder(stage)) for shard in receipt.shards]
+
+    @property
+    def translates_with_own_model(self) -> bool:
+        """Whether the run trains the model that it translates with."""
+        return self.config.nmt.model is None
+
+    @property
+    def model(self) -> str:
+        """The model folder that translates."""
+        return self.config.nmt.model or self.folder("nmt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One step of a run.
+
+    Attributes:
+        needs: stages it reads, if the configuration has them.
+        version: raised when the stage makes something else from the same.
+        parts: what its result depends on beside the stages it needs, as JSON values.
+        make: does the work and gives its account; `digest` in it stands for what was made.
+        intact: whether what the account describes is still there.
+        wanted: whether a configuration has this stage.
+    """
+
+    name: str
+    needs: tuple[str, ...] = ()
+    version: int = 1
+    parts: Callable[[Run], Any]
+    make: Callable[[Run, str], dict[str, Any]]
+    intact: Callable[[Run], bool]
+    wanted: Callable[[Config], bool] = lambda config: True
