@@ -79,6 +79,15 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("run", metavar="RUN", help="run folder")
     explain.add_argument("id", metavar="ID", help="id of the pair")
     explain.set_defaults(work=_explain)
+    compare = commands.add_parser(
+        "compare",
+        help="whether two runs hold the same rows and values",
+        description="Compare two runs stage by stage, however their rows are cut into files; "
+        "0 if they are the same, 1 if they differ.",
+        epilog="Rows of differing parts are sorted in files in TMPDIR.",
+    )
+    compare.add_argument("runs", nargs=2, metavar="RUN", help="run folder")
+    compare.set_defaults(work=_compare)
     return parser
 
 
@@ -189,6 +198,12 @@ def _explain(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from pipeline.explain import explain
 
     explain(options.run, options.id)
+
+
+def _compare(options: argparse.Namespace, beam: Sequence[str]) -> int:
+    from pipeline.compare import run
+
+    return 0 if run(*options.runs) else 1
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ from beam_jobs import schema, storage
 from beam_jobs.shards import Shard, read_shard, receipts
 from models.errors import UserError
 from pipeline.manifest import Manifest
-
-_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
+from pipeline.stage import PAIR_STAGES
 
 
 def explain(folder: str, id: str) -> None:
@@ -27,7 +26,7 @@ def explain(folder: str, id: str) -> None:
     manifest = Manifest(folder)
     if not manifest.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
-    way = find(folder, id, [stage for stage in _STAGES if stage in manifest.stages])
+    way = find(folder, id, [stage for stage in PAIR_STAGES if stage in manifest.stages])
     if not way:
         raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")
     console = Console()
@@ -36,7 +35,7 @@ def explain(folder: str, id: str) -> None:
 
 
 def find(
-    folder: str, id: str, stages: Sequence[str] = _STAGES
+    folder: str, id: str, stages: Sequence[str] = PAIR_STAGES
 ) -> list[tuple[str, bool, dict[str, Any]]]:
     """The rows with the id, stage by stage: (stage, whether it went on, the row)."""
     found = []

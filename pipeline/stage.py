@@ -11,6 +11,9 @@ from beam_jobs.shards import Shard, receipts
 from pipeline.config import Config
 from pipeline.manifest import Manifest
 
+PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
+"""The stages whose files are pairs, in their order."""
+
 
 @dataclass
 class Run:
