@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ class CTranslate2Engine:
 
     def __init__(self, folder: ModelFolder, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
+        _allow_avx512()
         import ctranslate2
 
         cuda = _use_cuda(options)
@@ -39,7 +41,8 @@ class CTranslate2Engine:
         if cuda and compute_type == "int8":
             compute_type = "int8_float16"  # float32 beside int8 would waste the GPU's matrix units
         model = converted(folder)
-        self.batch_tokens = 8192 if cuda else 512
+        # On a CPU, what a batch and the weights take must stay in a core's cache (measured).
+        self.batch_tokens = 8192 if cuda else 48 if compute_type == "int8" else 256
         self.max_source_subwords = model.source_positions - 1
         self._options = options
         self._longest = longest_target(options, model.target_positions)
@@ -81,6 +84,19 @@ class CTranslate2Engine:
             return hypotheses
 
         return wait
+
+
+def _allow_avx512() -> None:
+    """Let CTranslate2 use AVX-512 where the CPU has VNNI, and so does not clock down for it.
+
+    By itself it stops at AVX2, because older CPUs do.
+    """
+    try:
+        flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()
+    except (OSError, IndexError):  # not Linux on x86
+        return
+    if {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"} <= set(flags):
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
 
 
 def _use_cuda(options: NmtOptions) -> bool:
