@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from beam_jobs import storage
 from models.errors import UserError
+from models.memory import peak_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Receipt:
         rows_in: rows read; always the rows of `shards` and of `rejected` together.
         rejected: rows per reason.
         seconds: worker time.
+        peak_memory: bytes, the most that the worker had held when it finished the unit.
         numbers: what the job measured on the way (tokens, decile bounds).
     """
 
@@ -79,6 +81,7 @@ class Receipt:
     rejected: dict[str, int]
     rejected_shards: tuple[Shard, ...] = ()
     seconds: float = 0.0
+    peak_memory: int = 0
     numbers: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -186,6 +189,7 @@ def commit(
         rejected=dict(sorted(reasons.items())),
         rejected_shards=tuple(rejected_shards),
         seconds=round(time.monotonic() - started, 3),
+        peak_memory=peak_memory(),
         numbers=numbers or {},
     )
     if receipt.rows_out + sum(reasons.values()) != read:

@@ -36,6 +36,7 @@ def _account(result: Result, started: float) -> dict[str, Any]:
         "shards": sum(len(receipt.shards) for receipt in result.receipts),
         "seconds": round(time.monotonic() - started, 3),
         "worker_seconds": round(sum(receipt.seconds for receipt in result.receipts), 3),
+        "peak_memory": max((receipt.peak_memory for receipt in result.receipts), default=0),
         "metrics": result.metrics,
         "digest": _digest(result.receipts),
     }

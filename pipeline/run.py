@@ -8,6 +8,7 @@ from pathlib import Path
 
 from beam_jobs import storage
 from models.errors import UserError
+from models.memory import forget_peak, peak_memory
 from pipeline.config import Config
 from pipeline.data_card import write_data_card
 from pipeline.manifest import Manifest, locked
@@ -48,7 +49,9 @@ def run_stages(
             forgotten = run.manifest.forget(after({stage.name}))
             if forced:
                 _unfinish(run.folder(stage.name))
+            forget_peak()
             account = stage.make(run, made_from)
+            account["peak_memory"] = max(account.get("peak_memory", 0), peak_memory())
             run.manifest.finish(stage.name, {"key": made_from, **account})
             ran.add(stage.name)
             if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:

@@ -46,7 +46,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
 def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
     table = Table(title="Stages")
     table.add_column("stage")
-    for name in ("rows in", "rows out", "rejected", "seconds", "rows/s"):
+    for name in ("rows in", "rows out", "rejected", "seconds", "rows/s", "peak MiB"):
         table.add_column(name, justify="right")
     table.add_column("this time")
     for name, account in accounts.items():
@@ -56,8 +56,10 @@ def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
         if "rows_in" in account:
             rows = [f"{account[k]:,}" for k in ("rows_in", "rows_out", "rows_rejected")]
             rate = f"{account['rows_in'] / max(seconds, 1e-9):,.0f}"
+        peak = account.get("peak_memory")  # of one process; runs of long ago do not have it
+        memory = f"{peak / 2**20:,.0f}" if peak else ""
         done = "ran" if name in ran else "kept"
-        table.add_row(name, *rows, f"{seconds:,.1f}", rate, done)
+        table.add_row(name, *rows, f"{seconds:,.1f}", rate, memory, done)
     return table
 
 

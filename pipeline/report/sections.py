@@ -243,7 +243,7 @@ def stages_section(accounts: Accounts) -> Section:
     columns = ["stage", "rows in", "rows on", "seconds", "rows/s", "worker seconds"]
     with_memory = any("peak_memory" in a for a in accounts.values())
     if with_memory:
-        columns.append("peak memory of a worker")
+        columns.append("peak memory of a process")
     rows = []
     for name, account in accounts.items():
         seconds = account["seconds"]
@@ -258,8 +258,11 @@ def stages_section(accounts: Accounts) -> Section:
         rows.append(Row(spoken(name), cells))
     text = (
         "<p>Seconds are those on the clock, from a stage's start to its end; worker seconds are "
-        "those its workers spent on rows, added up. What lies between is start-up.</p>"
+        "those its workers spent on rows, added up. What lies between is start-up."
     )
+    if with_memory:
+        text += " Memory is the most that any one process of a stage held, workers and launcher."
+    text += "</p>"
     trained = accounts.get("nmt", {}).get("training", {})
     if "bleu" in trained:
         text += f"<p>The translation model trained here has BLEU {trained['bleu']:.1f} on pairs "

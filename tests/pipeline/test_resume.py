@@ -166,6 +166,22 @@ def test_a_damaged_manifest_is_one_line_with_a_remedy_that_works(a_run, finished
         assert parts(a_run) == parts(finished_run)
 
 
+def test_receipts_of_before_memory_was_measured_are_still_receipts(a_run, finished_run, capsys):
+    for stage in STAGES:
+        for path in (a_run / "run" / stage / "receipts").glob("*.json"):
+            receipt = json.loads(path.read_text())
+            assert receipt.pop("peak_memory")
+            path.write_text(json.dumps(receipt))
+    before = stamps(a_run, "score")
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+    assert again("score", a_run, "--force") == 0  # other memory and seconds, the same content
+    assert ran(capsys.readouterr().err) == ["score"]
+    assert stamps(a_run, "score") != before
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+
+
 def test_a_second_process_is_kept_out(a_run):
     with locked(str(a_run / "run")):
         done = command("select", a_run)
@@ -215,6 +231,8 @@ def test_every_row_is_accounted_for(finished_run):
         assert account["seconds"] > 0
         found = receipts(str(finished_run / "run" / name))
         assert sum(receipt.rows_out for receipt in found) == account["rows_out"]
+        assert all(2**34 > receipt.peak_memory > 2**24 for receipt in found)
+        assert 2**34 > account["peak_memory"] >= max(receipt.peak_memory for receipt in found)
         before = account["rows_out"]
     before_corpus = stages["bucket"]["rows_out"]
     assert stages["ingest"]["rejected"] == {"empty source": 1}
