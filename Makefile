@@ -4,7 +4,7 @@ CONFIG ?= configs/sample.yaml
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup corpus train-embeddings test bench lock
+.PHONY: setup corpus train-embeddings test bench experiments lock
 
 setup: $(INSTALLED)
 
@@ -29,6 +29,9 @@ test: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+experiments: setup
+	$(BIN)/python -m benchmarks.experiments $(TABLES)
 
 # After a change in setup.py: the newest versions that fit together, written down.
 lock:

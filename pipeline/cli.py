@@ -98,6 +98,13 @@ def _add_models(commands: argparse._SubParsersAction) -> None:
     similarity = commands.add_parser("similarity", help="pairs on standard input to cosines")
     similarity.add_argument("--model", required=True, metavar="DIR")
     similarity.set_defaults(work=_similarity)
+    neighbours = commands.add_parser("neighbours", help="sentences nearest to those on input")
+    neighbours.add_argument("--model", required=True, metavar="DIR")
+    neighbours.add_argument(
+        "--in", required=True, dest="collection", metavar="FILE", help="one sentence a line (.gz)"
+    )
+    neighbours.add_argument("--count", type=int, default=5, help="neighbours of each")
+    neighbours.set_defaults(work=_neighbours)
     evaluate = commands.add_parser("evaluate", help="models on STS and SICK")
     evaluate.add_argument(
         "--model", required=True, action="append", metavar="DIR", help="may be given again"
@@ -152,6 +159,21 @@ def _similarity(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from models.embeddings.model import load_encoder
 
     similarity_lines(load_encoder(options.model).embed, sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _neighbours(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from models.embeddings.model import load_encoder
+    from models.embeddings.neighbours import neighbour_lines
+
+    if options.count < 1:
+        raise UserError("neighbours: --count must be at least 1")
+    neighbour_lines(
+        load_encoder(options.model).embed,
+        sys.stdin.buffer,
+        options.collection,
+        sys.stdout.buffer,
+        count=options.count,
+    )
 
 
 def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:

@@ -136,6 +136,12 @@ def test_evaluate_on_nothing(tmp_path, capsys):
     assert "give --sts DIR" in said(capsys)
 
 
+def test_no_neighbours(tmp_path, capsys):
+    arguments = ["neighbours", "--model", str(tmp_path), "--in", str(tmp_path), "--count", "0"]
+    assert main(arguments) == 2
+    assert said(capsys) == "paraloom: neighbours: --count must be at least 1"
+
+
 def test_every_command_has_help(capsys):
     for command in (*cli._STAGES, "embed", "similarity", "evaluate", "doctor", "explain"):
         with pytest.raises(SystemExit) as stop:
