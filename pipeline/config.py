@@ -87,13 +87,32 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class AutoOptions:
+    """How deciles are chosen by a labelled sample."""
+
+    model: str = "word-avg"
+    """The small encoder that is trained for every trial, by name (lstm-avg as in ParaNMT)."""
+    pairs: int = 10_000
+    """Most pairs in a trial: up to here amount counts, beyond it only how good the pairs are."""
+    seeds: int = 3
+    """How often every trial is made, each time drawn and trained anew."""
+
+    def __post_init__(self) -> None:
+        for key in ("pairs", "seeds"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"{key}: must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SelectOptions:
     """Which pairs become the corpus."""
 
     by: str = "paragram_similarity"
-    """The score whose deciles count."""
+    """The score whose deciles count; auto: score and deciles are chosen by `labelled`."""
     labelled: str | list[str] | None = None
-    """Labelled pairs (STS files or a folder of them) for `by: auto`, which is not built yet."""
+    """Labelled pairs for `by: auto`: a file, a folder or a list of them, as of STS."""
+    auto: AutoOptions = field(default_factory=AutoOptions)
+    """How they are chosen."""
     deciles: list[int] | None = field(default_factory=lambda: [8, 9])
     """Tenths to keep, 0 the lowest, 9 the highest; null: no cut by decile."""
     max_tokens: int | None = 30
@@ -164,11 +183,12 @@ class Config:
                 "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
             )
         if self.select.by == "auto":
-            raise ValueError(
-                "select.by: choosing deciles by a labelled sample (auto) is not built yet; "
-                "name one of score.scorers, and select.deciles"
-            )
-        if self.select.by not in self.score.scorers:
+            if not self.select.labelled:
+                raise ValueError(
+                    "select.labelled: select.by is auto, which chooses deciles by labelled pairs; "
+                    "name a file or folder of them"
+                )
+        elif self.select.by not in self.score.scorers:
             known = ", ".join(self.score.scorers)
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
         for i, condition in enumerate(self.select.where):

@@ -14,7 +14,6 @@ from beam_jobs.shards import Receipt, content_key, receipts, units
 from models.errors import UserError
 from models.files import digest
 from pipeline import tables
-from pipeline.config import Config
 from pipeline.stage import Run
 
 
@@ -144,12 +143,16 @@ def make_bucket(run: Run, key: str) -> dict[str, Any]:
     return {**_account(result, started), "deciles": bucket.summarise(result.receipts)}
 
 
-def criteria(config: Config) -> select.Criteria:
-    """What the configuration selects by."""
-    options = config.select
+def criteria(run: Run) -> select.Criteria:
+    """What the run selects by: its configuration, or what was chosen."""
+    config, options = run.config, run.config.select
+    by, deciles = options.by, options.deciles
+    if by == "auto":
+        chosen = run.manifest.stages["choice"]["chosen"]
+        by, deciles = chosen["scorer"], chosen["deciles"]
     return select.Criteria(
-        by=options.by,
-        deciles=None if options.deciles is None else tuple(sorted(set(options.deciles))),
+        by=by,
+        deciles=None if deciles is None else tuple(sorted(set(deciles))),
         max_tokens=options.max_tokens,
         size=options.size,
         seed=config.seed,
@@ -161,7 +164,7 @@ def make_corpus(run: Run, key: str) -> dict[str, Any]:
     """The selected pairs, as Parquet and as text."""
     started = time.monotonic()
     work = units(run.shards("bucket"), key)
-    result = select.run(work, run.folder("corpus"), criteria(run.config), run.arguments)
+    result = select.run(work, run.folder("corpus"), criteria(run), run.arguments)
     return _account(result, started)
 
 

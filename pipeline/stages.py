@@ -1,6 +1,6 @@
 """The stages of a run: what each is made from, how it is made, and when it is finished.
 
-sample → ingest → nmt → back_translate → score → bucket → corpus → embeddings → evaluate
+sample → ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
              paragram, idf, classifier ↗
 """
 
@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from beam_jobs import back_translate, bucket, ingest, score, select
 from beam_jobs.shards import content_key
-from pipeline import model_stages, pair_stages, statistics, tables
+from pipeline import choice, model_stages, pair_stages, statistics, tables
 from pipeline.config import Config
 from pipeline.stage import Run, Stage
 
@@ -91,10 +91,19 @@ STAGES: tuple[Stage, ...] = (
         intact=pair_stages.shards_intact("bucket"),
     ),
     Stage(
+        name="choice",
+        needs=("sample", "bucket"),
+        version=choice.VERSION,
+        parts=choice.choice_parts,
+        make=choice.make_choice,
+        intact=lambda run: True,  # the account is all that others read
+        wanted=lambda config: config.select.by == "auto",
+    ),
+    Stage(
         name="corpus",
-        needs=("bucket",),
+        needs=("bucket", "choice"),
         version=select.VERSION,
-        parts=lambda run: asdict(pair_stages.criteria(run.config)),
+        parts=lambda run: asdict(pair_stages.criteria(run)),
         make=pair_stages.make_corpus,
         intact=pair_stages.corpus_intact,
     ),

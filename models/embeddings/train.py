@@ -74,7 +74,7 @@ def train_embeddings(
     source.vocabularies = vocabularies
 
     vectors = {
-        kind: _first_vectors(vocabulary, options, initial if kind == "words" else None, seed)
+        kind: first_vectors(vocabulary, options, initial if kind == "words" else None, seed)
         for kind, vocabulary in vocabularies.items()
     }
     with torch.random.fork_rng():
@@ -134,24 +134,28 @@ def _vocabularies(
                 tags=options.tags,
             )
             if kind == "words" and initial is not None:
-                built = _with_words_of(initial, built, options.max_vocabulary)
+                built = with_words_of(initial, built, options.max_vocabulary)
             built.save(path)
         vocabularies[kind] = Vocabulary.load(path)
     return vocabularies
 
 
-def _with_words_of(
-    initial: WordVectors, vocabulary: Vocabulary, max_size: int | None
-) -> Vocabulary:
+def with_words_of(initial: WordVectors, vocabulary: Vocabulary, max_size: int | None) -> Vocabulary:
+    """A vocabulary's words, then those that vectors to start from have besides."""
     first = 3 if vocabulary.tags else 1
     words = dict.fromkeys(vocabulary.words[first:])
     words.update(dict.fromkeys(word for word in initial.words.to_pylist() if word != UNKNOWN))
     return Vocabulary(list(words)[:max_size], tags=vocabulary.tags)
 
 
-def _first_vectors(
+def first_vectors(
     vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
 ) -> Tensor:
+    """Vectors to start from, [size, dim]: those of `initial`, random ones where it has none.
+
+    Raises:
+        UserError: they have another length than the options say.
+    """
     vectors = random_vectors(len(vocabulary), options.dim, seed)
     if initial is not None:
         if initial.dim != options.dim:
