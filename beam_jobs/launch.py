@@ -22,14 +22,15 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from beam_jobs import shards as shard_files
 from beam_jobs import storage, worker
-from beam_jobs.shards import Receipt
+from beam_jobs.shards import DamagedError, Receipt
 from models.errors import UserError
 from models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
 """Of the Beam metrics that jobs count."""
 
-_USER_ERROR = re.compile(r"UserError: (.*?)(?: \[while running |\\n|\n|$)")
+_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError)}
+_USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,19 +168,19 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
     """Build and run a Beam pipeline; give its counters.
 
     Raises:
-        UserError: a worker raised one; everything else comes as Beam raised it.
+        UserError: a worker raised one (or a DamagedError); everything else comes as Beam raised it.
     """
     try:
         pipeline = _pipeline(options)
         build(pipeline)
         result = pipeline.run()
         result.wait_until_finish()
-    except UserError as error:
-        raise UserError(_first_line(f"UserError: {error}")) from error
     except Exception as error:
-        if _USER_ERROR.search(str(error)):
-            raise UserError(_first_line(str(error))) from error
-        raise
+        known = isinstance(error, UserError)
+        said = _user_error(f"{type(error).__name__}: {error}" if known else str(error))
+        if said is None:
+            raise
+        raise said from error
     query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     counters: dict[str, int] = {}
     for counter in query["counters"]:
@@ -204,9 +205,10 @@ def _runner(options: PipelineOptions) -> FnApiRunner | None:
     return FnApiRunner(SubprocessSDKEnvironment.from_command_string(worker.command()))
 
 
-def _first_line(text: str) -> str:
+def _user_error(text: str) -> UserError | None:
+    """The error that a user can cause, from what Beam says of a worker's exception."""
     found = _USER_ERROR.search(text)
-    return found.group(1).strip() if found else text
+    return _ERRORS[found.group(1)](found.group(2).strip()) if found else None
 
 
 @contextmanager

@@ -43,6 +43,21 @@ class Shard:
         return self.path.rsplit("/", 1)[-1].removesuffix(".parquet")
 
 
+class DamagedError(UserError):
+    """A part file is not what was written; a run that reads it makes it anew."""
+
+    @property
+    def path(self) -> str:
+        """The file, as the message names it."""
+        return str(self).split(_DAMAGED)[0]
+
+
+_DAMAGED = (
+    ": damaged, its checksum is not the one it was written with; "
+    "remove it, and `paraloom corpus` makes it anew, it alone"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """What a job works on at once: an input shard, and the key of all its output depends on."""
@@ -112,16 +127,20 @@ def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a part file (or some of its columns), checksum first.
 
     Raises:
-        UserError: the file is not there, or is not what was written.
+        UserError: the file is not there.
+        DamagedError: it is not what was written.
     """
-    data = storage.read_bytes(shard.path)
-    if storage.digest(data) != shard.digest:
-        raise UserError(
-            f"{shard.path}: damaged, its checksum is not the one it was written with; "
-            "remove it and run the same command again: it alone is made anew"
-        )
+    data = read_whole(shard)
     columns = list(columns) if columns is not None else None
     return pq.read_table(pa.BufferReader(data), columns=columns, use_threads=False)
+
+
+def read_whole(shard: Shard) -> bytes:
+    """The bytes of a part file, checksum first; raises as `read_shard`."""
+    data = storage.read_bytes(shard.path)
+    if storage.digest(data) != shard.digest:
+        raise DamagedError(f"{shard.path}{_DAMAGED}")
+    return data
 
 
 def write_shard(path: str, table: pa.Table) -> Shard:

@@ -60,7 +60,7 @@ def make_nmt(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     metrics = train_nmt(
-        [Path(shard.path) for shard in run.shards("ingest")],
+        [Path(path) for path in run.sound_files("ingest")],
         Path(run.folder("nmt")),
         run.config.nmt.training,
         seed=run.config.seed,
@@ -98,7 +98,7 @@ def make_statistics(run: Run, key: str) -> dict[str, Any]:
     options = run.config.statistics
     assert options is not None
     corpora = {
-        name: [shard.path for shard in run.shards(stage)]
+        name: run.sound_files(stage)
         for name, stage in (("all pairs", "bucket"), ("corpus", "corpus"))
     }
     found = statistics.describe(
@@ -117,7 +117,7 @@ def make_embeddings(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     metrics = train_embeddings(
-        [shard.path for shard in run.shards("corpus")],
+        run.sound_files("corpus"),
         Path(run.folder("embeddings")),
         run.config.embeddings,
         seed=run.config.seed,

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from beam_jobs import storage
+from beam_jobs.shards import DamagedError
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from pipeline.config import Config
 from pipeline.data_card import write_data_card
 from pipeline.manifest import Manifest, locked
 from pipeline.report import write_report
-from pipeline.stage import Run
+from pipeline.stage import Run, Stage
 from pipeline.stages import STAGES, after, closure, finished, key_of
-from pipeline.summary import show_start, show_summary
+from pipeline.summary import show_damage, show_start, show_summary
 
 
 def run_stages(
@@ -39,29 +40,69 @@ def run_stages(
         _sweep(config.run)
         run = Run(config=config, manifest=Manifest(config.run), arguments=arguments)
         run.manifest.begin(config)
-        ran = set()
-        for stage in stages:
-            forced = force and stage.name in targets
-            made_from = key_of(stage, run)
-            if not forced and finished(stage, run):
-                continue
-            show_start(stage.name)
-            forgotten = run.manifest.forget(after({stage.name}))
-            if forced:
-                _unfinish(run.folder(stage.name))
-            forget_peak()
-            account = stage.make(run, made_from)
-            account["peak_memory"] = max(account.get("peak_memory", 0), peak_memory())
-            run.manifest.finish(stage.name, {"key": made_from, **account})
-            ran.add(stage.name)
-            if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:
-                run.manifest.remember(forgotten)  # made from the same: each has still its key
         names = [stage.name for stage in stages]
-        if "corpus" in names:
-            write_data_card(config.run, run.manifest.values)
-        write_report(config.run, run.manifest.values, names)
+        forced = set(targets) if force else set()
+        ran: set[str] = set()
+        mended: set[str] = set()
+        doubted: set[str] = set()
+        while True:
+            try:
+                _make(run, stages, forced, doubted, ran)
+                if "corpus" in names:
+                    write_data_card(config.run, run.manifest.values)
+                write_report(config.run, run.manifest.values, names)
+                break
+            except DamagedError as error:
+                stage = _stage_of(error.path, run, names)
+                if stage is None:
+                    raise
+                if error.path in mended:
+                    raise UserError(
+                        f"{error.path}: damaged again after it was made anew; is the disk sound?"
+                    ) from error
+                mended.add(error.path)
+                doubted.add(stage)
+                show_damage(error.path)
         show_summary(run, names, ran)
         return run
+
+
+def _make(
+    run: Run, stages: Sequence[Stage], forced: set[str], doubted: set[str], ran: set[str]
+) -> None:
+    """Make the stages that are not finished, in order, and note in `ran` which.
+
+    Args:
+        forced: stages to make from nothing; each leaves the set once it is made.
+        doubted: stages with a damaged part file: of a stage that is made, every part file is held
+            against its checksum, and what is not intact is made again. They leave the set too.
+    """
+    for stage in stages:
+        made_from = key_of(stage, run)
+        if stage.name not in forced | doubted and finished(stage, run):
+            continue
+        show_start(stage.name)
+        forgotten = run.manifest.forget(after({stage.name}))
+        if stage.name in forced:
+            _unfinish(run.folder(stage.name))
+        forget_peak()
+        try:
+            account = stage.make(run, made_from)
+        except DamagedError:
+            run.manifest.remember(forgotten)  # what is made again may well be as it was
+            raise
+        account["peak_memory"] = max(account.get("peak_memory", 0), peak_memory())
+        run.manifest.finish(stage.name, {"key": made_from, **account})
+        ran.add(stage.name)
+        forced.discard(stage.name)
+        doubted.discard(stage.name)
+        if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:
+            run.manifest.remember(forgotten)  # made from the same: each has still its key
+
+
+def _stage_of(path: str, run: Run, stages: Sequence[str]) -> str | None:
+    """The stage whose folder holds the file."""
+    return next((stage for stage in stages if path.startswith(f"{run.folder(stage)}/")), None)
 
 
 def check(config: Config, stages: Sequence[str]) -> None:

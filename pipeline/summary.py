@@ -23,6 +23,11 @@ def show_start(stage: str) -> None:
     print(f"{stage} …", file=sys.stderr, flush=True)
 
 
+def show_damage(path: str) -> None:
+    """Say that a part file was found damaged, and what is done about it."""
+    print(f"{path}: damaged, made again", file=sys.stderr, flush=True)
+
+
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     """Print what every stage did, why rows were rejected, the deciles, and where the files are."""
     console = Console()

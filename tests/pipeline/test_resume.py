@@ -10,6 +10,7 @@ import pytest
 import yaml
 from run_helpers import STAGES, again, command, parts, ran
 
+from beam_jobs import storage
 from beam_jobs.shards import receipts
 from pipeline.manifest import locked
 from pipeline.stages import after, closure
@@ -94,7 +95,7 @@ def test_other_input_with_the_same_names_is_other_input(a_run, write_config, bit
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "corpus"])
-def test_a_deleted_part_file_is_made_again_and_nothing_else(a_run, finished_run, capsys, stage):
+def test_a_deleted_part_file_is_made_again(a_run, finished_run, capsys, stage):
     before = stamps(a_run, stage)
     (a_run / "run" / stage / "part-00000-00003.parquet").unlink()
     assert again("select", a_run) == 0
@@ -106,23 +107,58 @@ def test_a_deleted_part_file_is_made_again_and_nothing_else(a_run, finished_run,
         assert changed == {"part-00000-00003"}
 
 
-@pytest.mark.parametrize("stage", ["ingest", "bucket"])
-def test_the_remedy_for_a_damaged_part_file_works(a_run, write_config, finished_run, capsys, stage):
-    path = a_run / "run" / stage / "part-00000-00001.parquet"
+def damage(path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
+
+
+@pytest.mark.parametrize("stage", STAGES[:-1])
+def test_a_damaged_part_file_is_made_again_and_nothing_else(a_run, finished_run, capsys, stage):
+    path = a_run / "run" / stage / "part-00000-00001.parquet"
+    damage(path)
     reader = STAGES[STAGES.index(stage) + 1]
     shutil.rmtree(a_run / "run" / reader)  # so that the stage is read again
+    before = stamps(a_run, stage)
+    assert again("select", a_run) == 0
+    printed = capsys.readouterr().err
+    assert printed.count(f"{path}: damaged, made again\n") == 1
+    assert ran(printed) == [reader, stage, reader]
+    assert parts(a_run) == parts(finished_run)
+    if stage != "ingest":  # whose unit is the file
+        now = stamps(a_run, stage)
+        changed = {name.split(".")[0] for name in before if now[name] != before[name]}
+        assert changed == {"part-00000-00001"}
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+
+
+def test_damage_in_several_stages(a_run, finished_run, capsys):
+    run = a_run / "run"
+    for stage in ("ingest", "back_translate", "score"):
+        damage(run / stage / "part-00000-00002.parquet")
+    shutil.rmtree(run / "bucket")
+    assert again("select", a_run) == 0
+    back = ["bucket", "score", "back_translate", "ingest"]
+    assert ran(capsys.readouterr().err) == [*back, "back_translate", "score", "bucket"]
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_damage_that_comes_back_ends_the_run(a_run, capsys, monkeypatch):
+    path = a_run / "run" / "score" / "part-00000-00001.parquet"
+    damage(path)
+    shutil.rmtree(a_run / "run" / "bucket")
+    whole = storage.write_bytes
+
+    def write(where, data):
+        whole(where, data)
+        if where == str(path):
+            damage(path)
+
+    monkeypatch.setattr(storage, "write_bytes", write)
     assert again("select", a_run) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert line == (
-        f"paraloom: {path}: damaged, its checksum is not the one it was written with; "
-        "remove it and run the same command again: it alone is made anew"
-    )
-    path.unlink()
-    assert again("select", a_run) == 0
-    assert parts(a_run) == parts(finished_run)
+    assert line == f"paraloom: {path}: damaged again after it was made anew; is the disk sound?"
 
 
 def test_a_lost_tsv_is_made_again(a_run, finished_run, capsys):
