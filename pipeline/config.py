@@ -16,6 +16,7 @@ import yaml
 from beam_jobs.bitext import Format
 from beam_jobs.conditions import Condition
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
+from models.embeddings.tasks import READ_THE_CORPUS
 from models.errors import UserError
 from models.nmt.options import NmtOptions
 from models.scorers import SCORERS
@@ -163,7 +164,8 @@ class Config:
     """Beam resource hint for back-translation alone, such as `type:nvidia-l4;count:1`."""
     sample: SampleOptions | None = None
     """Write the sample corpus first."""
-    input: InputOptions
+    input: InputOptions | None = None
+    """Needed unless embeddings.task is one that does not read the corpus."""
     nmt: NmtOptions = field(default_factory=NmtOptions)
     score: ScoreOptions = field(default_factory=ScoreOptions)
     select: SelectOptions = field(default_factory=SelectOptions)
@@ -176,6 +178,10 @@ class Config:
             raise ValueError("run: must name a folder")
         if not 0 <= self.seed < 2**32:
             raise ValueError("seed: must be between 0 and 4,294,967,295")
+        if self.input is None:
+            if self.embeddings.task in READ_THE_CORPUS:
+                raise ValueError("input: is missing")
+            return
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
             raise ValueError(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from beam_jobs.launch import cores
 from beam_jobs.shards import content_key
+from models.embeddings import tasks
+from models.embeddings.tasks import READ_THE_CORPUS
 from models.files import atomic_file, digest
 from pipeline import statistics
+from pipeline.config import Config
 from pipeline.stage import Run
 
 
@@ -64,7 +66,7 @@ def make_nmt(run: Run, key: str) -> dict[str, Any]:
         Path(run.folder("nmt")),
         run.config.nmt.training,
         seed=run.config.seed,
-        source_language=run.config.input.source_language,
+        source_language=run.input.source_language,
         threads=cores(),
     )
     return {
@@ -79,9 +81,17 @@ def embeddings_parts(run: Run) -> Any:
     from models.embeddings.train import HOW
 
     options = run.config.embeddings
-    kept = {name: value for name, value in asdict(options).items() if name not in HOW}
+    kept = {name: value for name, value in options.chosen().items() if name not in HOW}
     kept["initial_vectors"] = digest(options.initial_vectors) if options.initial_vectors else None
-    return [kept, run.config.seed]
+    if options.section is None:
+        return [kept, run.config.seed]
+    files = {key: digest(path) for key, path in options.section.files().items()}
+    return [{**kept, options.task: options.section.without_files()}, files, run.config.seed]
+
+
+def embeddings_needs(config: Config) -> tuple[str, ...]:
+    """The corpus; or, for a task with files of its own, the sample, where they may lie."""
+    return ("corpus",) if config.embeddings.task in READ_THE_CORPUS else ("sample",)
 
 
 def statistics_parts(run: Run) -> Any:
@@ -112,14 +122,13 @@ def make_statistics(run: Run, key: str) -> dict[str, Any]:
 
 
 def make_embeddings(run: Run, key: str) -> dict[str, Any]:
-    """Train the encoder on the corpus."""
-    from models.embeddings.train import train_embeddings
-
+    """Train the encoder."""
     started = time.monotonic()
-    metrics = train_embeddings(
-        run.sound_files("corpus"),
-        Path(run.folder("embeddings")),
+    reads = "corpus" in embeddings_needs(run.config)
+    metrics = tasks.train(
         run.config.embeddings,
+        Path(run.folder("embeddings")),
+        shards=run.sound_files("corpus") if reads else [],
         seed=run.config.seed,
         threads=cores(),
     )

@@ -59,7 +59,7 @@ def shards_intact(stage: str) -> Callable[[Run], bool]:
 
 def ingest_parts(run: Run) -> Any:
     """What ingest depends on: the bytes of the input, and how it is cut."""
-    options = run.config.input
+    options = run.input
     bitexts = find_bitext(options.format, options.paths)
     run.inputs = [
         {"path": path, "bytes": storage.size(path), "sha256": storage.file_digest(path)}
@@ -73,7 +73,7 @@ def ingest_parts(run: Run) -> Any:
 def make_ingest(run: Run, key: str) -> dict[str, Any]:
     """Bitext into pairs."""
     started = time.monotonic()
-    options = run.config.input
+    options = run.input
     run.manifest.values["inputs"] = run.inputs
     result = ingest.run(
         find_bitext(options.format, options.paths),

@@ -82,7 +82,7 @@ def _make(
         if stage.name not in forced | doubted and finished(stage, run):
             continue
         show_start(stage.name)
-        forgotten = run.manifest.forget(after({stage.name}))
+        forgotten = run.manifest.forget(after({stage.name}, config))
         if stage.name in forced:
             _unfinish(run.folder(stage.name))
         forget_peak()
@@ -113,12 +113,14 @@ def check(config: Config, stages: Sequence[str]) -> None:
     Raises:
         UserError: names the key and the path.
     """
+    if "ingest" in stages and config.input is None:
+        raise UserError("input: is missing")
     written = Path(config.sample.folder).resolve() if config.sample else None
     paths = {
         "nmt.model": config.nmt.model,
         "score.paragram": config.score.paragram,
         "score.phrases": config.score.phrases,
-        "embeddings.initial_vectors": config.embeddings.initial_vectors,
+        **{f"embeddings.{key}": path for key, path in config.embeddings.files().items()},
         "score.idf": config.score.idf,
         "evaluate.sts": config.evaluate.sts,
         "evaluate.sick": config.evaluate.sick,

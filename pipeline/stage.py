@@ -8,7 +8,7 @@ from typing import Any
 
 from beam_jobs import storage
 from beam_jobs.shards import Shard, read_whole, receipts
-from pipeline.config import Config
+from pipeline.config import Config, InputOptions
 from pipeline.manifest import Manifest
 
 PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
@@ -44,6 +44,12 @@ class Run:
         return [shard.path for shard in shards]
 
     @property
+    def input(self) -> InputOptions:
+        """The bitext, of a run that has one."""
+        assert self.config.input is not None
+        return self.config.input
+
+    @property
     def translates_with_own_model(self) -> bool:
         """Whether the run trains the model that it translates with."""
         return self.config.nmt.model is None
@@ -59,7 +65,7 @@ class Stage:
     """One step of a run.
 
     Attributes:
-        needs: stages it reads, if the configuration has them.
+        needs: stages it reads, if the configuration has them; it may decide which.
         version: raised when the stage makes something else from the same.
         parts: what its result depends on beside the stages it needs, as JSON values.
         make: does the work and gives its account; `digest` in it stands for what was made.
@@ -68,9 +74,13 @@ class Stage:
     """
 
     name: str
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
     version: int = 1
     parts: Callable[[Run], Any]
     make: Callable[[Run, str], dict[str, Any]]
     intact: Callable[[Run], bool]
     wanted: Callable[[Config], bool] = lambda config: True
+
+    def reads(self, config: Config) -> tuple[str, ...]:
+        """`needs` under a configuration."""
+        return self.needs(config) if callable(self.needs) else self.needs

@@ -35,7 +35,7 @@ STAGES: tuple[Stage, ...] = (
         needs=("ingest",),
         parts=lambda run: [
             asdict(run.config.nmt.training),
-            run.config.input.source_language,
+            run.input.source_language,
             run.config.seed,
         ],
         make=model_stages.make_nmt,
@@ -118,7 +118,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="embeddings",
-        needs=("corpus",),
+        needs=model_stages.embeddings_needs,
         parts=model_stages.embeddings_parts,
         make=model_stages.make_embeddings,
         intact=model_stages.folder_intact("embeddings"),
@@ -136,7 +136,8 @@ STAGES: tuple[Stage, ...] = (
 
 def key_of(stage: Stage, run: Run) -> str:
     """The key of all that a stage's result depends on."""
-    needed = [other for other in closure(stage.name, run.config) if other.name in stage.needs]
+    reads = stage.reads(run.config)
+    needed = [other for other in closure(stage.name, run.config) if other.name in reads]
     made = {s.name: run.manifest.stages.get(s.name, {}).get("digest") for s in needed}
     return content_key(stage.name, stage.version, stage.parts(run), made)
 
@@ -155,17 +156,17 @@ def closure(target: str, config: Config) -> list[Stage]:
     def add(name: str) -> None:
         if by_name[name].wanted(config):
             wanted.add(name)
-            for need in by_name[name].needs:
+            for need in by_name[name].reads(config):
                 add(need)
 
     add(target)
     return [stage for stage in STAGES if stage.name in wanted]
 
 
-def after(names: set[str]) -> list[str]:
+def after(names: set[str], config: Config) -> list[str]:
     """The stages that read what `names` make, directly or not, and `names` themselves."""
     found = set(names)
     for stage in STAGES:
-        if found & set(stage.needs):
+        if found & set(stage.reads(config)):
             found.add(stage.name)
     return sorted(found)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -65,7 +65,7 @@ def prepare(inputs: Inputs) -> None:
 
 def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
     """Where the scores of a cell are, or will be: named by what they depend on."""
-    options = asdict(cell.options)
+    options = cell.options.chosen()
     if cell.options.initial_vectors:
         options["initial_vectors"] = digest(cell.options.initial_vectors)
     key = {
@@ -99,7 +99,7 @@ def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
         "sick": agreement(embed, trial).pearson,
     }
     with atomic_file(path) as temporary:
-        about = {"options": asdict(cell.options), "pairs": cell.pairs, "seed": seed}
+        about = {"options": cell.options.chosen(), "pairs": cell.pairs, "seed": seed}
         temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
     return scores
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ class SentenceEncoder:
             vocabulary.save(folder / f"{kind}.txt")
         config = {
             "format": FORMAT,
-            "options": asdict(self.options),
+            "options": self.options.chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
         }
@@ -124,7 +123,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         config = json.loads(path.read_text())
         if config["format"] != FORMAT:
             raise UserError(f"{path}: format {config['format']}, this version reads {FORMAT}")
-        options = EmbeddingOptions(**config["options"])
+        options = EmbeddingOptions.of(config["options"])
         sizes = config["vocabularies"]
         names = kinds(options.model)
     except OSError as error:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+from models.embeddings.task_options import SimilarityOptions, TaskOptions
+
+TaskName = Literal["paraphrases", "similarity"]
+SECTIONS = {"similarity": SimilarityOptions}
+"""The tasks that have a section of their own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,6 +19,11 @@ class EmbeddingOptions:
 
     W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018.
     """
+
+    task: TaskName = "paraphrases"
+    """What to train on: paraphrases (the corpus), or what the section of this name is about."""
+    similarity: SimilarityOptions | None = None
+    """Labelled pairs, and the head that predicts their labels."""
 
     # The encoder
     model: str = "word-avg"
@@ -98,6 +110,42 @@ class EmbeddingOptions:
                 raise ValueError(f"{name}: {getattr(self, name)} is not in [0, 1)")
         if not 0 <= self.scramble <= 1:
             raise ValueError(f"scramble: {self.scramble} is not in [0, 1]")
+        if self.task in SECTIONS and self.section is None:
+            raise ValueError(f"{self.task}: is missing; task {self.task} finds its data there")
+
+    def chosen(self) -> dict[str, Any]:
+        """Every key that counts, for JSON: sections of other tasks do not, nor that there are any.
+
+        >>> EmbeddingOptions.of(EmbeddingOptions(dim=50).chosen()).dim
+        50
+        """
+        others = {name for name in SECTIONS if name != self.task}
+        if self.task == "paraphrases":
+            others.add("task")
+        return {name: value for name, value in asdict(self).items() if name not in others}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The options that `chosen` gave.
+
+        Raises:
+            TypeError, ValueError: they are not that.
+        """
+        sections = {name: SECTIONS[name](**values[name]) for name in SECTIONS if name in values}
+        return cls(**{**values, **sections})
+
+    def files(self) -> dict[str, str]:
+        """The files and folders that the encoder and its task start from, by key."""
+        found = {"initial_vectors": self.initial_vectors} if self.initial_vectors else {}
+        if self.section is not None:
+            own = self.section.files()
+            found.update({f"{self.task}.{key}": path for key, path in own.items()})
+        return found
+
+    @property
+    def section(self) -> TaskOptions | None:
+        """What only the chosen task knows, if it knows something."""
+        return getattr(self, self.task) if self.task in SECTIONS else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +184,7 @@ def _key(
     development: Path | None,
 ) -> dict[str, Any]:
     """What the weights depend on; shards by size and footer, which tells their row groups."""
-    chosen = {name: value for name, value in asdict(options).items() if name not in HOW}
+    chosen = {name: value for name, value in options.chosen().items() if name not in HOW}
     sizes = hashlib.sha256()
     for shard in shards:
         with Path(shard).open("rb") as stream:
