@@ -21,7 +21,9 @@ VERSION = 1
 def score_table(
     table: pa.Table, scorer: PairScorer, scorers: Sequence[str]
 ) -> tuple[pa.Table, pa.Table]:
-    """Add the score columns; rows with a score that is no finite number are set apart.
+    """Add the columns of `scorers` that the table lacks, as translation or scoring left it.
+
+    Rows with a score that is no finite number are set apart.
 
     Returns:
         the scored rows, and the rejected ones with their `reason`.
@@ -30,8 +32,9 @@ def score_table(
         table["reference"].combine_chunks(), table["translation"].combine_chunks()
     )
     target = schema.scored(tuple(scorers))
+    given = pa.schema([field for field in target if field.name in table.column_names])
     scored = table
-    for field in list(target)[len(schema.BACK_TRANSLATE) :]:
+    for field in [field for field in target if field.name not in given.names]:
         scored = scored.append_column(field, pa.array(columns[field.name], field.type))
     finite = np.ones(table.num_rows, bool)
     reasons = np.full(table.num_rows, "", object)
@@ -43,7 +46,7 @@ def score_table(
     rejected = rejected.filter(pa.array(~finite))
     return (
         scored.filter(pa.array(finite)).select(target.names).cast(target),
-        rejected.cast(schema.rejected(schema.BACK_TRANSLATE)),
+        rejected.cast(schema.rejected(given)),
     )
 
 
@@ -51,6 +54,7 @@ class Score(beam.PTransform):
     """Units in, receipts out.
 
     Args:
+        scorers: the scores that rows have in the end; those that they bring are kept.
         tables: where the tables that scorers need stand, by their names (`models.scorers`).
     """
 
@@ -77,11 +81,14 @@ def run(
 class _Score(beam.DoFn):
     def __init__(self, output: str, scorers: tuple[str, ...], tables: dict[str, str]):
         self.output, self.scorers, self.tables = output, scorers, tables
+        self.scorer: PairScorer | None = None
 
     def setup(self) -> None:
         pa.set_cpu_count(1)  # one worker, one core: the runner decides how many there are
-        names = [name for name in self.scorers if name not in schema.BACK_TRANSLATE.names]
-        self.scorer = PairScorer(names, **self.tables)
+        if "encoder" in self.tables:
+            import torch
+
+            torch.set_num_threads(1)
 
     def process(self, unit: Unit) -> Iterator[Receipt]:
         done = finished(self.output, unit.name, unit.key)
@@ -90,6 +97,9 @@ class _Score(beam.DoFn):
     def score(self, unit: Unit) -> Receipt:
         started = time.monotonic()
         table = read_shard(unit.shard)
+        if self.scorer is None:  # once a worker: all units have the same columns
+            names = [name for name in self.scorers if name not in table.column_names]
+            self.scorer = PairScorer(names, **self.tables)
         scored, rejected = score_table(table, self.scorer, self.scorers)
         pieces = [(unit.name, scored, rejected)]
         return commit(self.output, unit.name, unit.key, table.num_rows, pieces, started=started)

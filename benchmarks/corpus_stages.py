@@ -18,10 +18,11 @@ from beam_jobs import bucket, classifier, idf, score, select
 from beam_jobs.shards import receipts, units
 from models.human_likeness import train_classifier
 from models.idf import compact_idf, write_idf
+from models.scorers import ENCODER
 from models.scorers import SCORERS as ALL
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
-ALL_SCORERS = ("translation_score", *ALL)
+ALL_SCORERS = ("translation_score", *(name for name in ALL if name != ENCODER))
 
 
 def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow as pa
 from models.errors import UserError
 from models.human_likeness import Classifier, open_classifier
 from models.scorers.edit_distance import edit_distance
+from models.scorers.encoder_similarity import encoder_similarity
 from models.scorers.human_likeness import human_likeness
 from models.scorers.length_ratio import length_ratio
 from models.scorers.mean_idf import mean_idf
@@ -27,17 +29,23 @@ from models.scorers.word_order import word_order
 from models.tokens import PairText
 from models.vectors import WordVectors, open_vectors, read_vectors
 
+if TYPE_CHECKING:
+    from models.embeddings.model import SentenceEncoder
+
 Table = Path | str | WordVectors
 """A number or a vector a word, or where they are: a text file, or a folder in the compact form."""
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """A function of `PairText` and, if `needs` names it, of a table or of the classifier."""
+    """A function of `PairText` and, if `needs` names it, of a table or of a model."""
 
     function: Callable[..., np.ndarray]
     needs: str | None = None
 
+
+ENCODER = "encoder_similarity"
+"""The one that no first round has: its encoder is trained on what the others selected."""
 
 SCORERS = {
     "trigram_overlap": Scorer(trigram_overlap),
@@ -48,6 +56,7 @@ SCORERS = {
     "word_order": Scorer(word_order),
     "mean_idf": Scorer(mean_idf, needs="idf"),
     "human_likeness": Scorer(human_likeness, needs="classifier"),
+    ENCODER: Scorer(encoder_similarity, needs="encoder"),
 }
 
 _REMEDIES = {
@@ -55,6 +64,7 @@ _REMEDIES = {
     "pairs to train them on",
     "idf": "the words' IDF: set score.idf to a file of them, or count them on the corpus",
     "classifier": "its classifier, trained on the corpus",
+    "encoder": "an encoder that was trained before",
 }
 _ROWS = 4096  # scored at once: large enough for numpy, small enough for the cache
 _MOST_TOKENS = np.iinfo(np.int16).max
@@ -64,7 +74,8 @@ class PairScorer:
     """Scores two text columns with several scorers that share one tokenisation.
 
     `paragram` are the word vectors of `paragram_similarity`, `idf` is the table of `mean_idf`,
-    `classifier` the one of `human_likeness`, or its folder.
+    `classifier` the one of `human_likeness`, or its folder; `encoder` that of `encoder_similarity`,
+    or its folder.
 
     >>> scorer = PairScorer(["trigram_overlap"])
     >>> scores = scorer.score(pa.array(["a dog runs fast ."]), pa.array(["a dog runs ."]))
@@ -82,10 +93,11 @@ class PairScorer:
         paragram: Table | None = None,
         idf: Table | None = None,
         classifier: Path | str | Classifier | None = None,
+        encoder: Path | str | SentenceEncoder | None = None,
     ) -> None:
         self.names = list(names)
-        given = {"paragram": paragram, "idf": idf, "classifier": classifier}
-        self._needed: dict[str, dict[str, WordVectors | Classifier]] = {}
+        given = {"paragram": paragram, "idf": idf, "classifier": classifier, "encoder": encoder}
+        self._needed: dict[str, dict[str, Any]] = {}
         for name in self.names:
             if name not in SCORERS:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(SCORERS)}")
@@ -119,11 +131,15 @@ class PairScorer:
         return scores
 
 
-def _opened(needs: str, what: Table | Classifier) -> WordVectors | Classifier:
-    if isinstance(what, (WordVectors, Classifier)):
+def _opened(needs: str, what: Any) -> Any:
+    if not isinstance(what, (Path, str)):
         return what
     if needs == "classifier":
         return open_classifier(what)
+    if needs == "encoder":
+        from models.embeddings.model import load_encoder  # torch: only where it is asked for
+
+        return load_encoder(what)
     return open_vectors(what) if Path(what).is_dir() else read_vectors(what)
 
 

@@ -40,6 +40,19 @@ def test_scores_stand_beside_their_rows():
     assert rejected.num_rows == 0
 
 
+def test_scored_rows_get_only_what_they_lack():
+    class Two:
+        def score(self, reference, translation):
+            return {"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)}
+
+    once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
+    twice, rejected = score_table(once, Two(), (*SCORERS, "unigram_f1"))
+    assert twice.schema == schema.scored((*SCORERS, "unigram_f1"))
+    assert twice.select(once.column_names).equals(once.take([0, 2]))
+    assert twice["unigram_f1"].to_pylist() == [0.25, 0.5]
+    assert rejected.select(once.column_names).equals(once.slice(1, 1))
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 def test_a_score_that_is_no_number_sets_the_row_apart(bad):
     rows = table(scores=[-0.5, bad, -0.7])
@@ -86,3 +99,14 @@ def test_the_job_gives_what_the_function_gives(tmp_path):
         wanted, _ = score_table(rows, scorer, SCORERS)
         assert pq.read_table(receipt.shards[0].path).equals(wanted)
     assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 1}]
+
+
+def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path):
+    once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
+    shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), once)
+    names = (*SCORERS, "length_ratio")
+    score.run(units([shard], "k"), str(tmp_path / "out"), names, None, ONE)
+    found = pq.read_table(tmp_path / "out" / "part-0.parquet")
+    assert found.schema == schema.scored(names)
+    assert found.select(once.column_names).equals(once)
+    assert found["length_ratio"].to_pylist() == pytest.approx([6 / 7, 4 / 5, 1])

@@ -6,10 +6,15 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import plain_scoring as plain
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.human_likeness import FOLDS, Classifier
 from models.scorers import SCORERS, PairScorer
@@ -24,7 +29,12 @@ CLASSIFIER = Classifier(
     np.random.default_rng(1).normal(size=(FOLDS, 1 << 20)).astype(np.float32),
     np.linspace(-1, 1, FOLDS, dtype=np.float32),
 )
-TABLES = {"paragram": VECTORS, "idf": IDF, "classifier": CLASSIFIER}
+OPTIONS = EmbeddingOptions(model="word-avg", dim=5)
+WEIGHTS = torch.from_numpy(np.random.default_rng(2).normal(size=(8, 5)).astype(np.float32))
+ENCODER = SentenceEncoder(
+    build_encoder(OPTIONS, {"words": WEIGHTS}), {"words": Vocabulary(WORDS[:7])}, OPTIONS
+)
+TABLES = {"paragram": VECTORS, "idf": IDF, "classifier": CLASSIFIER, "encoder": ENCODER}
 SCORER = PairScorer(NAMES, **TABLES)
 
 sentences = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
@@ -84,6 +94,7 @@ PROPERTIES = {
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
     "human_likeness": (0, 1, lambda text: plain_likeness(text, text, CLASSIFIER)),
+    "encoder_similarity": (-1, 1, lambda text: text != ""),
 }
 ONE_SIDED = {"human_likeness"}  # the sides are not alike: only the translation is judged
 
@@ -168,6 +179,8 @@ def test_a_wrong_name_and_missing_vectors_are_said():
         PairScorer(["mean_idf"])
     with pytest.raises(UserError, match="human_likeness needs its classifier"):
         PairScorer(["human_likeness"])
+    with pytest.raises(UserError, match="encoder_similarity needs an encoder"):
+        PairScorer(["encoder_similarity"])
     with pytest.raises(UserError, match="one number a word, this one has 5"):
         score([("a", "b")], PairScorer(["mean_idf"], idf=VECTORS))
 

@@ -1,0 +1,73 @@
+"""The cosine of a trained encoder, as a scorer: its plain definition, its folder, its blocks."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+from models.scorers import PairScorer
+from models.tokens import moses_tokens
+
+DIM = 20
+NAME = "encoder_similarity"
+
+
+def encoder(sides, model):
+    """With random weights, which are as good as trained ones here."""
+    options = EmbeddingOptions(model=model, dim=DIM, min_count=2)
+    vocabulary = Vocabulary.build(sides, min_count=2)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        vectors = torch.randn(len(vocabulary), DIM)
+        return SentenceEncoder(
+            build_encoder(options, {"words": vectors}), {"words": vocabulary}, options
+        )
+
+
+@pytest.fixture(scope="module")
+def sides(pairs):
+    return [pa.array([pair[side] for pair in pairs[:500]], pa.string()) for side in (0, 1)]
+
+
+def score(sides, **tables):
+    return PairScorer([NAME], **tables).score(*sides)[NAME]
+
+
+def test_real_pairs_score_as_plainly_defined(sides):
+    made = encoder(sides, "word-avg")
+    words = {word: i for i, word in enumerate(made.vocabularies["words"].words)}
+    table = made.encoder.state_dict()["input.table.weight"].double().numpy()
+    expected = []
+    for pair in zip(*(moses_tokens(side).to_pylist() for side in sides), strict=True):
+        r, t = (table[[words.get(token, 0) for token in side]].mean(axis=0) for side in pair)
+        expected.append(r @ t / np.linalg.norm(r) / np.linalg.norm(t))
+    found = score(sides, encoder=made)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert found.dtype == np.float32
+    assert 0.1 < found.std() < 0.9
+
+
+def test_from_the_folder_it_is_the_same(sides, tmp_path):
+    made = encoder(sides, "word-avg")
+    made.save(tmp_path / "embeddings")
+    assert np.array_equal(
+        score(sides, encoder=made), score(sides, encoder=str(tmp_path / "embeddings"))
+    )
+    (tmp_path / "embeddings" / "words.txt").unlink()
+    with pytest.raises(UserError, match=r"words\.txt"):
+        score(sides, encoder=tmp_path / "embeddings")
+
+
+def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(sides):
+    made = encoder(sides, "lstm-avg")
+    whole = score(sides, encoder=made)
+    assert np.array_equal(whole, score(sides, encoder=made))
+    for size in (1, 77):
+        blocks = range(0, len(sides[0]), size)
+        parts = [score([side[at : at + size] for side in sides], encoder=made) for at in blocks]
+        np.testing.assert_allclose(whole, np.concatenate(parts), atol=1e-6)
