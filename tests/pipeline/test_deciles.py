@@ -1,0 +1,71 @@
+"""From scores of deciles to a run of them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.deciles import (
+    Candidate,
+    error_of_difference,
+    grown,
+    largest_of_the_best,
+    spread,
+)
+
+curves = st.dictionaries(st.integers(0, 9), st.floats(-100, 100), min_size=1)
+
+
+def candidate(rows: int, *scores: float, scorer: str = "a") -> Candidate:
+    return Candidate(scorer=scorer, deciles=(rows,), rows=rows, pairs=rows, scores=scores)
+
+
+@given(curves)
+def test_runs_grow_by_a_neighbour_at_a_time_from_the_best(curve):
+    runs = grown(curve)
+    assert curve[runs[0][0]] == max(curve.values())
+    for shorter, longer in zip([(), *runs], runs, strict=False):
+        assert set(shorter) < set(longer) and len(longer) == len(shorter) + 1
+        assert list(longer) == list(range(longer[0], longer[-1] + 1))
+        assert set(longer) <= set(curve)
+    low, high = runs[-1][0], runs[-1][-1]
+    assert low - 1 not in curve and high + 1 not in curve
+
+
+@given(curves)
+def test_the_better_neighbour_comes_first(curve):
+    for shorter, longer in zip(grown(curve), grown(curve)[1:], strict=False):
+        (new,) = set(longer) - set(shorter)
+        other = shorter[-1] + 1 if new < shorter[0] else shorter[0] - 1
+        assert curve[new] >= curve.get(other, -math.inf)
+
+
+def test_spread_is_that_within_groups():
+    random = np.random.default_rng(1)
+    groups = random.normal(size=(400, 3)) * 2 + np.arange(400)[:, None] * 100
+    pooled = math.sqrt(np.mean([np.var(group, ddof=1) for group in groups]))
+    assert spread(groups.tolist()) == pytest.approx(pooled)
+    assert pooled == pytest.approx(2, rel=0.1)
+    assert spread([(1.0,), (5.0,)]) == 0
+
+
+def test_error_of_a_difference_is_what_it_says():
+    random = np.random.default_rng(2)
+    first, second = random.normal(size=(2, 20_000, 3)).mean(axis=2) * 0.7
+    assert np.std(first - second) == pytest.approx(error_of_difference(0.7, 3), rel=0.02)
+
+
+def test_the_largest_of_those_as_good_as_the_best():
+    small, best = candidate(10, 40.0, 41.0), candidate(20, 41.0, 42.0)
+    large, worse = candidate(30, 41.0, 41.2), candidate(90, 40.0, 40.0)
+    assert largest_of_the_best([small, best, large, worse], 0.5) == large
+    assert largest_of_the_best([small, best, large, worse], 0.3) == best
+    assert largest_of_the_best([small, best, large, worse], 2.0) == worse
+
+
+def test_of_equally_large_ones_the_better():
+    one, other = candidate(20, 41.0), candidate(20, 41.3, scorer="b")
+    assert largest_of_the_best([one, other], 0.5) == other
+    assert largest_of_the_best([other, one], 0.5) == other
