@@ -95,7 +95,7 @@ def _add_models(commands: argparse._SubParsersAction) -> None:
     embed = commands.add_parser("embed", help="sentences on standard input to vectors (.npy)")
     embed.add_argument("--model", required=True, metavar="DIR")
     embed.set_defaults(work=_embed)
-    similarity = commands.add_parser("similarity", help="pairs on standard input to cosines")
+    similarity = commands.add_parser("similarity", help="pairs on standard input to scores")
     similarity.add_argument("--model", required=True, metavar="DIR")
     similarity.set_defaults(work=_similarity)
     neighbours = commands.add_parser("neighbours", help="sentences nearest to those on input")
@@ -158,7 +158,8 @@ def _similarity(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from models.embeddings.embed import similarity_lines
     from models.embeddings.model import load_encoder
 
-    similarity_lines(load_encoder(options.model).embed, sys.stdin.buffer, sys.stdout.buffer)
+    model = load_encoder(options.model)
+    similarity_lines(model.embed, sys.stdin.buffer, sys.stdout.buffer, model.compare)
 
 
 def _neighbours(options: argparse.Namespace, beam: Sequence[str]) -> None:
@@ -188,7 +189,7 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
     if not (options.sts or options.sick):
         raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
     report = evaluate_models(
-        [(model, load_encoder(model).embed) for model in options.model],
+        [load_encoder(model).named(model) for model in options.model],
         sts=Path(options.sts) if options.sts else None,
         sick=Path(options.sick) if options.sick else None,
     )

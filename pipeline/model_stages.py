@@ -148,7 +148,7 @@ def make_evaluate(run: Run, key: str) -> dict[str, Any]:
     options = run.config.evaluate
     encoder = load_encoder(run.folder("embeddings"))
     report = evaluate_models(
-        [(run.config.embeddings.model, encoder.embed)],
+        [encoder.named(run.config.embeddings.model)],
         sts=Path(options.sts) if options.sts else None,
         sick=Path(options.sick) if options.sick else None,
     )

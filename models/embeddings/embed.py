@@ -1,4 +1,4 @@
-"""Streams of lines in, vectors or cosines out, in constant memory."""
+"""Streams of lines in, vectors or scores out, in constant memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib import format as npy
 
-from models.embeddings.evaluate import Embed, cosines
+from models.embeddings.evaluate import Compare, Embed, cosines
 from models.errors import UserError
 from models.files import atomic_file
 
@@ -48,8 +48,10 @@ def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO
             return count
 
 
-def similarity_lines(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
-    """Write one cosine a line for lines of two sentences with a tab between; return their number.
+def similarity_lines(
+    embed: Embed, lines: Iterable[bytes], out: BinaryIO, compare: Compare = cosines
+) -> int:
+    """Write one score a line for lines of two sentences with a tab between; return their number.
 
     Raises:
         UserError: a line does not have two columns or is not UTF-8; names its number.
@@ -60,7 +62,7 @@ def similarity_lines(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int
         for batch in line_batches(lines):
             first, second = _pairs(batch, count)
             vectors = embed(pa.concat_arrays([first, second]))
-            for value in cosines(vectors[: len(batch)], vectors[len(batch) :]):
+            for value in compare(vectors[: len(batch)], vectors[len(batch) :]):
                 out.write(b"%.6f\n" % value)
             count += len(batch)
         out.flush()

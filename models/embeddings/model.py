@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,20 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from models.embeddings.encoders import build_encoder, kinds, tables
-from models.embeddings.evaluate import cosines
+from models.embeddings.evaluate import Model, cosines
+from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.sentence_transformer import write_sentence_transformer_files
 from models.embeddings.vocabulary import Kind, Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.files import atomic_folder
 
+_HEAD = "head.safetensors"
 FORMAT = 1  # of the folder; a later one that cannot be read by this code has another number
 
 
 class SentenceEncoder:
-    """An encoder with its vocabularies.
+    """An encoder with its vocabularies, and the head that was trained with it if there is one.
 
     >>> encoder = load_encoder("runs/sample/embeddings")        # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
@@ -39,10 +41,12 @@ class SentenceEncoder:
         encoder: nn.Module,
         vocabularies: Mapping[Kind, Vocabulary],
         options: EmbeddingOptions,
+        head: Head | None = None,
     ) -> None:
         self.encoder = encoder
         self.vocabularies = dict(vocabularies)
         self.options = options
+        self.head = head
 
     @property
     def dim(self) -> int:
@@ -67,8 +71,21 @@ class SentenceEncoder:
     def similarity(
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
     ) -> np.ndarray:
-        """Cosines of sentences a[i] and b[i], float64 [n]; 0 where one has no token."""
-        return cosines(self.embed(a), self.embed(b))
+        """How alike sentences a[i] and b[i] are, float64 [n]: the head's label, or the cosine.
+
+        The cosine is 0 where one has no token.
+        """
+        return self.compare(self.embed(a), self.embed(b))
+
+    @property
+    def compare(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """What makes a score of two sentences' vectors, [n, dim] each."""
+        return cosines if self.head is None else self.head.predict
+
+    def named(self, name: str) -> Model:
+        """The model for `evaluate_models`."""
+        scale = None if self.head is None else (self.head.lowest, self.head.highest)
+        return Model(name, self.embed, self.compare, scale)
 
     def save(
         self,
@@ -76,13 +93,17 @@ class SentenceEncoder:
         *,
         metrics: Mapping[str, Any] | None = None,
         log: Path | None = None,
+        also: Callable[[Path], None] | None = None,
     ) -> None:
         """Write the model folder, all of it or nothing: weights, config, vocabularies.
 
-        `metrics` become its metrics.json, the file `log` its metrics.jsonl.
+        `metrics` become its metrics.json, the file `log` its metrics.jsonl; `also` adds files of a
+        task's own.
         """
         with atomic_folder(folder) as temporary:
             self.write(temporary)
+            if also is not None:
+                also(temporary)
             if metrics is not None:
                 (temporary / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
             if log is not None and log.exists():
@@ -99,6 +120,9 @@ class SentenceEncoder:
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
         }
+        if self.head is not None:
+            config["head"] = self.head.settings()
+            save_file(weights(self.head), folder / _HEAD)
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         write_sentence_transformer_files(folder)
 
@@ -126,6 +150,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         options = EmbeddingOptions.of(config["options"])
         sizes = config["vocabularies"]
         names = kinds(options.model)
+        head = open_head(config["head"]) if "head" in config else None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -140,14 +165,17 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
     encoder = build_encoder(options, vectors)
     load_weights(encoder, folder / "model.safetensors")
-    return SentenceEncoder(encoder.to(device).eval(), vocabularies, options)
+    if head is not None:
+        load_weights(head, folder / _HEAD)
+        head.to(device).eval()
+    return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
 
 
 def load_weights(encoder: nn.Module, path: Path) -> None:
-    """Fill an encoder from a file of weights.
+    """Fill an encoder or a head from a file of weights.
 
     Raises:
-        UserError: the file is missing, damaged, or holds the weights of another encoder.
+        UserError: the file is missing, damaged, or holds the weights of another one.
     """
     try:
         state = load_file(path)
@@ -159,6 +187,6 @@ def load_weights(encoder: nn.Module, path: Path) -> None:
         if expected.get(name) != found.get(name):
             raise UserError(
                 f"{path}: weight {name!r} is {found.get(name, 'not there')}, "
-                f"the encoder expects {expected.get(name, 'none')}"
+                f"the model expects {expected.get(name, 'none')}"
             )
     encoder.load_state_dict(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,12 @@ SEMEVAL = {
     "2016": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 
+STS_SCALE, SICK_SCALE = (0.0, 5.0), (1.0, 5.0)
+ENTAILMENT = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
+
 _SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
+_JUDGMENT = "entailment_judgment"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +44,10 @@ class LabelledPairs:
     """float64 [n]"""
     unscored: int = 0
     """rows without an official score, left out of the above"""
+    scale: tuple[float, float] = STS_SCALE
+    """the lowest and the highest score that there can be"""
+    entailment: pa.StringArray | None = None
+    """[n], of SICK: whether the first sentence entails the second, contradicts it, or neither"""
 
 
 def read_sts(path: Path | str) -> list[LabelledPairs]:
@@ -73,6 +81,19 @@ def read_sick(folder: Path | str) -> list[LabelledPairs]:
     return [_read_sick_file(file) for file in found]
 
 
+def read_labelled(path: Path | str) -> list[LabelledPairs]:
+    """Read SICK or STS, whichever is in a folder or file.
+
+    Raises:
+        UserError: neither is there, or a row is broken; names the file and the row.
+    """
+    path = Path(path)
+    if path.is_file():
+        _, header = next(_rows(path))
+        return [_read_sick_file(path)] if "sentence_A" in header else read_sts(path)
+    return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
+
+
 def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
     """The published data sets that are not in `data`, for every group of which others are."""
     published = {f"STS {year}": names for year, names in SEMEVAL.items()}
@@ -102,7 +123,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
                 f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}"
             )
         if columns[0].strip():
-            score = _score(columns[0], 0, 5, path, number)
+            score = _score(columns[0], STS_SCALE, path, number)
             rows.append((columns[1], columns[2], score))
         else:
             unscored += 1
@@ -115,14 +136,22 @@ def _read_sick_file(path: Path) -> LabelledPairs:
     if absent := [column for column in _SICK_COLUMNS if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")
     first, second, label = (header.index(column) for column in _SICK_COLUMNS)
-    rows = []
+    judgment = header.index(_JUDGMENT) if _JUDGMENT in header else None
+    rows, judgments = [], []
     for number, row in lines:
         if len(row) != len(header):
             raise UserError(
                 f"{path}, row {number}: {len(row)} tab-separated columns, expected {len(header)}"
             )
-        rows.append((row[first], row[second], _score(row[label], 1, 5, path, number)))
-    return _labelled("SICK", _SICK[path.name], rows, 0, path)
+        rows.append((row[first], row[second], _score(row[label], SICK_SCALE, path, number)))
+        if judgment is None:
+            continue
+        if row[judgment] not in ENTAILMENT:
+            expected = ", ".join(ENTAILMENT)
+            raise UserError(f"{path}, row {number}: {row[judgment]!r} is none of {expected}")
+        judgments.append(row[judgment])
+    found = _labelled("SICK", _SICK.get(path.name, path.stem), rows, 0, path)
+    return replace(found, scale=SICK_SCALE, entailment=pa.array(judgments) if judgments else None)
 
 
 def _labelled(
@@ -154,11 +183,12 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield number, line.removesuffix("\r").split("\t")
 
 
-def _score(text: str, lowest: float, highest: float, path: Path, row: int) -> float:
+def _score(text: str, scale: tuple[float, float], path: Path, row: int) -> float:
     try:
         score = float(text)
     except ValueError as error:
         raise UserError(f"{path}, row {row}: the score {text!r} is not a number") from error
+    lowest, highest = scale
     if not lowest <= score <= highest:
-        raise UserError(f"{path}, row {row}: the score {text} is not in {lowest}–{highest}")
+        raise UserError(f"{path}, row {row}: the score {text} is not in {lowest:g}–{highest:g}")
     return score
