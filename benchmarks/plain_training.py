@@ -3,17 +3,17 @@
 Follows the authors' own PyTorch trainer (Wieting et al. 2021): sentences are padded lists of ids, a
 mega-batch is encoded mini-batch by mini-batch, negatives are looked for sentence by sentence, an
 `nn.Embedding` gets dense gradients and torch's Adam updates all of it. Sentences that equal either
-side are no negatives here. Faster than theirs in one place: vectors are brought to length 1 once,
-not again for every sentence that looks for its negative.
+side are no negatives here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cosine_similarity, margin_ranking_loss, normalize
+from torch.nn.functional import cosine_similarity, margin_ranking_loss
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 Sentence = list[int]
@@ -74,9 +74,16 @@ class PlainTrainer:
         self.encoder, self.margin, self.batch_size = encoder, margin, batch_size
         self.adam = torch.optim.Adam(encoder.parameters(), lr=learning_rate)
         self.losses: list[float] = []
+        self.gap = 0.0  # most by which a negative that was given instead is farther than its own
 
-    def train_mega_batch(self, pairs: Sequence[Pair]) -> None:
-        """Look for all negatives, then step by mini-batch."""
+    def train_mega_batch(self, pairs: Sequence[Pair], instead: np.ndarray | None = None) -> None:
+        """Look for all negatives, then step by mini-batch.
+
+        Args:
+            instead: rows of the negatives of left among right and of right among left, [2, n], to
+                train on instead of its own. Where two sentences are as near but for rounding, they
+                may differ; `gap` says by how much at most.
+        """
         size = self.batch_size
         batches = [pairs[i : i + size] for i in range(0, len(pairs), size)]
         with torch.no_grad():
@@ -84,26 +91,35 @@ class PlainTrainer:
                 torch.cat([self.encode([pair[side] for pair in batch]) for batch in batches])
                 for side in (0, 1)
             )
-        left_negatives = self.negatives(left, right, pairs, side=0)
-        right_negatives = self.negatives(right, left, pairs, side=1)
+        rows = [self.negatives(left, right, pairs, 0), self.negatives(right, left, pairs, 1)]
+        if instead is not None:
+            for anchors, others, own, given in zip(
+                (left, right), (right, left), rows, instead.tolist(), strict=True
+            ):
+                for i in np.flatnonzero(np.array(own) != np.array(given)):
+                    both = others[[own[i], given[i]]]
+                    nearer, farther = cosine_similarity(anchors[i : i + 1], both).tolist()
+                    self.gap = max(self.gap, nearer - farther)
+            rows = instead.tolist()
+        left_negatives = [pairs[row][1] for row in rows[0]]
+        right_negatives = [pairs[row][0] for row in rows[1]]
         for start, batch in zip(range(0, len(pairs), size), batches, strict=True):
             here = slice(start, start + size)
             self.step(batch, left_negatives[here], right_negatives[here])
 
     def negatives(
         self, anchors: Tensor, others: Tensor, pairs: Sequence[Pair], side: int
-    ) -> list[Sentence]:
+    ) -> list[int]:
         """For every sentence of one side the nearest of the other that is not like its pair."""
         places: dict[tuple[int, ...], list[int]] = {}
         for i, pair in enumerate(pairs):
             places.setdefault(tuple(pair[1 - side]), []).append(i)
         found = []
-        anchors, others = normalize(anchors), normalize(others)
         for i, pair in enumerate(pairs):
-            scores = others @ anchors[i]
+            scores = cosine_similarity(anchors[i : i + 1], others)
             for sentence in pair:
                 scores[places.get(tuple(sentence), [])] = -2
-            found.append(pairs[int(scores.argmax())][1 - side])
+            found.append(int(scores.argmax()))
         return found
 
     def step(

@@ -3,7 +3,8 @@
 python -m benchmarks.training [--corpus FOLDER] [--steps N] [--threads N] [--device cpu|cuda]
                               [ENCODER …]
 
-Both start from the same weights, get the same mega-batches and take turns; the largest difference
+Both start from the same weights, get the same mega-batches and take turns. Each looks for the
+negatives itself; where two are as near but for rounding, both train on ours. The largest difference
 between their losses is printed. Then: how our time grows with M and with the number of pairs. The
 corpus is a folder of Parquet shards (reference, translation); without one, Multi30k's captions with
 a changed copy of each, or made-up captions.
@@ -131,6 +132,14 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
     ours = theirs = 0.0
     count = steps * options.batch_size
     size = options.mega_batch * options.batch_size
+    chosen: list[np.ndarray] = []
+    choose = trainer.negatives
+
+    def keep(*arguments: Any) -> np.ndarray:
+        chosen[:] = [choose(*arguments)]
+        return chosen[0]
+
+    trainer.negatives = keep  # type: ignore[assignment, method-assign]
     warm(trainer, pairs)
     for start in range(0, count, size):
         part = pairs.take(np.resize(order, count)[start : start + size])
@@ -138,7 +147,8 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
         ours += seconds(partial(trainer.train_mega_batch, part), device)
         rows = list(zip(*lists, strict=True))
-        theirs += seconds(partial(plain.train_mega_batch, rows), device)
+        negatives = chosen[0] - [[len(part)], [0]]  # of left in right, of right in left
+        theirs += seconds(partial(plain.train_mega_batch, rows, negatives), device)
     losses = torch.stack(trainer.losses).cpu().numpy()
     measured.add(f"{model}: ours, pairs/s", count / ours)
     measured.add(f"{model}: plain, pairs/s", count / theirs)
@@ -146,6 +156,7 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
         f"{model}: largest difference of {len(losses)} losses, × 10⁻⁶",
         float(np.abs(losses - plain.losses).max() * 1e6),
     )
+    measured.add(f"{model}: how much nearer plain's negatives are, × 10⁻⁶", plain.gap * 1e6)
     measured.ratio(f"{model}: ours / plain", theirs, ours)
 
 
