@@ -79,6 +79,14 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("run", metavar="RUN", help="run folder")
     explain.add_argument("id", metavar="ID", help="id of the pair")
     explain.set_defaults(work=_explain)
+    status = commands.add_parser(
+        "status",
+        help="where a run stands, wherever it is computed",
+        description="Print stages, shards, rates, rejects and time left, from the run folder.",
+    )
+    status.add_argument("run", metavar="RUN", help="run folder, local or on an object store")
+    _add_gpu_hour(status)
+    status.set_defaults(work=_status)
     compare = commands.add_parser(
         "compare",
         help="whether two runs hold the same rows and values",
@@ -89,6 +97,15 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("runs", nargs=2, metavar="RUN", help="run folder")
     compare.set_defaults(work=_compare)
     return parser
+
+
+def _add_gpu_hour(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--gpu-hour",
+        type=float,
+        metavar="PRICE",
+        help="what an hour of one translating machine costs: prints the cost of back-translation",
+    )
 
 
 def _add_models(commands: argparse._SubParsersAction) -> None:
@@ -221,6 +238,12 @@ def _explain(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from pipeline.explain import explain
 
     explain(options.run, options.id)
+
+
+def _status(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from pipeline.status import show
+
+    show(options.run, options.gpu_hour)
 
 
 def _compare(options: argparse.Namespace, beam: Sequence[str]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import platform
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import metadata
@@ -58,14 +59,20 @@ class Manifest:
         """Finished stages by name."""
         return self.values["stages"]
 
-    def begin(self, config: Config) -> None:
-        """Write down what is about to run."""
+    def begin(self, config: Config, wanted: Sequence[str]) -> None:
+        """Write down what is about to run, and up to which stages."""
         self.values = {
             "config": asdict(config),
             "versions": versions(),
+            "wanted": list(wanted),
             "inputs": self.values.get("inputs", []),
             "stages": self.stages,
         }
+        self.save()
+
+    def start(self, stage: str) -> None:
+        """Write down that a stage is under way, and since when; it stays if the work breaks off."""
+        self.values["under_way"] = {"stage": stage, "since": round(time.time(), 3)}
         self.save()
 
     def forget(self, stages: list[str]) -> dict[str, dict[str, Any]]:
@@ -83,6 +90,7 @@ class Manifest:
     def finish(self, stage: str, account: dict[str, Any]) -> None:
         """Write a finished stage down; only from here on it counts as finished."""
         self.stages[stage] = account
+        self.values.pop("under_way", None)
         self.save()
 
     def save(self) -> None:

@@ -39,7 +39,7 @@ def run_stages(
     with locked(config.run):
         _sweep(config.run)
         run = Run(config=config, manifest=Manifest(config.run), arguments=arguments)
-        run.manifest.begin(config)
+        run.manifest.begin(config, [stage.name for stage in stages])
         names = [stage.name for stage in stages]
         forced = set(targets) if force else set()
         ran: set[str] = set()
@@ -82,7 +82,8 @@ def _make(
         if stage.name not in forced | doubted and finished(stage, run):
             continue
         show_start(stage.name)
-        forgotten = run.manifest.forget(after({stage.name}, config))
+        forgotten = run.manifest.forget(after({stage.name}, run.config))
+        run.manifest.start(stage.name)
         if stage.name in forced:
             _unfinish(run.folder(stage.name))
         forget_peak()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -36,7 +36,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     accounts = {name: run.manifest.stages[name] for name in stages}
     console.print(_stages(accounts, ran))
     if any(account.get("rejected") for account in accounts.values()):
-        console.print(_rejected(accounts))
+        console.print(rejected_table(accounts))
     if "bucket" in accounts and accounts["bucket"]["rows_out"]:
         console.print(_deciles(accounts["bucket"]["deciles"]))
     if "nmt" in accounts:
@@ -68,7 +68,8 @@ def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
     return table
 
 
-def _rejected(accounts: dict[str, dict]) -> Table:
+def rejected_table(accounts: Mapping[str, dict]) -> Table:
+    """Rows by stage and by the reason why they do not go on."""
     table = Table("stage", "reason", title="Rejected and unselected rows")
     table.add_column("rows", justify="right")
     for name, account in accounts.items():
