@@ -28,7 +28,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.similarity_data import LabelledPairs, read_sts
 from models.errors import UserError
 from models.files import digest
-from pipeline.config import AutoOptions
+from pipeline.config import AutoOptions, SelectOptions
 from pipeline.deciles import Candidate, error_of_difference, grown, largest_of_the_best, spread
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
     )
 
 
-def read_labelled(paths: str | Sequence[str]) -> list[LabelledPairs]:
+def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
     """The labelled pairs of files and folders.
 
     Raises:
@@ -179,7 +179,7 @@ def read_labelled(paths: str | Sequence[str]) -> list[LabelledPairs]:
             label value only. Names it.
     """
     found: list[LabelledPairs] = []
-    for path in [paths] if isinstance(paths, str) else paths:
+    for path in paths:
         if not Path(path).exists():
             raise UserError(f"select.labelled: {path} is not there")
         try:
@@ -197,17 +197,36 @@ def read_labelled(paths: str | Sequence[str]) -> list[LabelledPairs]:
     return found
 
 
+def check_choice(options: SelectOptions, written: Path | None) -> None:
+    """See that the choice has what it needs, but for labelled pairs below `written`: they come.
+
+    Raises:
+        UserError: no encoder has the name, or as `read_labelled`.
+    """
+    from models.embeddings.encoders import kinds
+
+    try:
+        kinds(options.auto.model)
+    except ValueError as error:
+        raise UserError(f"select.auto.{error}") from error
+    there = [
+        path
+        for path in _listed(options.labelled)
+        if not (written and Path(path).resolve().is_relative_to(written))
+    ]
+    if there:
+        read_labelled(there)
+
+
 def choice_parts(run: Run) -> Any:
     """What the choice depends on beside the pairs and their deciles."""
     options, encoder = run.config.select, run.config.embeddings
-    assert options.labelled is not None
-    labelled = [options.labelled] if isinstance(options.labelled, str) else options.labelled
     return [
         asdict(options.auto),
         options.max_tokens,
         options.size,
         options.where,
-        [digest(path) for path in labelled],
+        [digest(path) for path in _listed(options.labelled)],
         encoder.dim,
         digest(encoder.initial_vectors) if encoder.initial_vectors else None,
         run.config.seed,
@@ -219,11 +238,10 @@ def choice_parts(run: Run) -> Any:
 def make_choice(run: Run, key: str) -> dict[str, Any]:
     """Choose the deciles that the corpus is made of."""
     config = run.config
-    assert config.select.labelled is not None
     return choose(
         run.shards("bucket"),
         config.score.scorers,
-        read_labelled(config.select.labelled),
+        read_labelled(_listed(config.select.labelled)),
         config.select.auto,
         seed=config.seed,
         folder=run.folder("choice"),
@@ -238,6 +256,10 @@ def make_choice(run: Run, key: str) -> dict[str, Any]:
         encoder=config.embeddings,
         arguments=run.arguments,
     )
+
+
+def _listed(paths: str | Sequence[str] | None) -> list[str]:
+    return [paths] if isinstance(paths, str) else list(paths or [])
 
 
 def _least(part: Part, drawn: Draw, seeds: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ import yaml
 
 from beam_jobs import schema, storage
 from beam_jobs.shards import receipts
-from pipeline.describe import meaning, selection
+from pipeline.describe import meaning, selected, selection
 
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 _LICENSES = {
@@ -51,6 +51,7 @@ def write_data_card(folder: str, record: dict[str, Any]) -> bool:
 def data_card(record: dict[str, Any], size: int) -> str:
     """The card as text; `size` are the bytes of the part files."""
     config, accounts = record["config"], record["stages"]
+    select = selected(config["select"], accounts)
     columns = schema.bucketed(tuple(config["score"]["scorers"]))
     head = yaml.safe_dump(_metadata(config, accounts, columns), sort_keys=False, allow_unicode=True)
     name = PurePath(config["run"]).name
@@ -63,6 +64,7 @@ def data_card(record: dict[str, Any], size: int) -> str:
     ]
     features = [(f"`{f.name}`", _dtype(f.type), meaning(f.name)) for f in columns]
     given = config["input"]["license"]
+    chosen = ", score and deciles chosen by training on each" if "choice" in accounts else ""
     return f"""---
 {head}---
 
@@ -78,7 +80,7 @@ from datasets import load_dataset
 corpus = load_dataset("parquet", data_files="part-*.parquet", split="train")
 ```
 
-`corpus.tsv.gz` holds `reference`, `translation` and `{config["select"]["by"]}`, tab-separated,
+`corpus.tsv.gz` holds `reference`, `translation` and `{select["by"]}`, tab-separated,
 without a header.
 
 ## What it was made from
@@ -92,7 +94,7 @@ the source: whoever passes the corpus on must respect its licence.
 1. Back-translation: {nmt["engine"]} ({nmt["compute_type"]}), beam {nmt["beam"]}, model with the
    SHA-256 `{model["sha256"]}`{_bleu(trained)}.
 2. Every pair was scored, and each score was cut into exact tenths of all pairs.
-3. Selection: {selection(config["select"])}. Pairs whose sides are the same, and repeated pairs, are
+3. Selection: {selection(select)}{chosen}. Pairs whose sides are the same, and repeated pairs, are
    left out (case and punctuation aside).
 
 {_table(("stage", "rows in", "rows on", "not on, and why"), _way(accounts))}

@@ -83,7 +83,7 @@ def selection(select: dict[str, Any]) -> str:
     """
     parts = []
     if select["deciles"] is not None:
-        parts.append(f"{_deciles(select['deciles'])} of `{select['by']}`")
+        parts.append(f"{deciles_in_words(select['deciles'])} of `{select['by']}`")
     parts += [f"`{condition}`" for condition in select["where"]]
     if select["max_tokens"] is not None:
         parts.append(f"at most {select['max_tokens']} tokens a side")
@@ -92,7 +92,20 @@ def selection(select: dict[str, Any]) -> str:
     return ", ".join(parts) or "every pair"
 
 
-def _deciles(deciles: Sequence[int]) -> str:
+def selected(select: dict[str, Any], stages: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The section `select` of a configuration, with what was chosen in place of `auto`."""
+    if select["by"] != "auto" or "choice" not in stages:
+        return select
+    chosen = stages["choice"]["chosen"]
+    return {**select, "by": chosen["scorer"], "deciles": chosen["deciles"]}
+
+
+def deciles_in_words(deciles: Sequence[int]) -> str:
+    """Runs of deciles.
+
+    >>> deciles_in_words([4, 1, 2])
+    'deciles 1–2 and 4'
+    """
     chosen = sorted(set(deciles))
     starts = [d for d in chosen if d - 1 not in chosen]
     ends = [d for d in chosen if d + 1 not in chosen]

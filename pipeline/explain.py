@@ -13,6 +13,7 @@ from rich.text import Text
 from beam_jobs import schema, storage
 from beam_jobs.shards import Shard, read_shard, receipts
 from models.errors import UserError
+from pipeline.describe import selected
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 
@@ -30,7 +31,10 @@ def explain(folder: str, id: str) -> None:
     if not way:
         raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")
     console = Console()
-    for line in lines(way, manifest.values.get("config", {})):
+    config = manifest.values.get("config", {})
+    if "select" in config:
+        config = {**config, "select": selected(config["select"], manifest.stages)}
+    for line in lines(way, config):
         console.print(line)
 
 

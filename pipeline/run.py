@@ -131,6 +131,10 @@ def check(config: Config, stages: Sequence[str]) -> None:
             continue
         if not Path(path).exists():
             raise UserError(f"{key}: {path} is not there")
+    if "choice" in stages:
+        from pipeline.choice import check_choice
+
+        check_choice(config.select, written)
     if "statistics" in stages and config.statistics and config.statistics.spacy:
         from models.parses import Parser
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from beam_jobs.select import tsv_path
 from pipeline import statistics
 from pipeline.report import report_path
+from pipeline.report.choice import Choice, mean
 
 if TYPE_CHECKING:
     from pipeline.stage import Run
@@ -39,6 +40,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         console.print(rejected_table(accounts))
     if "bucket" in accounts and accounts["bucket"]["rows_out"]:
         console.print(_deciles(accounts["bucket"]["deciles"]))
+    if "choice" in accounts:
+        console.print(*_choice(Choice.from_json(accounts["choice"])), sep="\n")
     if "nmt" in accounts:
         console.print(f"BLEU on held-out pairs: {accounts['nmt']['training']['bleu']:.1f}")
     if "statistics" in accounts:
@@ -90,6 +93,20 @@ def _deciles(deciles: dict[str, dict[str, list]]) -> Table:
         rows = {summary["rows"][decile] for summary in deciles.values()}
         table.add_row(str(decile), *cells, " / ".join(f"{n:,}" for n in sorted(rows)))
     return table
+
+
+def _choice(choice: Choice) -> list[Table | str]:
+    """ParaNMT's Table 4 for this corpus, and what was chosen."""
+    title = f"Trained on {choice.sample:,} pairs of a decile: Pearson × 100 on the labelled pairs"
+    table = Table("decile", title=title)
+    for scorer in choice.scores:
+        table.add_column(scorer, justify="right")
+    for decile in range(10):
+        cells = (mean(of[decile]) if decile in of else "" for of in choice.scores.values())
+        table.add_row(str(decile), *cells)
+    table.add_section()
+    table.add_row("random", *[mean(choice.random)] * len(choice.scores))
+    return [table, *choice.lines()]
 
 
 def _evaluation(results: dict[str, Any]) -> Table:

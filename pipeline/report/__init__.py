@@ -9,6 +9,7 @@ from typing import Any
 
 from beam_jobs import storage
 from beam_jobs.shards import content_key
+from pipeline.describe import selected
 from pipeline.report.page import Section, key_of, page, tiles
 from pipeline.report.reading import read_scores
 from pipeline.report.sections import (
@@ -24,7 +25,7 @@ from pipeline.report.sections import (
     subtitle,
 )
 
-VERSION = 1
+VERSION = 2
 """Raised when the report looks different for the same run."""
 
 
@@ -58,6 +59,7 @@ def write_report(folder: str, record: dict[str, Any], stages: Sequence[str] | No
 def document(folder: str, record: dict[str, Any], key: str = "") -> str:
     """The report as HTML: a section for everything that the run has."""
     config, accounts = record["config"], record["stages"]
+    config = {**config, "select": selected(config["select"], accounts)}
     sections: list[Section | None] = [rows_section(accounts)]
     if accounts.get("bucket", {}).get("rows_out"):
         deciles = accounts["bucket"]["deciles"]

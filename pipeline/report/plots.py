@@ -199,8 +199,8 @@ def curve(choice: Choice, scorer: str, *, name: str) -> str:
     room = 0.08 * (high - low) or 1.0
     frame = Frame(Scale(-0.5, 9.5, 52, WIDTH - 10), Scale(low - room, high + room, 180, 12))
     drawn: list[str] = []
-    if scorer == choice.chosen_scorer:
-        for decile in choice.chosen_deciles:
+    if scorer == choice.chosen.scorer:
+        for decile in choice.chosen.deciles:
             left, right = frame.x.at(decile - 0.5), frame.x.at(decile + 0.5)
             drawn.append(
                 element("rect", x=left, y=12, width=right - left, height=168, class_="chosen")

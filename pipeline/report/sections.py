@@ -13,7 +13,7 @@ import yaml
 
 from pipeline.describe import score, selection, spoken
 from pipeline.report import plots
-from pipeline.report.choice import Choice
+from pipeline.report.choice import Choice, mean, named
 from pipeline.report.differences import marked
 from pipeline.report.page import Row, Section, figure, fold, table
 from pipeline.report.reading import SHOWN_DECILES, Histogram, Pair, Scores, regions
@@ -116,18 +116,14 @@ def choice_section(accounts: Accounts) -> Section | None:
     if "choice" not in accounts:
         return None
     choice = Choice.from_json(accounts["choice"])
-    chosen = [v for d in choice.chosen_deciles for v in choice.scores[choice.chosen_scorer][d]]
+    first, *further = map(escape, choice.lines())
     text = (
-        "<p>An encoder was trained on an equal sample of every decile and tested on the labelled "
-        f"sample. Chosen: <b>{escape(spoken(choice.chosen_scorer))}</b>, deciles "
-        f"{', '.join(map(str, choice.chosen_deciles))}, {_mean(chosen)}"
-    )
-    if choice.random:
-        text += f"; a random sample of the same size gave {_mean(choice.random)}"
-    text += (
-        ".</p><p>Points are means over the seeds; the lines through them reach from the lowest "
-        'seed to the highest. The <span class="key pairs"></span> band is the random sample: '
-        "deciles that stand above it are worth more than pairs taken blindly. "
+        f"<p><b>{first}</b>; {'; '.join(further)}. Figures are Pearson × 100 on the labelled "
+        "pairs: mean over the seeds ± standard deviation, differences ± standard error.</p>"
+        f"<p>A small encoder was trained on {choice.sample:,} pairs of every decile. Points are "
+        "means over the seeds; the lines through them reach from the lowest seed to the highest. "
+        'The <span class="key pairs"></span> band is as many pairs drawn at random: deciles that '
+        "stand above it are worth more than pairs taken blindly. "
         '<span class="key chosen"></span> was chosen.</p>'
     )
     figures = ""
@@ -135,9 +131,39 @@ def choice_section(accounts: Accounts) -> Section | None:
         drawing = plots.curve(choice, scorer, name=f"curve-{scorer}")
         best = max(deciles, key=lambda decile: np.mean(deciles[decile]))
         worst = min(deciles, key=lambda decile: np.mean(deciles[decile]))
-        caption = f"Best is decile {best}, {_mean(deciles[best])}; worst decile {worst}, "
-        figures += figure(drawing, f"{caption}{_mean(deciles[worst])}.", heading=spoken(scorer))
-    return Section("choice", "The choice of deciles", f'{text}<div class="plots">{figures}</div>')
+        caption = f"Best is decile {best}, {mean(deciles[best])}; worst decile {worst}, "
+        figures += figure(drawing, f"{caption}{mean(deciles[worst])}.", heading=spoken(scorer))
+    content = f'{text}<div class="plots">{figures}</div>{_deciles_table(choice)}'
+    return Section("choice", "The choice of deciles", content + _runs_table(choice))
+
+
+def _deciles_table(choice: Choice) -> str:
+    """Every decile of every scorer, as numbers."""
+    rows = [
+        Row(
+            str(k), [mean(deciles[k]) if k in deciles else "" for deciles in choice.scores.values()]
+        )
+        for k in range(10)
+    ]
+    rows.append(Row("random", [mean(choice.random)] * len(choice.scores), mean=True))
+    columns = ["decile", *map(spoken, choice.scores)]
+    caption = f"Trained on {choice.sample:,} pairs of one decile"
+    return fold("Every decile", table(columns, rows, caption=caption))
+
+
+def _runs_table(choice: Choice) -> str:
+    """The runs that grew from the best deciles."""
+    rows = [
+        Row(
+            named(run),
+            [f"{run.rows:,}", f"{run.pairs:,}", mean(run.scores)],
+            mean=run == choice.chosen,
+        )
+        for runs in choice.runs.values()
+        for run in runs
+    ]
+    columns = ["run of deciles", "pairs it has", "trained on", "Pearson × 100"]
+    return fold("Runs of deciles", table(columns, rows, caption="Trained on neighbouring deciles"))
 
 
 def histogram_section(config: dict[str, Any], accounts: Accounts, scores: Scores) -> Section:
@@ -304,12 +330,6 @@ def _correlation_of(counts: np.ndarray) -> str:
         return "undefined, one score is constant"
     covariance = np.cov(x.ravel(), y.ravel(), fweights=counts.ravel())
     return f"{covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]):.2f}"
-
-
-def _mean(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:.1f}"
-    return f"{np.mean(values):.1f} (deviation {np.std(values, ddof=1):.1f})"
 
 
 def _sentence(words: str) -> str:
