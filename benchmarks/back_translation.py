@@ -21,16 +21,16 @@ import sacrebleu
 
 from beam_jobs import back_translate, schema
 from beam_jobs.launch import cores
-from beam_jobs.shards import commit, content_key, read_shard, units
+from beam_jobs.shards import Shard, commit, content_key, read_shard, units
 from benchmarks.report import Measured
 from models.errors import UserError
 from models.nmt.options import NmtOptions
 from models.nmt.translate import Translator
 
 VARIANTS = {
-    "fairseq, float32": {"engine": "fairseq"},
-    "ctranslate2, float32": {"engine": "ctranslate2"},
-    "ctranslate2, int8": {"engine": "ctranslate2", "compute_type": "int8"},
+    "fairseq, float32": NmtOptions(engine="fairseq"),
+    "ctranslate2, float32": NmtOptions(engine="ctranslate2"),
+    "ctranslate2, int8": NmtOptions(engine="ctranslate2", compute_type="int8"),
 }
 SHARD_ROWS = 10_000
 """As a run has it by default: a shard is cut into batches by itself."""
@@ -39,7 +39,7 @@ SHARD_ROWS = 10_000
 def through_job(table: pa.Table, model: str, options: NmtOptions, folder: Path) -> Any:
     """Back-translate with the Beam job; the whole table again, and the seconds it took."""
     nothing = schema.rejected(schema.INGEST).empty_table()
-    shards = []
+    shards: list[Shard] = []
     for first in range(0, len(table), SHARD_ROWS):
         name, part = f"part-{first:06d}", table.slice(first, SHARD_ROWS)
         made = commit(str(folder / "in"), name, name, len(part), [(name, part, nothing)], started=0)
@@ -72,8 +72,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     table = pa.table([ids, source, reference], schema=schema.INGEST)
     rates, results = {}, {}
     measured = Measured(f"Back-translation at beam 12, {len(source):,} sentences, {cores()} cores")
-    for name, variant in VARIANTS.items():
-        choice = NmtOptions(**variant)
+    for name, choice in VARIANTS.items():
         translator = Translator(options.model, choice, threads=cores())
         translator.translate(source[:100])  # converts and warms up
         _, counters = translator.translate(source)
