@@ -41,8 +41,20 @@ setup(
         "xxhash",
     ],
     extras_require={
-        "dev": ["datasets", "hypothesis", "mypy", "pytest", "ruff", "types-PyYAML"],
+        "dev": [
+            "boto3",
+            "datasets",
+            "flask-cors",  # with Flask, which it brings: what moto's server needs
+            "hypothesis",
+            "moto[s3]",
+            "mypy",
+            "pytest",
+            "ruff",
+            "types-PyYAML",
+        ],
+        "gcp": ["apache-beam[gcp]"],  # gs://, Dataflow
         "gpu": ["nvidia-cublas-cu12"],  # CTranslate2's wheel wants CUDA 12's
+        "s3": ["boto3"],  # s3://
     },
     entry_points={"console_scripts": ["paraloom = pipeline.cli:main"]},
 )

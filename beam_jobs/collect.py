@@ -21,8 +21,8 @@ def collect(
 ) -> pa.Table:
     """Run `transform` (units in, one table out) and return its table.
 
-    `output` is a folder that all workers see: the table comes back through it, and an empty file a
-    unit that was begun shows the progress; both are removed.
+    `output` is a folder that all workers see: the table comes back through it, and a file a unit
+    that was begun shows the progress; both are removed.
 
     Raises:
         UserError: the first error that a user can cause, from whichever worker.
@@ -31,7 +31,7 @@ def collect(
     begun, left = storage.join(output, "begun"), storage.join(output, "collected.arrow")
 
     def begin(unit: Unit) -> Unit:
-        storage.write_bytes(storage.join(begun, unit.name), b"")
+        storage.write_bytes(storage.join(begun, unit.name), b"begun")
         return unit
 
     def leave(table: pa.Table) -> None:
@@ -52,7 +52,7 @@ def collect(
     with (
         logged(output) as terminal,
         meter(name, total=sum(rows.values()), stream=terminal) as progress,
-        watching(done, progress),
+        watching(done, progress, output),
     ):
         run_pipeline(
             lambda root: (

@@ -6,12 +6,10 @@ import io
 import os
 import re
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 import apache_beam as beam
@@ -20,16 +18,17 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
+from beam_jobs import remote, storage, worker
 from beam_jobs import shards as shard_files
-from beam_jobs import storage, worker
 from beam_jobs.shards import DamagedError, Receipt
+from beam_jobs.storage import MissingError
 from models.errors import UserError
 from models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
 """Of the Beam metrics that jobs count."""
 
-_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError)}
+_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
 _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
 
 
@@ -92,6 +91,19 @@ def local_workers(arguments: Sequence[str]) -> int:
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
 
 
+def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
+    """Reach object stores with the user's Beam options, and see that those of `paths` answer.
+
+    Raises:
+        UserError: Beam cannot read an option; a bucket is not there or cannot be reached.
+    """
+    options = _parse(arguments)
+    remote.connect(options)
+    buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
+    for path in buckets.values():
+        remote.ask(path, options)
+
+
 def _parse(arguments: Sequence[str]) -> PipelineOptions:
     said = io.StringIO()
     try:
@@ -144,7 +156,7 @@ def launch(
     with (
         logged(output) as terminal,
         meter(name, total=total, stream=terminal) as progress,
-        watching(done, progress),
+        watching(done, progress, output),
     ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
         metrics = run_pipeline(
@@ -215,12 +227,12 @@ def _user_error(text: str) -> UserError | None:
 def logged(output: str) -> Iterator[TextIO]:
     """Send what Beam and its workers print to `logs/` of the run; give the terminal to the block.
 
-    Beam's processes inherit file descriptor 2 and say much on it, an error with its traceback
-    several times over.
+    Of a run in an object store they stay on this machine. Beam's processes inherit file descriptor
+    2 and say much on it, an error with its traceback several times over.
     """
-    remote = storage.is_remote(output)
-    folder = Path(tempfile.gettempdir() if remote else Path(output).parent) / "logs"
-    log = folder / f"{output.rstrip('/').rsplit('/', 1)[-1]}.log"
+    parent, _, name = output.rstrip("/").rpartition("/")
+    folder = remote.workplace(parent) / "logs"
+    log = folder / f"{name}.log"
     sys.stderr.flush()
     saved = os.dup(2)
     try:
@@ -239,13 +251,15 @@ def logged(output: str) -> Iterator[TextIO]:
 
 
 @contextmanager
-def watching(done: Callable[[], int], progress: Meter) -> Iterator[None]:
+def watching(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
     """Report progress while a job runs anywhere: what is finished shows in its output folder."""
     stop = threading.Event()
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # a look costs requests there
 
     def watch() -> None:
-        while not stop.wait(0.5):
-            progress.set(done())
+        while not stop.wait(seconds):
+            with suppress(UserError):  # the job itself will meet it
+                progress.set(done())
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

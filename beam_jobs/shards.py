@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from beam_jobs import storage
+from beam_jobs.storage import MissingError
 from models.errors import UserError
 from models.memory import peak_memory
 
@@ -169,7 +170,7 @@ def finished(folder: str, name: str, key: str) -> Receipt | None:
         for shard in (*receipt.shards, *receipt.rejected_shards):
             if storage.digest(storage.read_bytes(shard.path)) != shard.digest:
                 return None
-    except UserError:
+    except MissingError:
         return None
     return receipt
 
@@ -254,13 +255,11 @@ def read_receipt(folder: str, name: str) -> Receipt | None:
 
     path = _receipt_path(folder, name)
     try:
-        if not storage.exists(path):
-            return None
         fields = json.loads(storage.read_bytes(path))
         fields["shards"] = absolute(fields["shards"])
         fields["rejected_shards"] = absolute(fields["rejected_shards"])
         return Receipt(**fields)
-    except (UserError, ValueError, KeyError, TypeError):
+    except (MissingError, ValueError, KeyError, TypeError):
         return None
 
 

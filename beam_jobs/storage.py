@@ -1,25 +1,37 @@
 """Whole files on any file system that Beam knows, local ones without a detour.
 
-A shard is some thousand rows, so a file is read and written as one piece of bytes. Locally a write
-goes to a temporary name and is renamed; an object store shows an object only when it is complete.
+A shard is some thousand rows, so a file is read and written as one piece of bytes. It appears under
+its name whole or not at all: locally it is written under a temporary name and renamed; an object
+store shows an object when the last byte has come, so it is written in its place. Nothing is ever
+renamed there, where that would be a copy and a deletion, and a process killed between the two.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 import xxhash
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from models import files
 from models.errors import UserError
 from models.files import atomic_file
+
+_BLOCK = 1 << 23
+_IN_MEMORY = 1 << 26  # bytes of a stream that need no temporary file
+
+
+class MissingError(UserError):
+    """There is no file of this name."""
 
 
 def is_remote(path: str) -> bool:
@@ -29,41 +41,46 @@ def is_remote(path: str) -> bool:
 
 def join(folder: str, *names: str) -> str:
     """A path below `folder`."""
-    return FileSystems.join(folder, *names) if is_remote(folder) else str(Path(folder, *names))
+    if is_remote(folder):
+        return "/".join([folder.rstrip("/"), *names])
+    return str(Path(folder, *names))
+
+
+def open_file(path: str) -> BinaryIO:
+    """A stream of the file's bytes, as they are; the caller closes it.
+
+    Raises:
+        MissingError: it is not there.
+        UserError: it cannot be read; names the path.
+    """
+    with _blaming(path, "read"):
+        if not is_remote(path):
+            return Path(path).open("rb")
+        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 def read_bytes(path: str) -> bytes:
     """The content of a file.
 
     Raises:
-        UserError: it is not there or cannot be read; names the path.
+        MissingError: it is not there.
+        UserError: it cannot be read; names the path.
     """
-    try:
-        if not is_remote(path):
-            return Path(path).read_bytes()
-        stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-        with stream:
-            return stream.read()
-    except (OSError, BeamIOError) as error:
-        raise UserError(f"{path}: cannot be read ({_why(error)})") from error
+    with open_file(path) as stream, _blaming(path, "read"):
+        return stream.read()
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Put `data` at `path`, whole or not at all.
+    """Put `data`, which is not empty, at `path`, whole or not at all.
 
     Raises:
         UserError: the folder cannot be written or the disk is full; names the path.
     """
-    if not is_remote(path):
-        with atomic_file(path) as temporary:
-            temporary.write_bytes(data)
+    if is_remote(path):
+        put(io.BytesIO(data), path)
         return
-    try:
-        stream = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
-        with stream:
-            stream.write(data)
-    except (OSError, BeamIOError) as error:
-        raise UserError(f"{path}: cannot be written ({_why(error)})") from error
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(data)
 
 
 @contextmanager
@@ -77,15 +94,33 @@ def writing(path: str) -> Iterator[BinaryIO]:
         with atomic_file(path) as temporary, temporary.open("wb") as stream:
             yield stream
         return
-    # An object store shows the object when the stream is closed: leave it open after a failure.
-    stream = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    yield stream
-    stream.close()
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+        yield spool  # type: ignore[misc]
+        spool.seek(0)
+        put(spool, path)  # type: ignore[arg-type]
+
+
+def put(source: BinaryIO, path: str) -> None:
+    """Write a whole stream, which is not empty, to an object store; raises as `write_bytes`."""
+    with _blaming(path, "written"):
+        sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        try:
+            shutil.copyfileobj(source, sink, _BLOCK)
+        except BaseException:
+            # Closing is what shows an object, and a stream that is let go closes itself.
+            with suppress(Exception):
+                sink.close()
+                FileSystems.delete([path])
+            raise
+        sink.close()
 
 
 def exists(path: str) -> bool:
     """Whether a file is at `path`."""
-    return Path(path).exists() if not is_remote(path) else FileSystems.exists(path)
+    if not is_remote(path):
+        return Path(path).exists()
+    with _blaming(path, "read"):
+        return FileSystems.exists(path)
 
 
 def names(folder: str) -> list[str]:
@@ -96,15 +131,21 @@ def names(folder: str) -> list[str]:
                 return sorted(e.name for e in entries if e.is_file() and e.name[0] != ".")
         except (FileNotFoundError, NotADirectoryError):
             return []
-    found = FileSystems.match([join(folder, "*")])[0].metadata_list
-    return sorted(entry.path.rsplit("/", 1)[1] for entry in found)
+    return sorted(entry.path.rsplit("/", 1)[1] for entry in match(join(folder, "*")))
+
+
+def match(pattern: str) -> list[FileMetadata]:
+    """The objects that a pattern names (`*` within a name, `**` across folders), with sizes."""
+    with _blaming(pattern, "listed"):
+        return FileSystems.match([pattern])[0].metadata_list
 
 
 def remove(path: str) -> None:
     """Remove the file at `path` if there is one."""
     if not is_remote(path):
         Path(path).unlink(missing_ok=True)
-    elif FileSystems.exists(path):
+        return
+    with _blaming(path, "removed"):
         FileSystems.delete([path])
 
 
@@ -119,7 +160,7 @@ def size(path: str) -> int:
     """Bytes of a file."""
     if not is_remote(path):
         return Path(path).stat().st_size
-    return FileSystems.match([path])[0].metadata_list[0].size_in_bytes
+    return match(path)[0].size_in_bytes
 
 
 def file_digest(path: str) -> str:
@@ -127,8 +168,8 @@ def file_digest(path: str) -> str:
     if not is_remote(path):
         return files.digest(path)
     total = hashlib.sha256()
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        while block := stream.read(1 << 22):
+    with open_file(path) as stream, _blaming(path, "read"):
+        while block := stream.read(_BLOCK):
             total.update(block)
     return total.hexdigest()
 
@@ -138,5 +179,24 @@ def digest(data: bytes) -> str:
     return xxhash.xxh3_128_hexdigest(data)
 
 
-def _why(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error).splitlines()[0]
+def why(error: BaseException) -> str:
+    """What an error of a file system says, on one line."""
+    if isinstance(error, BeamIOError) and error.exception_details:
+        error = next(iter(error.exception_details.values())) or error
+    said = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+    return " ".join(str(said).split()) or type(error).__name__
+
+
+@contextmanager
+def _blaming(path: str, what: str) -> Iterator[None]:
+    """Say which file an error in the block comes from, whichever library raises it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingError(f"{path}: cannot be {what} ({why(error)})") from error
+    except Exception as error:
+        if not is_remote(path) and not isinstance(error, OSError):
+            raise
+        raise UserError(f"{path}: cannot be {what} ({why(error)})") from error

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from object_store import BUCKET, object_store
+
+from beam_jobs.launch import connect
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
@@ -40,3 +43,18 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("mounting a small disk is not allowed here")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[list[str]]:
+    """Beam options that lead to an S3 on loopback."""
+    with object_store() as options:
+        yield options
+
+
+@pytest.fixture
+def bucket(s3: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder in an S3 that this process is connected to, and an empty cache of copies."""
+    connect(s3)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return f"{BUCKET}/{tmp_path.name}"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from apache_beam.io.filesystems import FileSystems
-
+from beam_jobs import storage
 from beam_jobs.bitext.lines import open_text
 from beam_jobs.storage import is_remote
 from models.errors import UserError
@@ -83,12 +82,7 @@ def _matches(pattern: str) -> list[str]:
         found = glob.glob(pattern, recursive=True)  # noqa: PTH207 - Path.glob has no absolute ones
         found = [path for path in found if Path(path).is_file()]
     else:
-        try:
-            matches = FileSystems.match([pattern])  # type: ignore[no-untyped-call]
-            found = [entry.path for entry in matches[0].metadata_list]
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{pattern}: cannot be listed ({reason})") from error
+        found = [entry.path for entry in storage.match(pattern)]
     if not found:
         raise UserError(f"{pattern}: no file matches")
     return sorted(found)

@@ -8,13 +8,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from pathlib import Path
 from typing import BinaryIO, cast
 
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
-
-from beam_jobs.storage import is_remote
+from beam_jobs.storage import MissingError, is_remote, open_file, why
 from models.errors import UserError
 
 _CHUNK = 1 << 20  # bytes
@@ -38,7 +34,7 @@ def open_text(path: str) -> Iterator[io.BufferedReader]:
         UserError: the file cannot be opened, is empty, or is neither text nor gzip. Truncated or
             corrupt gzip raises it too, from within the block that reads.
     """
-    with _blamed(path), _raw(path) as raw:
+    with _blamed(path), open_file(path) as raw:
         stream = _buffered(raw)
         if stream.peek(2).startswith(_GZIP):
             stream = _buffered(gzip.GzipFile(fileobj=stream))
@@ -84,15 +80,6 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
     return lines
 
 
-def _raw(path: str) -> BinaryIO:
-    if not is_remote(path):
-        return Path(path).open("rb")
-    try:
-        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    except ValueError as error:  # a scheme that Beam does not know
-        raise UserError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from error
-
-
 def _buffered(stream: object) -> io.BufferedReader:
     return io.BufferedReader(cast(io.RawIOBase, stream), _CHUNK)
 
@@ -106,8 +93,11 @@ def _blamed(path: str) -> Iterator[None]:
         raise UserError(f"{path}: truncated gzip; fetch the file again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{path}: corrupt gzip ({error}); fetch the file again") from error
-    except FileNotFoundError as error:
+    except MissingError as error:
         raise UserError(f"{path}: no such file") from error
-    except OSError as error:
-        reason = str(getattr(error, "strerror", None) or error).splitlines()[0]
-        raise UserError(f"{path}: cannot be read ({reason})") from error
+    except UserError:
+        raise
+    except Exception as error:
+        if not is_remote(path) and not isinstance(error, OSError):
+            raise
+        raise UserError(f"{path}: cannot be read ({why(error)})") from error

@@ -1,60 +1,18 @@
-from pathlib import Path
+import gc
 
 import pytest
-from apache_beam.io.filesystem import FileMetadata, FileSystem
-from apache_beam.io.localfilesystem import LocalFileSystem
+from apache_beam.io.aws import s3io
+from apache_beam.io.filesystems import FileSystems
 
 from beam_jobs import storage
 from models.errors import UserError
 
 
-class ToyStore(LocalFileSystem):
-    """An object store as Beam sees one: `toy://…` stands for a local folder."""
-
-    root = Path()
-
-    @classmethod
-    def scheme(cls):
-        return "toy"
-
-    def _local(self, path: str) -> str:
-        return str(self.root / path.removeprefix("toy://"))
-
-    def join(self, base, *paths):
-        return "/".join([base.rstrip("/"), *paths])
-
-    def create(self, path, *args, **kwargs):
-        Path(self._local(path)).parent.mkdir(parents=True, exist_ok=True)
-        return super().create(self._local(path), *args, **kwargs)
-
-    def open(self, path, *args, **kwargs):
-        return super().open(self._local(path), *args, **kwargs)
-
-    def exists(self, path):
-        return super().exists(self._local(path))
-
-    def delete(self, paths):
-        for path in paths:
-            Path(self._local(path)).unlink()
-
-    def match(self, patterns, limits=None):
-        found = super().match([self._local(p) for p in patterns], limits)
-        for result in found:
-            result.metadata_list = [
-                FileMetadata(f"toy://{Path(m.path).relative_to(self.root)}", m.size_in_bytes)
-                for m in result.metadata_list
-            ]
-        return found
-
-
 @pytest.fixture(params=["local", "remote"])
-def folder(request, tmp_path, monkeypatch) -> str:
-    monkeypatch.setattr(ToyStore, "root", tmp_path)
-    return str(tmp_path / "run") if request.param == "local" else "toy://run"
-
-
-def test_the_toy_store_is_known_to_beam():
-    assert ToyStore in FileSystem.get_all_subclasses()
+def folder(request, tmp_path) -> str:
+    if request.param == "local":
+        return str(tmp_path / "run")
+    return request.getfixturevalue("bucket")
 
 
 def test_what_is_written_is_read(folder):
@@ -75,7 +33,8 @@ def test_what_is_written_is_read(folder):
 def test_names_are_sorted_and_a_missing_folder_has_none(folder):
     assert storage.names(storage.join(folder, "nowhere")) == []
     for name in ("b", "a", "c"):
-        storage.write_bytes(storage.join(folder, name), b"")
+        storage.write_bytes(storage.join(folder, name), b"x")
+    storage.write_bytes(storage.join(folder, "below", "d"), b"x")
     assert storage.names(folder) == ["a", "b", "c"]
 
 
@@ -93,14 +52,57 @@ def test_digest_of_a_file_is_that_of_its_bytes(folder):
     assert storage.file_digest(path) == hashlib.sha256(b"abc" * 10).hexdigest()
 
 
-def test_a_stream_that_fails_leaves_what_was_there(tmp_path):
-    path = str(tmp_path / "corpus.tsv.gz")
+def test_a_stream_that_fails_leaves_what_was_there(folder):
+    path = storage.join(folder, "corpus.tsv.gz")
     storage.write_bytes(path, b"old")
     with pytest.raises(RuntimeError), storage.writing(path) as stream:
         stream.write(b"half")
         raise RuntimeError
+    gc.collect()  # a stream that is let go closes itself
     assert storage.read_bytes(path) == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["corpus.tsv.gz"]
+    assert storage.names(folder) == ["corpus.tsv.gz"]
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
+def test_an_upload_that_fails_half_way_shows_nothing(bucket, monkeypatch, error):
+    monkeypatch.setattr(storage, "_BLOCK", 6 << 20)  # a part of an upload has 5 MiB or more
+    sent = []
+    send = s3io.S3Uploader._write_to_s3
+
+    def second_fails(self, data):
+        if sent:
+            raise error
+        sent.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(s3io.S3Uploader, "_write_to_s3", second_fails)
+    expected = UserError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        storage.write_bytes(f"{bucket}/a.parquet", bytes(13 << 20))
+    gc.collect()
+    assert sent
+    assert storage.names(bucket) == []
+
+
+def test_a_bucket_that_is_not_there_is_named(bucket):
+    with pytest.raises(UserError, match=r"^s3://nobody/x: cannot be written \(.*NoSuchBucket") as e:
+        storage.write_bytes("s3://nobody/x", b"x")
+    assert "\n" not in str(e.value)
+
+
+def test_what_is_missing_is_told_from_what_cannot_be_read(bucket, monkeypatch):
+    path = f"{bucket}/x"
+    storage.write_bytes(path, b"x")
+    with pytest.raises(storage.MissingError):
+        storage.read_bytes(f"{bucket}/y")
+
+    def fails(*args, **kwargs):
+        raise s3io.messages.S3ClientError("Slow Down", 503)
+
+    monkeypatch.setattr(FileSystems, "open", fails)
+    with pytest.raises(UserError, match=r"x: cannot be read \(Slow Down\)") as error:
+        storage.read_bytes(path)
+    assert not isinstance(error.value, storage.MissingError)
 
 
 def test_a_stream_that_ends_well(folder):

@@ -53,9 +53,7 @@ def tried(draw, labelled, folder: Path, parts=PARTS, *, base="base", workers=1):
     drawn = write_shard(str(folder / "draw.parquet"), draw.table)
     output = str(folder / "trials")
     arguments = [f"--direct_num_workers={workers}"]
-    return trials.run(
-        parts, [1, 2], draw, drawn, output, OPTIONS, labelled, arguments, base=base
-    )
+    return trials.run(parts, [1, 2], draw, drawn, output, OPTIONS, labelled, arguments, base=base)
 
 
 def receipts(folder: Path) -> dict[str, dict]:
