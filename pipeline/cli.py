@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from models.errors import UserError
+from pipeline.analyses import add_commands
 
 _STAGES = {
     "corpus": ("all stages", ("corpus", "statistics", "embeddings", "evaluate")),
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # torch's threads sleep while they wait: on busy cores they would starve each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that nobody asked for
-    if beam and options.command not in (*_STAGES, "statistics"):
+    if beam and options.command not in (*_STAGES, "statistics", "phrases"):
         print(f"paraloom: {options.command} takes no Beam options", file=sys.stderr)
         return 2
     try:
@@ -73,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(work=_run_stages)
     _add_models(commands)
     _add_statistics(commands)
+    add_commands(commands)
     doctor = commands.add_parser("doctor", help="what is installed and which engines work")
     doctor.set_defaults(work=_doctor)
     explain = commands.add_parser("explain", help="one pair's whole way, and why it is in or out")
