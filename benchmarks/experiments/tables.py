@@ -2,7 +2,7 @@
 
 W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018. As in W&G, sizes are 300, mini-batches
 have 100 pairs, words start from PARAGRAM vectors, and negatives come from the mini-batch; as in
-ParaNMT, from mega-batches. Epochs are few, so that all tables together take two hours.
+ParaNMT, from mega-batches. One epoch each, so that all tables together take less than two hours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Table:
 
 def tables(vectors: Path) -> dict[str, Table]:
     """All tables by name; `vectors` are the PARAGRAM vectors that words start from."""
-    words = EmbeddingOptions(initial_vectors=str(vectors), epochs=3, mega_batch=1, loaders=0)
+    words = EmbeddingOptions(initial_vectors=str(vectors), epochs=1, mega_batch=1, loaders=0)
     names = {
         "AVG": "word-avg",
         "LSTM": "lstm",
