@@ -115,6 +115,20 @@ def put(source: BinaryIO, path: str) -> None:
         sink.close()
 
 
+def copy(source: str, target: str) -> None:
+    """Put what is at `source` at `target` as well, on the same file system, whole or not at all.
+
+    Raises:
+        UserError: one cannot be read or the other not be written; names the target.
+    """
+    if not is_remote(target):
+        with atomic_file(target) as temporary:
+            shutil.copyfile(source, temporary)
+        return
+    with _blaming(target, "written"):
+        FileSystems.copy([source], [target])
+
+
 def exists(path: str) -> bool:
     """Whether a file is at `path`."""
     if not is_remote(path):

@@ -197,11 +197,11 @@ def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
     return found
 
 
-def check_choice(options: SelectOptions, written: Path | None) -> None:
-    """See that the choice has what it needs, but for labelled pairs below `written`: they come.
+def check_choice(options: SelectOptions) -> None:
+    """See that there is an encoder of the name.
 
     Raises:
-        UserError: no encoder has the name, or as `read_labelled`.
+        UserError: there is none.
     """
     from models.embeddings.encoders import kinds
 
@@ -209,9 +209,17 @@ def check_choice(options: SelectOptions, written: Path | None) -> None:
         kinds(options.auto.model)
     except ValueError as error:
         raise UserError(f"select.auto.{error}") from error
+
+
+def check_labelled(options: SelectOptions, written: Path | None) -> None:
+    """See that there are labelled pairs, but for those below `written`: they come.
+
+    Raises:
+        UserError: as `read_labelled`.
+    """
     there = [
         path
-        for path in _listed(options.labelled)
+        for path in options.labelled_paths
         if not (written and Path(path).resolve().is_relative_to(written))
     ]
     if there:
@@ -226,11 +234,11 @@ def choice_parts(run: Run) -> Any:
         options.max_tokens,
         options.size,
         options.where,
-        [digest(path) for path in _listed(options.labelled)],
+        [digest(path) for path in options.labelled_paths],
         encoder.dim,
         digest(encoder.initial_vectors) if encoder.initial_vectors else None,
         run.config.seed,
-        run.config.score.scorers,
+        run.ranked_by,
         [draw.VERSION, trials.VERSION],
     ]
 
@@ -240,8 +248,8 @@ def make_choice(run: Run, key: str) -> dict[str, Any]:
     config = run.config
     return choose(
         run.shards("bucket"),
-        config.score.scorers,
-        read_labelled(_listed(config.select.labelled)),
+        run.ranked_by,
+        read_labelled(config.select.labelled_paths),
         config.select.auto,
         seed=config.seed,
         folder=run.folder("choice"),
@@ -256,10 +264,6 @@ def make_choice(run: Run, key: str) -> dict[str, Any]:
         encoder=config.embeddings,
         arguments=run.arguments,
     )
-
-
-def _listed(paths: str | Sequence[str] | None) -> list[str]:
-    return [paths] if isinstance(paths, str) else list(paths or [])
 
 
 def _least(part: Part, drawn: Draw, seeds: Sequence[int]) -> int:

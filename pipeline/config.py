@@ -19,7 +19,7 @@ from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
 from models.errors import UserError
 from models.nmt.options import NmtOptions
-from models.scorers import SCORERS
+from models.scorers import ENCODER, SCORERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +81,9 @@ class ScoreOptions:
             raise ValueError("scorers: names no scorer")
         if len(set(self.scorers)) < len(self.scorers):
             raise ValueError("scorers: names a scorer twice")
-        known = ["translation_score", *SCORERS]
+        if ENCODER in self.scorers:
+            raise ValueError(f"scorers: {ENCODER} comes with the second round; see loop.rounds")
+        known = ["translation_score", *(name for name in SCORERS if name != ENCODER)]
         for name in self.scorers:
             if name not in known:
                 raise ValueError(f"scorers: {name!r} is unknown; choose from {', '.join(known)}")
@@ -111,7 +113,8 @@ class SelectOptions:
     by: str = "paragram_similarity"
     """The score whose deciles count; auto: score and deciles are chosen by `labelled`."""
     labelled: str | list[str] | None = None
-    """Labelled pairs for `by: auto`: a file, a folder or a list of them, as of STS."""
+    """Labelled pairs for `by: auto` and for `loop.rounds`: a file, a folder or a list of them, as
+    of STS."""
     auto: AutoOptions = field(default_factory=AutoOptions)
     """How they are chosen."""
     deciles: list[int] | None = field(default_factory=lambda: [8, 9])
@@ -132,6 +135,24 @@ class SelectOptions:
         for key in ("max_tokens", "size"):
             if getattr(self, key) is not None and getattr(self, key) < 1:
                 raise ValueError(f"{key}: must be at least 1, or null")
+
+    @property
+    def labelled_paths(self) -> list[str]:
+        """The labelled pairs' files and folders."""
+        return [self.labelled] if isinstance(self.labelled, str) else list(self.labelled or [])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopOptions:
+    """Closing the loop: the encoder scores the corpus that it was trained on."""
+
+    rounds: int = 1
+    """How often pairs are selected and an encoder is trained on them; from the second time on by
+    how alike the encoder before finds their sides. The best one by `select.labelled` stays."""
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ValueError("rounds: must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,6 +192,7 @@ class Config:
     select: SelectOptions = field(default_factory=SelectOptions)
     statistics: StatisticsOptions | None = None
     embeddings: EmbeddingOptions = field(default_factory=EmbeddingOptions)
+    loop: LoopOptions = field(default_factory=LoopOptions)
     evaluate: EvaluateOptions = field(default_factory=EvaluateOptions)
 
     def __post_init__(self) -> None:
@@ -178,6 +200,8 @@ class Config:
             raise ValueError("run: must name a folder")
         if not 0 <= self.seed < 2**32:
             raise ValueError("seed: must be between 0 and 4,294,967,295")
+        if self.loop.rounds > 1:
+            self._check_rounds()
         if self.input is None:
             if self.embeddings.task in READ_THE_CORPUS:
                 raise ValueError("input: is missing")
@@ -202,6 +226,23 @@ class Config:
                 Condition.parse(condition).check(score.scorers)
             except ValueError as error:
                 raise ValueError(f"select.where[{i}]: {error}") from error
+
+    def _check_rounds(self) -> None:
+        if self.embeddings.task not in READ_THE_CORPUS:
+            raise ValueError(
+                f"loop.rounds: embeddings.task {self.embeddings.task} does not read the corpus, so "
+                "a second round would train the same again; set it to 1"
+            )
+        if not self.select.labelled:
+            raise ValueError(
+                f"select.labelled: loop.rounds is {self.loop.rounds}, and which round is best is "
+                "told by labelled pairs; name a file or folder of them"
+            )
+        if self.select.deciles is None and self.select.by != "auto":
+            raise ValueError(
+                f"select.deciles: loop.rounds is {self.loop.rounds}, but where no decile is left "
+                "out a second round would train on the same pairs; name deciles"
+            )
 
 
 def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:

@@ -12,7 +12,9 @@ import yaml
 
 from beam_jobs import schema, storage
 from beam_jobs.shards import receipts
+from models.scorers import ENCODER
 from pipeline.describe import meaning, selected, selection
+from pipeline.kept import kept, kept_round, verdict
 
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 _LICENSES = {
@@ -50,6 +52,8 @@ def write_data_card(folder: str, record: dict[str, Any]) -> bool:
 
 def data_card(record: dict[str, Any], size: int) -> str:
     """The card as text; `size` are the bytes of the part files."""
+    loop = _loop(record)
+    record = kept(record)
     config, accounts = record["config"], record["stages"]
     select = selected(config["select"], accounts)
     columns = schema.bucketed(tuple(config["score"]["scorers"]))
@@ -96,7 +100,7 @@ the source: whoever passes the corpus on must respect its licence.
 2. Every pair was scored, and each score was cut into exact tenths of all pairs.
 3. Selection: {selection(select)}{chosen}. Pairs whose sides are the same, and repeated pairs, are
    left out (case and punctuation aside).
-
+{loop}
 {_table(("stage", "rows in", "rows on", "not on, and why"), _way(accounts))}
 ## Size
 
@@ -167,6 +171,15 @@ def size_category(rows: int) -> str:
 
 def _dtype(type_: pa.DataType) -> str:
     return "float32" if pa.types.is_float32(type_) else str(type_)
+
+
+def _loop(record: dict[str, Any]) -> str:
+    if not kept_round(record["stages"]):
+        return ""
+    return (
+        "4. An encoder was trained on the selection, scored all pairs, and they were selected\n"
+        f"   anew by `{ENCODER}`. {verdict(record)}.\n"
+    )
 
 
 def _bleu(trained: dict[str, Any]) -> str:

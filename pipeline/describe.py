@@ -38,6 +38,9 @@ _SCORES = {
         "P(written by a person | translation), by a classifier that did not see the pair",
         "probability",
     ),
+    "encoder_similarity": Score(
+        "cosine of the two sides by the encoder of the round before", "cosine"
+    ),
 }
 
 _TEXTS = {

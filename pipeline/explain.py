@@ -14,6 +14,7 @@ from beam_jobs import schema, storage
 from beam_jobs.shards import Shard, read_shard, receipts
 from models.errors import UserError
 from pipeline.describe import selected
+from pipeline.kept import kept, way
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 
@@ -27,14 +28,15 @@ def explain(folder: str, id: str) -> None:
     manifest = Manifest(folder)
     if not manifest.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
-    way = find(folder, id, [stage for stage in PAIR_STAGES if stage in manifest.stages])
-    if not way:
+    steps = find(folder, id, way(manifest.stages))
+    if not steps:
         raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")
     console = Console()
-    config = manifest.values.get("config", {})
+    record = kept({"config": {}, **manifest.values})
+    config = record["config"]
     if "select" in config:
-        config = {**config, "select": selected(config["select"], manifest.stages)}
-    for line in lines(way, config):
+        config = {**config, "select": selected(config["select"], record["stages"])}
+    for line in lines(steps, config):
         console.print(line)
 
 

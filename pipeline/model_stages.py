@@ -23,7 +23,7 @@ def folder_intact(stage: str) -> Callable[[Run], bool]:
 
     def intact(run: Run) -> bool:
         folder = Path(run.folder(stage))
-        return folder.is_dir() and digest(folder) == run.manifest.stages[stage]["digest"]
+        return folder.is_dir() and digest(folder) == run.account(stage)["digest"]
 
     return intact
 
@@ -107,10 +107,8 @@ def make_statistics(run: Run, key: str) -> dict[str, Any]:
     started = time.monotonic()
     options = run.config.statistics
     assert options is not None
-    corpora = {
-        name: run.sound_files(stage)
-        for name, stage in (("all pairs", "bucket"), ("corpus", "corpus"))
-    }
+    all_pairs = run.at(run.account("corpus").get("round", 0))  # with the scores of that round
+    corpora = {"all pairs": all_pairs.sound_files("bucket"), "corpus": run.sound_files("corpus")}
     found = statistics.describe(
         corpora, run.arguments, spacy=options.spacy, idf=run.config.score.idf
     )
@@ -152,17 +150,18 @@ def make_evaluate(run: Run, key: str) -> dict[str, Any]:
         sts=Path(options.sts) if options.sts else None,
         sick=Path(options.sick) if options.sick else None,
     )
-    with atomic_file(_evaluation(run)) as path:
+    with atomic_file(evaluation_path(run)) as path:
         path.write_text(json.dumps(report.json(), indent=1))
     return {
         "results": report.json(),
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(_evaluation(run)),
+        "digest": digest(evaluation_path(run)),
     }
 
 
-def _evaluation(run: Run) -> Path:
-    return Path(run.config.run) / "evaluation.json"
+def evaluation_path(run: Run) -> Path:
+    """Where the figures of STS and SICK stand."""
+    return Path(run.folder("evaluate")).with_name("evaluation.json")
 
 
 def evaluate_parts(run: Run) -> Any:
@@ -172,8 +171,8 @@ def evaluate_parts(run: Run) -> Any:
 
 def evaluation_intact(run: Run) -> bool:
     """Whether the figures are still those that were measured."""
-    path = _evaluation(run)
-    return path.is_file() and digest(path) == run.manifest.stages["evaluate"]["digest"]
+    path = evaluation_path(run)
+    return path.is_file() and digest(path) == run.account("evaluate")["digest"]
 
 
 def _source_of_sample() -> str:

@@ -10,7 +10,7 @@ from beam_jobs import back_translate, bucket, ingest, score, select, storage
 from beam_jobs.bitext import find_bitext
 from beam_jobs.conditions import Condition
 from beam_jobs.launch import Result
-from beam_jobs.shards import Receipt, content_key, receipts, units
+from beam_jobs.shards import Receipt, Shard, content_key, receipts, units
 from models.errors import UserError
 from models.files import digest
 from pipeline import tables
@@ -52,7 +52,7 @@ def shards_intact(stage: str) -> Callable[[Run], bool]:
         found = receipts(run.folder(stage))
         files = set(storage.names(run.folder(stage)))
         there = all(f"{shard.name}.parquet" in files for r in found for shard in r.shards)
-        return there and _digest(found) == run.manifest.stages[stage]["digest"]
+        return there and _digest(found) == run.account(stage)["digest"]
 
     return intact
 
@@ -120,26 +120,34 @@ def make_back_translate(run: Run, key: str) -> dict[str, Any]:
 
 def make_score(run: Run, key: str) -> dict[str, Any]:
     """Pairs with scores."""
-    started = time.monotonic()
-    options = run.config.score
     paths = tables.paths(run)
-    made = {name: run.manifest.stages[name]["digest"] for name in paths}
-    base = content_key("score", score.VERSION, options.scorers, made)
-    result = score.run(
-        units(run.shards("back_translate"), base),
-        run.folder("score"),
-        options.scorers,
-        paths,
-        run.arguments,
+    made = {name: run.account(name)["digest"] for name in paths}
+    return _score(run, run.shards("back_translate"), paths, made)
+
+
+def make_score_by_encoder(run: Run, key: str) -> dict[str, Any]:
+    """The first round's pairs with the score that the encoder of the round before gives them."""
+    before = run.at(run.round - 1)
+    made = {"encoder": before.account("embeddings")["digest"]}
+    paths = {"encoder": before.folder("embeddings")}
+    return _score(run, run.at(0).shards("score"), paths, made)
+
+
+def _score(
+    run: Run, pairs: Sequence[Shard], paths: dict[str, str], made: dict[str, str]
+) -> dict[str, Any]:
+    started = time.monotonic()
+    work = units(pairs, content_key("score", score.VERSION, run.scorers, made))
+    return _account(
+        score.run(work, run.folder("score"), run.scorers, paths, run.arguments), started
     )
-    return _account(result, started)
 
 
 def make_bucket(run: Run, key: str) -> dict[str, Any]:
     """Pairs with deciles."""
     started = time.monotonic()
     work = units(run.shards("score"), key)  # a bound depends on every row: all of them or none
-    result = bucket.run(work, run.folder("bucket"), run.config.score.scorers, run.arguments)
+    result = bucket.run(work, run.folder("bucket"), run.scorers, run.arguments)
     return {**_account(result, started), "deciles": bucket.summarise(result.receipts)}
 
 
@@ -148,8 +156,10 @@ def criteria(run: Run) -> select.Criteria:
     config, options = run.config, run.config.select
     by, deciles = options.by, options.deciles
     if by == "auto":
-        chosen = run.manifest.stages["choice"]["chosen"]
+        chosen = run.account("choice")["chosen"]
         by, deciles = chosen["scorer"], chosen["deciles"]
+    elif run.round > 1:
+        (by,) = run.ranked_by
     return select.Criteria(
         by=by,
         deciles=None if deciles is None else tuple(sorted(set(deciles))),

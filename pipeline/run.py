@@ -10,12 +10,14 @@ from beam_jobs import storage
 from beam_jobs.shards import DamagedError
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
+from pipeline.choice import check_choice, check_labelled
 from pipeline.config import Config
 from pipeline.data_card import write_data_card
 from pipeline.manifest import Manifest, locked
 from pipeline.report import write_report
+from pipeline.rounds import taken_over
 from pipeline.stage import Run, Stage
-from pipeline.stages import STAGES, after, closure, finished, key_of
+from pipeline.stages import STAGES, after, closure, finished, key_of, plan
 from pipeline.summary import show_damage, show_start, show_summary
 
 
@@ -32,7 +34,8 @@ def run_stages(
     Raises:
         UserError: bad input, or a disk that is full; what was finished stays finished.
     """
-    stages = list(dict.fromkeys(s for target in targets for s in closure(target, config)))
+    needed = {stage.name for target in targets for stage in closure(target, config)}
+    stages = [stage for stage in plan(config) if stage.name in needed]
     check(config, [stage.name for stage in stages])
     if not stages:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
@@ -41,7 +44,7 @@ def run_stages(
         run = Run(config=config, manifest=Manifest(config.run), arguments=arguments)
         run.manifest.begin(config, [stage.name for stage in stages])
         names = [stage.name for stage in stages]
-        forced = set(targets) if force else set()
+        forced = {stage.name for stage in stages if force and stage.base in targets}
         ran: set[str] = set()
         mended: set[str] = set()
         doubted: set[str] = set()
@@ -79,7 +82,11 @@ def _make(
     """
     for stage in stages:
         made_from = key_of(stage, run)
-        if stage.name not in forced | doubted and finished(stage, run):
+        anew = stage.name in forced | doubted
+        if not anew and finished(stage, run):
+            continue
+        if not anew and (account := taken_over(stage, run, made_from)):
+            run.manifest.finish(stage.name, account)
             continue
         show_start(stage.name)
         forgotten = run.manifest.forget(after({stage.name}, run.config))
@@ -88,7 +95,7 @@ def _make(
             _unfinish(run.folder(stage.name))
         forget_peak()
         try:
-            account = stage.make(run, made_from)
+            account = stage.make(run.at(stage.round), made_from)
         except DamagedError:
             run.manifest.remember(forgotten)  # what is made again may well be as it was
             raise
@@ -132,9 +139,9 @@ def check(config: Config, stages: Sequence[str]) -> None:
         if not Path(path).exists():
             raise UserError(f"{key}: {path} is not there")
     if "choice" in stages:
-        from pipeline.choice import check_choice
-
-        check_choice(config.select, written)
+        check_choice(config.select)
+    if "choice" in stages or "loop" in stages:
+        check_labelled(config.select, written)
     if "statistics" in stages and config.statistics and config.statistics.spacy:
         from models.parses import Parser
 
@@ -156,7 +163,8 @@ def _sweep(folder: str) -> None:
     if storage.is_remote(folder):
         return
     for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
-        for path in Path(folder).glob(f".{name}.*"):
+        places = (Path(folder), *Path(folder).glob("rounds/*"))
+        for path in (path for place in places for path in place.glob(f".{name}.*")):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -3,30 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from beam_jobs import storage
 from beam_jobs.shards import Shard, read_whole, receipts
+from models.scorers import ENCODER
 from pipeline.config import Config, InputOptions
 from pipeline.manifest import Manifest
 
 PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
 """The stages whose files are pairs, in their order."""
 
+RESULTS = ("corpus", "embeddings", "evaluate")
+"""The stages that every round has a result of; the best one's is the run's."""
+
+RANKING = ("score", "bucket", "choice")
+"""The stages before them that a round after the first has for itself."""
+
 
 @dataclass
 class Run:
-    """A run at work: its configuration, its record, and what its stages left so far."""
+    """A run at work: its configuration, its record, and what its stages left so far.
+
+    Attributes:
+        round: whose stages and files their names mean; 0 where there is one round, or none.
+    """
 
     config: Config
     manifest: Manifest
     arguments: Sequence[str] = ()  # for Beam
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    round: int = 0
+
+    def at(self, number: int) -> Run:
+        """The same run, seen from a round."""
+        return self if number == self.round else replace(self, round=number)
+
+    def account(self, stage: str) -> dict[str, Any]:
+        """What the manifest has of a finished stage."""
+        return self.manifest.stages[place(stage, self.round)]
 
     def folder(self, stage: str) -> str:
         """Where a stage leaves its files."""
-        return storage.join(self.config.run, stage)
+        return storage.join(self.config.run, place(stage, self.round))
 
     def shards(self, stage: str) -> list[Shard]:
         """The part files of a finished stage, in order."""
@@ -50,6 +70,16 @@ class Run:
         return self.config.input
 
     @property
+    def scorers(self) -> list[str]:
+        """The scores that pairs have."""
+        return [*self.config.score.scorers, *([ENCODER] if self.round > 1 else [])]
+
+    @property
+    def ranked_by(self) -> list[str]:
+        """The scores that pairs may be selected by, if the run is to choose one."""
+        return [ENCODER] if self.round > 1 else self.config.score.scorers
+
+    @property
     def translates_with_own_model(self) -> bool:
         """Whether the run trains the model that it translates with."""
         return self.config.nmt.model is None
@@ -60,11 +90,23 @@ class Run:
         return self.config.nmt.model or self.folder("nmt")
 
 
+def place(stage: str, number: int) -> str:
+    """The name that a stage of a round has in the manifest, and its folder below the run's.
+
+    >>> place("corpus", 0), place("corpus", 2), place("bucket", 1), place("bucket", 2)
+    ('corpus', 'rounds/2/corpus', 'bucket', 'rounds/2/bucket')
+    """
+    own = (*RESULTS, *RANKING) if number > 1 else RESULTS if number else ()
+    return f"rounds/{number}/{stage}" if stage in own else stage
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One step of a run.
 
     Attributes:
+        name: as `place` gives it.
+        round: of which round; 0 of none.
         needs: stages it reads, if the configuration has them; it may decide which.
         version: raised when the stage makes something else from the same.
         parts: what its result depends on beside the stages it needs, as JSON values.
@@ -74,12 +116,18 @@ class Stage:
     """
 
     name: str
+    round: int = 0
     needs: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
     version: int = 1
     parts: Callable[[Run], Any]
     make: Callable[[Run, str], dict[str, Any]]
     intact: Callable[[Run], bool]
     wanted: Callable[[Config], bool] = lambda config: True
+
+    @property
+    def base(self) -> str:
+        """Its name in any round."""
+        return self.name.removeprefix(f"rounds/{self.round}/")
 
     def reads(self, config: Config) -> tuple[str, ...]:
         """`needs` under a configuration."""

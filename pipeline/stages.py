@@ -2,6 +2,7 @@
 
 sample → ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
              paragram, idf, classifier ↗
+With several rounds, the last three stand for the best round's: see `rounds`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from beam_jobs import back_translate, bucket, ingest, score, select
 from beam_jobs.shards import content_key
 from pipeline import choice, model_stages, pair_stages, statistics, tables
 from pipeline.config import Config
+from pipeline.rounds import looped
 from pipeline.stage import Run, Stage
 
 STAGES: tuple[Stage, ...] = (
@@ -78,7 +80,7 @@ STAGES: tuple[Stage, ...] = (
         name="score",
         needs=("back_translate", "paragram", "idf", "classifier"),
         version=score.VERSION,
-        parts=lambda run: run.config.score.scorers,
+        parts=lambda run: run.scorers,
         make=pair_stages.make_score,
         intact=pair_stages.shards_intact("score"),
     ),
@@ -86,7 +88,7 @@ STAGES: tuple[Stage, ...] = (
         name="bucket",
         needs=("score",),
         version=bucket.VERSION,
-        parts=lambda run: run.config.score.scorers,
+        parts=lambda run: run.scorers,
         make=pair_stages.make_bucket,
         intact=pair_stages.shards_intact("bucket"),
     ),
@@ -134,39 +136,54 @@ STAGES: tuple[Stage, ...] = (
 )
 
 
+def plan(config: Config) -> tuple[Stage, ...]:
+    """All stages that a run may have, in order."""
+    rounds = config.loop.rounds
+    return STAGES if rounds == 1 else looped(STAGES, rounds)
+
+
 def key_of(stage: Stage, run: Run) -> str:
-    """The key of all that a stage's result depends on."""
+    """The key of all that a stage's result depends on.
+
+    Not of the place: a first round has the keys of a run with one round.
+    """
     reads = stage.reads(run.config)
     needed = [other for other in closure(stage.name, run.config) if other.name in reads]
-    made = {s.name: run.manifest.stages.get(s.name, {}).get("digest") for s in needed}
-    return content_key(stage.name, stage.version, stage.parts(run), made)
+    own = f"rounds/{stage.round}/"
+    made = {
+        other.name.removeprefix(own): run.manifest.stages.get(other.name, {}).get("digest")
+        for other in needed
+    }
+    return content_key(stage.base, stage.version, stage.parts(run.at(stage.round)), made)
 
 
 def finished(stage: Stage, run: Run) -> bool:
     """Whether nothing is to be done."""
     account = run.manifest.stages.get(stage.name)
-    return account is not None and account.get("key") == key_of(stage, run) and stage.intact(run)
+    current = account is not None and account.get("key") == key_of(stage, run)
+    return current and stage.intact(run.at(stage.round))
 
 
 def closure(target: str, config: Config) -> list[Stage]:
     """The stages that `target` needs, and itself, in order."""
-    by_name = {stage.name: stage for stage in STAGES}
+    stages = plan(config)
+    by_name = {stage.name: stage for stage in stages}
     wanted: set[str] = set()
 
     def add(name: str) -> None:
-        if by_name[name].wanted(config):
+        if name not in wanted and by_name[name].wanted(config):
             wanted.add(name)
             for need in by_name[name].reads(config):
                 add(need)
 
     add(target)
-    return [stage for stage in STAGES if stage.name in wanted]
+    return [stage for stage in stages if stage.name in wanted]
 
 
 def after(names: set[str], config: Config) -> list[str]:
     """The stages that read what `names` make, directly or not, and `names` themselves."""
     found = set(names)
-    for stage in STAGES:
+    for stage in plan(config):
         if found & set(stage.reads(config)):
             found.add(stage.name)
     return sorted(found)

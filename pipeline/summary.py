@@ -12,6 +12,8 @@ from rich.table import Table
 
 from beam_jobs.select import tsv_path
 from pipeline import statistics
+from pipeline.describe import deciles_in_words
+from pipeline.kept import kept, rounds, verdict
 from pipeline.report import report_path
 from pipeline.report.choice import Choice, mean
 
@@ -38,6 +40,10 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     console.print(_stages(accounts, ran))
     if any(account.get("rejected") for account in accounts.values()):
         console.print(rejected_table(accounts))
+    record = {**run.manifest.values, "stages": accounts}
+    if "loop" in accounts:
+        console.print(_rounds(record), verdict(record), sep="\n")
+    accounts = kept(record)["stages"]
     if "bucket" in accounts and accounts["bucket"]["rows_out"]:
         console.print(_deciles(accounts["bucket"]["deciles"]))
     if "choice" in accounts:
@@ -47,7 +53,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     if "statistics" in accounts:
         console.print(statistics.table(accounts["statistics"]["results"]))
     if "evaluate" in accounts:
-        console.print(_evaluation(accounts["evaluate"]["results"]))
+        console.print(_evaluation(accounts["evaluate"]))
     console.print(_files(run, accounts))
 
 
@@ -109,9 +115,23 @@ def _choice(choice: Choice) -> list[Table | str]:
     return [table, *choice.lines()]
 
 
-def _evaluation(results: dict[str, Any]) -> Table:
+def _rounds(record: dict[str, Any]) -> Table:
+    table = Table("round", "selected by", title="Rounds: Pearson × 100 on the labelled pairs")
+    for name in ("pairs", "labelled"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for each in rounds(record):
+        deciles = "" if each.deciles is None else f", {deciles_in_words(each.deciles)}"
+        cells = (each.by + deciles, f"{each.pairs:,}", f"{each.labelled:.2f}")
+        table.add_row(str(each.number), *cells, "kept" if each.kept else "")
+    return table
+
+
+def _evaluation(account: dict[str, Any]) -> Table:
+    results = account["results"]
     (model,) = results["models"]
-    table = Table("test", title=f"{model}: correlation with people × 100")
+    name = f"{model}, round {account['round']}" if "round" in account else model
+    table = Table("test", title=f"{name}: correlation with people × 100")
     table.add_column("pairs", justify="right")
     table.add_column("Pearson", justify="right")
     table.add_column("Spearman", justify="right")

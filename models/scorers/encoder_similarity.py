@@ -18,5 +18,8 @@ def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     Of averages a row's value depends on that row alone. Recurrent encoders multiply matrices whose
     last bits depend on how many rows are in them: there it depends on the block of rows as well.
     """
-    cosine = encoder.similarity(pairs.reference_text, pairs.translation_text)
+    from models.embeddings.evaluate import cosines  # torch is there if the encoder is
+
+    sides = (pairs.reference_text, pairs.translation_text)
+    cosine = cosines(*map(encoder.embed, sides))
     return cosine.astype(np.float32).clip(-1.0, 1.0)

@@ -10,6 +10,7 @@ from typing import Any
 from beam_jobs import storage
 from beam_jobs.shards import content_key
 from pipeline.describe import selected
+from pipeline.kept import kept, kept_round, rounds
 from pipeline.report.page import Section, key_of, page, tiles
 from pipeline.report.reading import read_scores
 from pipeline.report.sections import (
@@ -19,11 +20,13 @@ from pipeline.report.sections import (
     histogram_section,
     pairs_section,
     record_section,
+    rounds_section,
     rows_section,
     selection_section,
     stages_section,
     subtitle,
 )
+from pipeline.stage import place
 
 VERSION = 2
 """Raised when the report looks different for the same run."""
@@ -47,7 +50,8 @@ def write_report(folder: str, record: dict[str, Any], stages: Sequence[str] | No
     Raises:
         UserError: a shard is damaged or missing, or the folder cannot be written.
     """
-    accounts = {n: a for n, a in record["stages"].items() if stages is None or n in stages}
+    made = record["stages"]
+    accounts = {n: made[n] for n in (made if stages is None else stages) if n in made}
     path = report_path(folder)
     key = content_key("report", VERSION, record["config"], record["versions"], accounts)
     if storage.exists(path) and key_of(storage.read_bytes(path)) == key:
@@ -58,22 +62,47 @@ def write_report(folder: str, record: dict[str, Any], stages: Sequence[str] | No
 
 def document(folder: str, record: dict[str, Any], key: str = "") -> str:
     """The report as HTML: a section for everything that the run has."""
-    config, accounts = record["config"], record["stages"]
+    result = kept(record)
+    config, accounts = result["config"], result["stages"]
     config = {**config, "select": selected(config["select"], accounts)}
     sections: list[Section | None] = [rows_section(accounts)]
     if accounts.get("bucket", {}).get("rows_out"):
         deciles = accounts["bucket"]["deciles"]
-        scores = read_scores(folder, deciles, seed=config["seed"], with_corpus="corpus" in accounts)
+        scores = read_scores(
+            folder,
+            deciles,
+            seed=config["seed"],
+            with_corpus="corpus" in accounts,
+            stage=place("bucket", kept_round(accounts)),
+        )
         sections += [
             selection_section(config, accounts, scores),
-            choice_section(accounts),
+            *_choices(record),
             histogram_section(config, accounts, scores),
             pairs_section(config, scores),
         ]
+    if "loop" in accounts:
+        sections.append(rounds_section(record))
     if "evaluate" in accounts:
-        sections.append(evaluation_section([("", accounts["evaluate"]["results"])]))
-    sections += [stages_section(accounts), record_section(record)]
+        sections.append(evaluation_section(_evaluations(record)))
+    sections += [stages_section(record["stages"]), record_section(record)]
     title = PurePath(config["run"]).name or config["run"]
     made_from = escape(subtitle(config, record.get("inputs", [])))
     head = f'<p class="quiet">{made_from}</p>{tiles(headline(accounts))}'
     return page(title, key, head, [section for section in sections if section])
+
+
+def _choices(record: dict[str, Any]) -> list[Section]:
+    """The choice of deciles in every round, or in the only one; none where none was made."""
+    numbers = [each.number for each in rounds(record)] or [0]
+    named = {number: place("choice", number) for number in numbers}
+    stages = record["stages"]
+    return [choice_section(stages[name], n) for n, name in named.items() if name in stages]
+
+
+def _evaluations(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The results of every round, or of the only one."""
+    stages = record["stages"]
+    named = {f"round {r.number}": place("evaluate", r.number) for r in rounds(record)}
+    named = named or {"": "evaluate"}
+    return [(name, stages[stage]["results"]) for name, stage in named.items()]

@@ -85,12 +85,18 @@ class Scores:
 
 
 def read_scores(
-    folder: str, deciles: dict[str, dict[str, list]], *, seed: int, with_corpus: bool
+    folder: str,
+    deciles: dict[str, dict[str, list]],
+    *,
+    seed: int,
+    with_corpus: bool,
+    stage: str = "bucket",
 ) -> Scores:
     """Read the run in `folder`.
 
     Args:
         deciles: as the manifest has them (`beam_jobs.bucket.summarise`).
+        stage: where the pairs are, with these deciles.
         seed: of the draw.
         with_corpus: whether there is a corpus to count.
 
@@ -102,7 +108,7 @@ def read_scores(
         for score, summary in deciles.items()
     }
     density = _density(deciles)
-    bucketed = receipts(storage.join(folder, "bucket"))
+    bucketed = receipts(storage.join(folder, stage))
     drawn = draw(bucketed, list(deciles), seed)
     found: dict[tuple[str, int], dict[int, Pair]] = defaultdict(dict)
     for index, table in enumerate(_tables(bucketed, deciles, drawn)):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pipeline.describe import score, selection, spoken
+from pipeline.describe import deciles_in_words, score, selection, spoken
+from pipeline.kept import rounds, verdict
 from pipeline.report import plots
 from pipeline.report.choice import Choice, mean, named
 from pipeline.report.differences import marked
@@ -111,11 +112,9 @@ def selection_section(config: dict[str, Any], accounts: Accounts, scores: Scores
     return Section("selection", "The selection", f'{text}<div class="plots">{figures}</div>')
 
 
-def choice_section(accounts: Accounts) -> Section | None:
-    """What the automatic choice of deciles rests on."""
-    if "choice" not in accounts:
-        return None
-    choice = Choice.from_json(accounts["choice"])
+def choice_section(account: dict[str, Any], number: int) -> Section:
+    """What the automatic choice of deciles rests on, of a round; 0 where there is but one."""
+    choice = Choice.from_json(account)
     first, *further = map(escape, choice.lines())
     text = (
         f"<p><b>{first}</b>; {'; '.join(further)}. Figures are Pearson × 100 on the labelled "
@@ -134,7 +133,10 @@ def choice_section(accounts: Accounts) -> Section | None:
         caption = f"Best is decile {best}, {mean(deciles[best])}; worst decile {worst}, "
         figures += figure(drawing, f"{caption}{mean(deciles[worst])}.", heading=spoken(scorer))
     content = f'{text}<div class="plots">{figures}</div>{_deciles_table(choice)}'
-    return Section("choice", "The choice of deciles", content + _runs_table(choice))
+    heading = f"The choice of deciles, round {number}" if number else "The choice of deciles"
+    return Section(
+        f"choice-{number}" if number else "choice", heading, content + _runs_table(choice)
+    )
 
 
 def _deciles_table(choice: Choice) -> str:
@@ -222,6 +224,26 @@ def _pair(pair: Pair, language: str) -> str:
         f"<p>{reference}</p><p>{translation}</p>"
         f'<p class="about">{pair.value:.3f} · {escape(pair.id)}</p></div>'
     )
+
+
+def rounds_section(record: dict[str, Any]) -> Section:
+    """What the rounds came to, and which one the result is."""
+    found = rounds(record)
+    rows = []
+    for each in found:
+        by = spoken(each.by)
+        if each.deciles is not None:
+            by += f", {deciles_in_words(each.deciles)}"
+        cells = [by, f"{each.pairs:,}", f"{each.labelled:.2f}", "kept" if each.kept else ""]
+        rows.append(Row(f"round {each.number}", cells, mean=each.kept))
+    text = (
+        f"<p><b>{escape(verdict(record))}.</b> From the second round on pairs are ranked by how "
+        "alike the encoder of the round before finds their sides. What the other sections show is "
+        "the kept round.</p>"
+    )
+    columns = ["", "selected by", "pairs", "Pearson × 100", ""]
+    caption = "Encoders of the rounds on the labelled pairs"
+    return Section("rounds", "The rounds", text + table(columns, rows, caption=caption))
 
 
 def evaluation_section(rounds: Sequence[tuple[str, dict[str, Any]]]) -> Section:

@@ -1,0 +1,189 @@
+"""`loop.rounds`: what each round leaves, what is kept of them, and what runs again when."""
+
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+from run_helpers import again, parts, ran
+
+from beam_jobs.select import Criteria, judge
+from models.embeddings.model import load_encoder
+from pipeline import rounds
+from pipeline.config import read_config
+
+FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
+RESULT = ["loop", "corpus", "embeddings", "evaluate"]
+
+
+def of_round(number):
+    return [
+        f"rounds/{number}/{stage}"
+        for stage in ("score", "bucket", "corpus", "embeddings", "evaluate")
+    ]
+
+
+@pytest.fixture(scope="module")
+def changes(data, tmp_path_factory):
+    """Of the configuration of the other tests' run: two rounds, small encoders."""
+    sts = tmp_path_factory.mktemp("sts")
+    for year, name in ((2012, "OnWN"), (2014, "images"), (2015, "images")):
+        (sts / str(year)).mkdir()
+        rows = (data / "sts" / str(year) / f"{name}.tsv").read_text().splitlines(keepends=True)
+        (sts / str(year) / f"{name}.tsv").write_text("".join(rows[:150]))
+    return {
+        "select": {
+            "deciles": [2, 3, 4, 5, 6],
+            "labelled": [str(sts / "2012"), str(sts / "2014" / "images.tsv")],
+            "where": ["translation_score >= -1.2"],
+        },
+        "embeddings": {"dim": 16, "epochs": 2, "batch_size": 10, "mega_batch": 2, "loaders": 0},
+        "evaluate": {"sts": str(sts)},
+        "loop": {"rounds": 2},
+    }
+
+
+@pytest.fixture(scope="module")
+def one_round(finished_run, write_config, changes, tmp_path_factory):
+    """A finished run with one round; not to be changed."""
+    folder = tmp_path_factory.mktemp("one")
+    shutil.copytree(finished_run / "run", folder / "run")
+    write_config(folder, **{**changes, "loop": {"rounds": 1}})
+    assert again("corpus", folder) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two_rounds(one_round, write_config, changes, tmp_path_factory):
+    """The same with a second round, as a user adds it; not to be changed."""
+    folder = tmp_path_factory.mktemp("two")
+    shutil.copytree(one_round / "run", folder / "run")
+    write_config(folder, **changes)
+    assert again("corpus", folder) == 0
+    return folder
+
+
+@pytest.fixture
+def copy(two_rounds, write_config, changes, tmp_path):
+    shutil.copytree(two_rounds / "run", tmp_path / "run")
+    write_config(tmp_path, **changes)
+    return tmp_path
+
+
+def manifest(folder):
+    return json.loads((folder / "run" / "manifest.json").read_text())
+
+
+def table(folder, stage):
+    return pq.read_table([*sorted((folder / "run" / stage).glob("part-*.parquet"))])
+
+
+def files(folder):
+    """Every file of results by its bytes, receipts (which say when) aside."""
+    found = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in (folder / "run").rglob("*")
+        if path.name in ("corpus.tsv.gz", "model.safetensors", "evaluation.json", "README.md")
+    }
+    return parts(folder) | found
+
+
+def test_one_round_leaves_what_it_always_left(one_round):
+    assert not (one_round / "run" / "rounds").exists()
+    stages = manifest(one_round)["stages"]
+    assert "loop" not in stages
+    assert not any("round" in account for account in stages.values())
+
+
+def test_a_second_round_runs_nothing_of_the_first(
+    one_round, write_config, changes, tmp_path, capsys
+):
+    shutil.copytree(one_round / "run", tmp_path / "run")
+    write_config(tmp_path, **changes)
+    assert again("corpus", tmp_path) == 0
+    assert ran(capsys.readouterr().err) == [*of_round(2), *RESULT]
+    old, new = manifest(one_round)["stages"], manifest(tmp_path)["stages"]
+    for name in FIRST:
+        assert new[name] == old[name.rsplit("/", 1)[1]]
+    assert again("corpus", tmp_path) == 0
+    assert ran(capsys.readouterr().err) == []
+
+
+def test_every_round_has_its_folder(two_rounds):
+    run = two_rounds / "run"
+    assert sorted(path.name for path in (run / "rounds/1").iterdir()) == [
+        *("corpus", "embeddings", "evaluation.json")
+    ]
+    for name in ("score", "bucket", "corpus", "embeddings", "evaluation.json"):
+        assert (run / "rounds/2" / name).exists()
+    first, second = (table(two_rounds, place) for place in ("bucket", "rounds/2/bucket"))
+    assert set(second.column_names) - set(first.column_names) == {
+        *("encoder_similarity", "encoder_similarity_decile")
+    }
+    assert second.select(first.column_names).equals(first)
+    encoder = load_encoder(run / "rounds/1/embeddings")
+    texts = (second[side].combine_chunks() for side in ("reference", "translation"))
+    assert second["encoder_similarity"].to_numpy() == pytest.approx(
+        encoder.similarity(*texts), abs=1e-6
+    )
+
+
+def test_the_second_round_selects_by_the_first_ones_encoder(two_rounds, changes):
+    pairs = table(two_rounds, "rounds/2/bucket")
+    corpus = table(two_rounds, "rounds/2/corpus")
+    assert set(corpus["encoder_similarity_decile"].to_pylist()) == set(changes["select"]["deciles"])
+    assert min(corpus["translation_score"].to_pylist()) >= -1.2
+    run = rounds.Run(read_config(two_rounds / "config.yaml"), None, round=2)
+    criteria = rounds.pair_stages.criteria(run)
+    assert isinstance(criteria, Criteria)
+    reasons, _ = judge(pairs, criteria)
+    assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()
+
+
+def test_the_best_round_is_kept(two_rounds):
+    stages = manifest(two_rounds)["stages"]
+    loop = stages["loop"]
+    best = loop["best"]
+    assert loop["labelled"][best - 1] == max(loop["labelled"])
+    assert len(set(loop["labelled"])) == 2
+    run = two_rounds / "run"
+    for name in ("corpus/corpus.tsv.gz", "embeddings/model.safetensors", "evaluation.json"):
+        assert (run / name).read_bytes() == (run / f"rounds/{best}" / name).read_bytes()
+    assert table(two_rounds, "corpus").equals(table(two_rounds, f"rounds/{best}/corpus"))
+    for name in RESULT[1:]:
+        assert stages[name]["round"] == best
+        assert stages[name]["digest"] == stages[f"rounds/{best}/{name}"]["digest"]
+
+
+def labels(folder, number, path):
+    """Labelled pairs on which the encoder of a round is perfect."""
+    pairs = table(folder, "bucket").slice(0, 60)
+    texts = [pairs[side].combine_chunks() for side in ("reference", "translation")]
+    encoder = load_encoder(folder / "run" / f"rounds/{number}/embeddings")
+    cosines = 2.5 + 2.5 * encoder.similarity(*texts)
+    rows = zip(cosines, *(side.to_pylist() for side in texts), strict=True)
+    path.write_text("".join(f"{label:.9f}\t{a}\t{b}\n" for label, a, b in rows))
+
+
+@pytest.mark.parametrize("best", [1, 2])
+def test_whichever_round_is_best_is_kept_and_said(copy, write_config, changes, capsys, best):
+    labels(copy, best, copy / "labels.tsv")
+    select = {**changes["select"], "labelled": str(copy / "labels.tsv")}
+    write_config(copy, **{**changes, "select": select})
+    assert again("corpus", copy) == 0
+    captured = capsys.readouterr()
+    assert set(ran(captured.err)) <= set(RESULT)
+    loop = manifest(copy)["stages"]["loop"]
+    assert loop["best"] == best
+    assert loop["labelled"][best - 1] == pytest.approx(100, abs=1e-3)
+    assert loop["labelled"][2 - best] < 99.9
+    run = copy / "run"
+    for name in ("corpus/corpus.tsv.gz", "embeddings/model.safetensors", "evaluation.json"):
+        assert (run / name).read_bytes() == (run / f"rounds/{best}" / name).read_bytes()
+    assert table(copy, "corpus").equals(table(copy, f"rounds/{best}/corpus"))
+    said = f"Round {best} of 2 is kept: 100.00 on the labelled pairs"
+    for text in (captured.out, (run / "report/index.html").read_text()):
+        assert said in " ".join(text.split())
+    card = " ".join((run / "corpus/README.md").read_text().split())
+    assert said in card
+    assert ("`encoder_similarity_decile`" in card) == (best == 2)
