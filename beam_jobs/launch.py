@@ -8,13 +8,25 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    suppress,
+)
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 import apache_beam as beam
 from apache_beam.metrics.metric import MetricsFilter
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    StandardOptions,
+)
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
@@ -56,9 +68,15 @@ class Unit(Protocol):
         """Rows to read, where that is known before."""
 
 
+CORES = "PARALOOM_CORES"
+"""Environment variable of a worker that shares its machine with others: its part of the cores."""
+
+
 def cores() -> int:
     """Processor cores this process may use."""
-    return len(os.sched_getaffinity(0))
+    there = len(os.sched_getaffinity(0))
+    given = os.environ.get(CORES, "")
+    return min(there, int(given)) if given.isdecimal() and int(given) else there
 
 
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
@@ -159,6 +177,7 @@ def launch(
         watching(done, progress, output),
     ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
+        _name_job(options, name, output)
         metrics = run_pipeline(
             lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform, options
         )
@@ -183,22 +202,45 @@ def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions
         UserError: a worker raised one (or a DamagedError); everything else comes as Beam raised it.
     """
     try:
-        pipeline = _pipeline(options)
-        build(pipeline)
-        result = pipeline.run()
-        result.wait_until_finish()
+        with _place(options):
+            pipeline = _pipeline(options)
+            build(pipeline)
+            result = pipeline.run()
+            try:
+                result.wait_until_finish()
+            except KeyboardInterrupt:
+                with suppress(Exception):
+                    result.cancel()
+                raise
+            query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
         known = isinstance(error, UserError)
         said = _user_error(f"{type(error).__name__}: {error}" if known else str(error))
         if said is None:
             raise
         raise said from error
-    query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     counters: dict[str, int] = {}
     for counter in query["counters"]:
         name = counter.key.metric.name
         counters[name] = counters.get(name, 0) + counter.result
     return dict(sorted(counters.items()))
+
+
+def _name_job(options: PipelineOptions, name: str, output: str) -> None:
+    """Name a job after stage and folder: the same command again finds what a killed one left."""
+    cloud = options.view_as(GoogleCloudOptions)
+    if cloud.job_name is None:
+        place = output if storage.is_remote(output) else str(Path(output).resolve())
+        cloud.job_name = f"paraloom-{name}-{shard_files.content_key(place)[:8]}".replace("_", "-")
+
+
+def _place(options: PipelineOptions) -> AbstractContextManager[None]:
+    """What has to be there while a job runs elsewhere."""
+    if options.view_as(StandardOptions).runner != "FlinkRunner":
+        return nullcontext()
+    from beam_jobs.flink.submit import ready
+
+    return ready(options)
 
 
 def _pipeline(options: PipelineOptions) -> beam.Pipeline:

@@ -1,0 +1,114 @@
+"""Flink from PyPI and Beam's job server from Maven, as one folder of jars.
+
+The same jars are the class path of JobManager, TaskManagers and job server, so that none of them
+has to be sent along with a job: that takes longer than the small jobs themselves, and every job
+would leave its copy of Beam's classes behind in the TaskManagers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from apache_beam.utils.subprocess_server import JavaHelper
+
+from models.errors import UserError
+from models.files import atomic_folder
+
+FLINK = "1.19.3"
+"""Of the versions that Beam 2.77 knows, the one whose job server can be had part by part."""
+
+BEAM = "2.62.0"
+"""Of the job server: what it and Python's Beam say to each other has not changed since."""
+
+JAVA = 17
+
+
+def flink_version(full: str = FLINK) -> str:
+    """The version as Beam names it.
+
+    >>> flink_version("1.19.3")
+    '1.19'
+    """
+    return ".".join(full.split(".")[:2])
+
+
+def installed() -> Path:
+    """The folder with `lib/…` and `bash-java-utils.jar`, fetched if it is not there yet.
+
+    Raises:
+        UserError: Java or Maven is missing, or something cannot be fetched.
+    """
+    java()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    place = cache / "paraloom" / f"flink-{FLINK}-beam-{BEAM}"
+    if not place.is_dir():
+        print(f"fetching Flink {FLINK} and Beam's job server to {place}", file=sys.stderr)
+        with atomic_folder(place) as folder:
+            jars(folder).mkdir(parents=True)
+            _fetch_flink(folder)
+            _fetch_job_server(folder)
+    return place
+
+
+def jars(folder: Path) -> Path:
+    """Where the jars of an installation are.
+
+    Beam's job server sends all jars of its class path along with every job, but for those below
+    a folder of this name.
+    """
+    return folder / "gradle" / "wrapper"
+
+
+def java() -> str:
+    """The Java program.
+
+    Raises:
+        UserError: there is none, or it is too old.
+    """
+    program = shutil.which(JavaHelper.get_java())
+    hint = f"Flink needs Java {JAVA}: apt-get install openjdk-{JAVA}-jre-headless"
+    if program is None:
+        raise UserError(f"no Java found; {hint}")
+    said = subprocess.run([program, "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < JAVA:
+        raise UserError(f"{program} is Java {version[1] if version else '?'}; {hint}")
+    return program
+
+
+def _fetch_flink(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as wheel:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        what = ["--no-deps", "--no-compile", "--target", wheel, f"apache-flink-libraries=={FLINK}"]
+        _run([*pip, *what])
+        found = Path(wheel, "pyflink")
+        for pattern in ("flink-dist-*.jar", "log4j-*.jar"):
+            for jar in found.joinpath("lib").glob(pattern):
+                jar.rename(jars(folder) / jar.name)
+        found.joinpath("bin", "bash-java-utils.jar").rename(folder / "bash-java-utils.jar")
+
+
+def _fetch_job_server(folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError("Beam's job server is fetched with Maven: apt-get install maven")
+    pom = Path(__file__).with_name("pom.xml")
+    versions = [f"-Dflink={flink_version()}", f"-Dbeam={BEAM}"]
+    where = ["-DincludeScope=runtime", f"-DoutputDirectory={jars(folder)}"]
+    checked = "--strict-checksums"
+    batch = ["--batch-mode", "--quiet", checked, "--file", str(pom)]
+    _run([maven, *batch, *versions, *where, "dependency:copy-dependencies"])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
+        why = said[0] if said else f"exit code {done.returncode}"
+        raise UserError(f"{Path(command[0]).name}: {why}")

@@ -1,0 +1,56 @@
+"""A pool of Python workers that the TaskManagers of one machine share.
+
+TaskManagers number their workers each by itself. Beam's own pool ends a worker by its number, so
+that of two TaskManagers one would end the other's. Here a worker ends when its TaskManager hangs
+up, or is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPoolServicer
+
+from beam_jobs.flink import worker
+
+
+class Pool(BeamFnExternalWorkerPoolServicer):
+    """Starts a process for every worker that is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.workers: list[subprocess.Popen] = []
+
+    def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
+        """Start a worker that calls back where the request says."""
+        self.workers = [process for process in self.workers if process.poll() is None]
+        ends = ("logging", "artifact", "provision", "control")
+        urls = [f"--{e}_endpoint={getattr(request, f'{e}_endpoint').url}" for e in ends]
+        command = [sys.executable, "-m", worker.__name__, f"--id={request.worker_id}", *urls]
+        try:
+            self.workers.append(subprocess.Popen(command))
+        except OSError as error:
+            return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
+        return beam_fn_api_pb2.StartWorkerResponse()
+
+    def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802
+        """Nothing: it notices itself."""
+        return beam_fn_api_pb2.StopWorkerResponse()
+
+
+def main() -> None:
+    """Serve until told to end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--service_port", type=int, required=True)
+    _, server = Pool.start(use_process=True, port=parser.parse_args().service_port)
+    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    server.stop(0)
+
+
+if __name__ == "__main__":
+    main()
