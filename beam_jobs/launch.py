@@ -88,7 +88,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     Raises:
         UserError: Beam cannot read an option.
     """
-    options = _parse(arguments)
+    options = parse_options(arguments)
     standard = options.view_as(StandardOptions)
     if standard.runner:
         return options
@@ -104,7 +104,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
 
 def local_workers(arguments: Sequence[str]) -> int:
     """How many workers the user allows on this machine; as many as cores where nothing is said."""
-    direct = _parse(arguments).view_as(DirectOptions)
+    direct = parse_options(arguments).view_as(DirectOptions)
     given = any(argument.startswith("--direct_num_workers") for argument in arguments)
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
 
@@ -115,14 +115,15 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     Raises:
         UserError: Beam cannot read an option; a bucket is not there or cannot be reached.
     """
-    options = _parse(arguments)
+    options = parse_options(arguments)
     remote.connect(options)
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
         remote.ask(path, options)
 
 
-def _parse(arguments: Sequence[str]) -> PipelineOptions:
+def parse_options(arguments: Sequence[str]) -> PipelineOptions:
+    """Beam's options; UserError if it cannot read one."""
     said = io.StringIO()
     try:
         with redirect_stderr(said):

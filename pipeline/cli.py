@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         work: Callable[[argparse.Namespace, Sequence[str]], int | None] = options.work
-        return work(options, beam) or 0
+        return work(options, _place(options, beam)) or 0
     except UserError as error:
         print(f"paraloom: {error}", file=sys.stderr)
         return 2
@@ -71,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
             help="change one key of the configuration; may be given again",
         )
         command.add_argument("--force", action="store_true", help="run it though it is finished")
+        _add_place(command)
         command.set_defaults(work=_run_stages)
     _add_models(commands)
     _add_statistics(commands)
@@ -108,6 +109,23 @@ def _add_gpu_hour(command: argparse.ArgumentParser) -> None:
         metavar="PRICE",
         help="what an hour of one translating machine costs: prints the cost of back-translation",
     )
+
+
+def _add_place(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--on",
+        choices=["flink"],
+        help="run the jobs on the cluster that `make flink-up` started here",
+    )
+
+
+def _place(options: argparse.Namespace, beam: Sequence[str]) -> Sequence[str]:
+    """Beam's options: what --on stands for, then what the user gave."""
+    if getattr(options, "on", None) is None:
+        return beam
+    from beam_jobs.flink.cluster import default_folder, read
+
+    return [*read(default_folder()).arguments(beam), *beam]
 
 
 def _add_models(commands: argparse._SubParsersAction) -> None:
@@ -155,6 +173,7 @@ def _add_statistics(commands: argparse._SubParsersAction) -> None:
         "--idf", metavar="FILE", help="IDF of words (`word idf`), such as a run's idf/idf.txt"
     )
     statistics.add_argument("--json", metavar="FILE", help="write the figures here as well")
+    _add_place(statistics)
     statistics.set_defaults(work=_statistics)
 
 

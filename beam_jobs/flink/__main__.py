@@ -29,7 +29,7 @@ def main() -> int:
             found = cluster.up(options.folder, slots=options.slots, free_ports=options.free_ports)
             print(f"Flink is up at http://localhost:{found.rest}, logs in {options.folder}/logs")
             print("paraloom corpus --config FILE --on flink; or, in full, what is given to Beam:")
-            print(" ".join(found.arguments))
+            print(" ".join(found.arguments()))
         else:
             ended = cluster.down(options.folder)
             print(f"ended: {', '.join(ended)}" if ended else "nothing was running")

@@ -19,16 +19,17 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import yaml
+from apache_beam.options.pipeline_options import FlinkRunnerOptions
 
 from beam_jobs.flink import install
-from beam_jobs.launch import CORES, cores
+from beam_jobs.launch import CORES, cores, parse_options
 from models.errors import UserError
 from models.files import atomic_file
 
@@ -75,9 +76,11 @@ class Cluster:
     workers: int = 50000
     slots: int = 1
 
-    @property
-    def arguments(self) -> list[str]:
-        """Beam options for a job on all slots of this cluster."""
+    def arguments(self, given: Sequence[str] = ()) -> list[str]:
+        """Beam options for a job on this cluster: on all its slots, or as many as `given` says."""
+        slots = self.slots * TASK_MANAGERS
+        asked = parse_options(given).view_as(FlinkRunnerOptions).parallelism
+        slots = asked if asked > 0 else slots
         return [
             "--runner=FlinkRunner",
             f"--flink_master=localhost:{self.rest}",
@@ -85,8 +88,10 @@ class Cluster:
             f"--job_endpoint=localhost:{self.job_server}",
             "--environment_type=EXTERNAL",
             f"--environment_config=localhost:{self.workers}",
-            f"--parallelism={self.slots * TASK_MANAGERS}",
-            f"--sdk_worker_parallelism={self.slots}",
+            # Kept between the passes of a job; without it each starts its workers anew.
+            "--environment_cache_millis=10000",
+            f"--parallelism={slots}",
+            f"--sdk_worker_parallelism={-(-slots // TASK_MANAGERS)}",  # one for each slot
         ]
 
 
