@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from models.embeddings.task_options import SimilarityOptions, TaskOptions
+from models.embeddings.task_options import MaLSTMOptions, SimilarityOptions, TaskOptions
 
-TaskName = Literal["paraphrases", "similarity"]
-SECTIONS = {"similarity": SimilarityOptions}
+TaskName = Literal["paraphrases", "similarity", "malstm"]
+SECTIONS: dict[str, type[TaskOptions]] = {
+    "similarity": SimilarityOptions,
+    "malstm": MaLSTMOptions,
+}
 """The tasks that have a section of their own."""
 
 
@@ -24,6 +27,8 @@ class EmbeddingOptions:
     """What to train on: paraphrases (the corpus), or what the section of this name is about."""
     similarity: SimilarityOptions | None = None
     """Labelled pairs, and the head that predicts their labels."""
+    malstm: MaLSTMOptions | None = None
+    """Labelled pairs, other pairs to begin with, and a thesaurus."""
 
     # The encoder
     model: str = "word-avg"

@@ -78,7 +78,7 @@ def train_embeddings(
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        encoder = build_encoder(options, vectors).to(_device(options))
+        encoder = build_encoder(options, vectors).to(device_of(options))
     del vectors, initial
     model = SentenceEncoder(encoder, vocabularies, options)
 
@@ -169,7 +169,8 @@ def first_vectors(
     return vectors
 
 
-def _device(options: EmbeddingOptions) -> torch.device:
+def device_of(options: EmbeddingOptions) -> torch.device:
+    """Where to train."""
     there = torch.cuda.is_available()
     if options.device == "cuda" and not there:
         raise UserError("embeddings.device is cuda, but torch finds no GPU: set it to auto or cpu")
