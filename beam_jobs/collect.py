@@ -8,7 +8,8 @@ import apache_beam as beam
 import pyarrow as pa
 
 from beam_jobs import storage
-from beam_jobs.launch import Unit, beam_options, logged, run_pipeline, watching
+from beam_jobs.launch import Unit, beam_options, logged, own_runner, run_pipeline, watching
+from beam_jobs.local_runner import surviving
 from models.progress import meter
 
 
@@ -54,17 +55,13 @@ def collect(
         meter(name, total=sum(rows.values()), stream=terminal) as progress,
         watching(done, progress, output),
     ):
-        run_pipeline(
-            lambda root: (
-                root
-                | beam.Create(list(units))
-                | beam.Reshuffle()
-                | "Begin" >> beam.Map(begin)
-                | transform
-                | "Leave" >> beam.Map(leave)
-            ),
-            beam_options(arguments, processes=max(len(units), 1)),
-        )
+        options = beam_options(arguments, processes=max(len(units), 1))
+
+        def build(root: beam.Pipeline) -> beam.PCollection:
+            work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
+            return work | transform | "Leave" >> beam.Map(leave)
+
+        surviving(lambda: run_pipeline(build, options, own_runner(arguments)))
     table = pa.ipc.open_file(storage.read_bytes(left)).read_all()
     clear()
     return table

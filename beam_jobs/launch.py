@@ -28,10 +28,10 @@ from apache_beam.options.pipeline_options import (
     StandardOptions,
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-from beam_jobs import remote, storage, worker
+from beam_jobs import remote, storage
 from beam_jobs import shards as shard_files
+from beam_jobs.local_runner import local_runner, surviving
 from beam_jobs.shards import DamagedError, Receipt
 from beam_jobs.storage import MissingError
 from models.errors import UserError
@@ -98,7 +98,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     workers = min(workers, processes or workers)
     direct = options.view_as(DirectOptions)
     direct.direct_num_workers = workers
-    direct.direct_running_mode = "in_memory"  # `_runner` says where the workers are
+    direct.direct_running_mode = "in_memory"  # `own_runner` says where the workers are
     return options
 
 
@@ -179,9 +179,15 @@ def launch(
     ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
         _name_job(options, name, output)
-        metrics = run_pipeline(
-            lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform, options
-        )
+
+        def work() -> dict[str, int]:
+            return run_pipeline(
+                lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
+                options,
+                own_runner(arguments),
+            )
+
+        metrics = surviving(work, done)
     receipts = []
     for unit in units:
         left = shard_files.read_receipt(output, unit.name)
@@ -196,15 +202,22 @@ def launch(
     return Result(receipts=tuple(receipts), metrics=metrics)
 
 
-def run_pipeline(build: Callable[[beam.Pipeline], Any], options: PipelineOptions) -> dict[str, int]:
+def run_pipeline(
+    build: Callable[[beam.Pipeline], Any],
+    options: PipelineOptions,
+    runner: FnApiRunner | None = None,
+) -> dict[str, int]:
     """Build and run a Beam pipeline; give its counters.
+
+    Args:
+        runner: takes the place of the one that the options name.
 
     Raises:
         UserError: a worker raised one (or a DamagedError); everything else comes as Beam raised it.
     """
     try:
         with _place(options):
-            pipeline = _pipeline(options)
+            pipeline = _pipeline(options, runner)
             build(pipeline)
             result = pipeline.run()
             try:
@@ -244,20 +257,20 @@ def _place(options: PipelineOptions) -> AbstractContextManager[None]:
     return ready(options)
 
 
-def _pipeline(options: PipelineOptions) -> beam.Pipeline:
+def _pipeline(options: PipelineOptions, runner: FnApiRunner | None) -> beam.Pipeline:
     try:
-        return beam.Pipeline(runner=_runner(options), options=options)
+        return beam.Pipeline(runner=runner, options=options)
     except (ValueError, ImportError) as error:  # a runner's name, or what it lacks
         raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
 
 
-def _runner(options: PipelineOptions) -> FnApiRunner | None:
-    """Processes of our own where they were asked for; None leaves it to the options."""
-    direct = options.view_as(DirectOptions)
-    local = options.view_as(StandardOptions).runner == "FnApiRunner"
-    if not local or direct.direct_running_mode != "in_memory" or direct.direct_num_workers < 2:
-        return None
-    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(worker.command()))
+def own_runner(arguments: Sequence[str]) -> FnApiRunner | None:
+    """Processes of our own on this machine, unless the user named a runner or allows only one.
+
+    Then one job has them that works with one process, too: the model's memory is that process's.
+    """
+    named = parse_options(arguments).view_as(StandardOptions).runner
+    return None if named or local_workers(arguments) < 2 else local_runner()
 
 
 def _user_error(text: str) -> UserError | None:

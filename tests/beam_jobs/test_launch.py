@@ -129,7 +129,6 @@ def test_options_of_the_user_go_to_beam_unchanged():
     options = beam_options(["--runner", "FlinkRunner", "--direct_num_workers", "7"])
     assert options.view_as(StandardOptions).runner == "FlinkRunner"
     assert options.view_as(DirectOptions).direct_num_workers == 7
-    assert launching._runner(options) is None
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,18 @@ def test_options_of_the_user_go_to_beam_unchanged():
 def test_workers_on_this_machine(arguments, processes, workers):
     options = beam_options(arguments, processes=processes)
     assert options.view_as(DirectOptions).direct_num_workers == workers
-    assert (launching._runner(options) is None) == (workers == 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own"),
+    [
+        (["--direct_num_workers", "3"], True),
+        (["--direct_num_workers", "1"], False),
+        (["--runner", "FlinkRunner", "--direct_num_workers", "7"], False),
+    ],
+)
+def test_processes_of_our_own(arguments, own):
+    assert (launching.own_runner(arguments) is not None) == own
 
 
 def test_local_workers():

@@ -1,0 +1,101 @@
+"""Beam's local runner with worker processes whose death is noticed and survived.
+
+Beam's own waits forever for a worker that was killed, such as by the kernel for want of memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from apache_beam.portability import python_urns
+from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    SubprocessSdkWorkerHandler,
+    WorkerHandler,
+)
+from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from beam_jobs import worker
+from models.errors import UserError
+
+_TRIES = 6
+_LOGGER = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_deaths: list[str] = []
+"""How workers of this process died since `surviving` last looked."""
+
+
+def local_runner() -> FnApiRunner:
+    """A runner with processes of its own; a pipeline fails if one of them dies."""
+    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(worker.command()))
+
+
+def surviving(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
+    """Run a pipeline, and again where it lost a worker: what was finished costs a checksum.
+
+    Args:
+        done: rows finished so far.
+
+    Raises:
+        UserError: workers died six times in a row without finishing anything.
+    """
+    before, tries = done(), 0
+    while True:
+        _deaths.clear()
+        try:
+            return work()
+        except UserError:
+            raise
+        except Exception as error:
+            if not _deaths:
+                raise
+            now = done()
+            tries = 1 if now > before else tries + 1
+            before = now
+            if tries == _TRIES:
+                raise UserError(
+                    f"a worker process died {tries} times in a row (at last: {_deaths[0]}); if for "
+                    "want of memory: fewer workers need less (-- --direct_num_workers N), and so "
+                    "do smaller shards (input.shard_rows)"
+                ) from error
+            _LOGGER.error("a worker process died (%s); beginning again", _deaths[0])
+
+
+@WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
+class _Watched(SubprocessSdkWorkerHandler):
+    """Answers in the place of a worker that has died."""
+
+    _closed = False
+
+    def start_worker(self) -> None:
+        self.worker = SubprocessSdkWorker(
+            self._worker_command_line, self.control_address, self.provision_info, self.worker_id
+        )
+        self.worker_thread = threading.Thread(target=self._run, name="run_worker", daemon=True)
+        self.worker_thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.worker.run()
+        except RuntimeError as error:  # with the exit code, or minus the signal
+            code = int(str(error).rpartition(" ")[2])
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            _deaths.append(how)
+            while not self._closed:  # a pipeline that sees a channel close may be on its way out
+                waiting = self.control_conn._futures_by_id
+                for name in list(waiting):
+                    response = beam_fn_api_pb2.InstructionResponse(instruction_id=name, error=how)
+                    waiting.pop(name).set(response)
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        self._closed = True
+        super().close()
