@@ -1,8 +1,10 @@
 """The real command, in a process of its own or in this one, and what it leaves."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from pipeline.cli import main
@@ -24,6 +26,17 @@ def popen(name: str, folder: Path, *more: str) -> subprocess.Popen:
         text=True,
         start_new_session=True,
     )
+
+
+def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> None:
+    """Start the command, and kill all its processes once `after` matches files of the stage."""
+    process = popen(command, folder)
+    while not list((folder / "run" / stage).glob(after)) and process.poll() is None:
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    assert ran(err)[-1] == stage.removesuffix(".training")
 
 
 def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess:

@@ -8,18 +8,7 @@ import signal
 import time
 
 import pytest
-from run_helpers import STAGES, again, parts, popen, ran
-
-
-def kill_in(stage, folder, after):
-    """Start the command, and kill all its processes once `after` matches files of the stage."""
-    process = popen("select", folder)
-    while not list((folder / "run" / stage).glob(after)) and process.poll() is None:
-        time.sleep(0.001)
-    os.killpg(process.pid, signal.SIGKILL)
-    _, err = process.communicate()
-    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
-    assert ran(err)[-1] == stage
+from run_helpers import STAGES, again, kill_in, parts, popen, ran
 
 
 def finished(folder, stage):

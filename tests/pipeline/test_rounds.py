@@ -5,11 +5,13 @@ import shutil
 
 import pyarrow.parquet as pq
 import pytest
-from run_helpers import again, parts, ran
+from run_helpers import again, kill_in, parts, ran
 
+from beam_jobs import storage
 from beam_jobs.select import Criteria, judge
 from models.embeddings.model import load_encoder
 from pipeline import rounds
+from pipeline.cli import main
 from pipeline.config import read_config
 
 FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
@@ -187,3 +189,179 @@ def test_whichever_round_is_best_is_kept_and_said(copy, write_config, changes, c
     card = " ".join((run / "corpus/README.md").read_text().split())
     assert said in card
     assert ("`encoder_similarity_decile`" in card) == (best == 2)
+
+
+def test_three_rounds_and_back_to_two_and_to_one(
+    copy, write_config, changes, one_round, two_rounds, capsys
+):
+    write_config(copy, **{**changes, "loop": {"rounds": 3}})
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == [*of_round(3), *RESULT]
+    third = table(copy, "rounds/3/bucket")
+    assert third.column_names == table(copy, "rounds/2/bucket").column_names
+    assert third["encoder_similarity"] != table(copy, "rounds/2/bucket")["encoder_similarity"]
+    of_third = {name: data for name, data in files(copy).items() if name.startswith("run/rounds/3")}
+    write_config(copy, **changes)
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == RESULT
+    assert files(copy) == files(two_rounds) | of_third
+    write_config(copy, **{**changes, "loop": {"rounds": 1}})
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == []  # it is only copied
+    now = files(copy)
+    assert {name: data for name, data in now.items() if "/rounds/" not in name} == files(one_round)
+    assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
+    write_config(copy, **changes)
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == RESULT[1:]
+    assert files(copy) == files(two_rounds) | of_third
+
+
+def test_another_selection_runs_every_round_again(copy, write_config, changes, capsys):
+    write_config(
+        copy, **{**changes, "select": {**changes["select"], "deciles": [2, 3, 4, 5, 6, 7]}}
+    )
+    assert again("select", copy) == 0
+    without = [stage for stage in (*FIRST, *of_round(2), *RESULT) if "evaluate" not in stage]
+    assert ran(capsys.readouterr().err) == [stage for stage in without if stage != "embeddings"]
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == [FIRST[2], of_round(2)[-1], *RESULT[2:]]
+
+
+def test_force_makes_the_corpus_of_every_round(copy, two_rounds, capsys):
+    assert again("select", copy, "--force") == 0
+    assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "corpus"]
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == []  # the same rows
+    assert files(copy) == files(two_rounds)
+
+
+@pytest.mark.parametrize("place", ["corpus", "rounds/1/corpus", "rounds/2/score"])
+def test_a_deleted_part_file_is_made_again_and_nothing_else(copy, two_rounds, capsys, place):
+    (copy / "run" / place / "part-00000-00003.parquet").unlink()
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == [place]
+    assert files(copy) == files(two_rounds)
+
+
+def test_a_damaged_original_is_made_again_where_its_copy_is_lost(copy, two_rounds, capsys):
+    best = manifest(copy)["stages"]["loop"]["best"]
+    name = "part-00000-00003.parquet"
+    (copy / "run/corpus" / name).unlink()
+    original = copy / f"run/rounds/{best}/corpus" / name
+    original.write_bytes(original.read_bytes()[:-1] + b"x")
+    assert again("corpus", copy) == 0
+    assert f"{original}: damaged, made again" in capsys.readouterr().err
+    assert files(copy) == files(two_rounds)
+
+
+@pytest.mark.parametrize(
+    ("stage", "left"),
+    [("rounds/2/score", "receipts/part-*.json"), ("rounds/2/embeddings.training", "*")],
+)
+def test_killed_in_the_second_round(
+    one_round, two_rounds, write_config, changes, tmp_path, capsys, stage, left
+):
+    shutil.copytree(one_round / "run", tmp_path / "run")
+    write_config(tmp_path, **changes)
+    kill_in(stage, tmp_path, left, command="corpus")
+    assert again("corpus", tmp_path) == 0
+    steps = [*of_round(2), *RESULT]
+    begun = steps.index(stage.removesuffix(".training"))
+    assert ran(capsys.readouterr().err) == steps[begun:]
+    assert files(tmp_path) == files(two_rounds)
+
+
+@pytest.mark.parametrize("breaks", ["write_bytes", "copy"])
+def test_killed_while_the_best_round_is_copied(copy, two_rounds, monkeypatch, capsys, breaks):
+    """A part file of the corpus, or its text, is the last thing that is done."""
+    path = copy / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    for stage in RESULT[1:]:
+        del content["stages"][stage]
+    path.write_text(json.dumps(content))
+    shutil.rmtree(copy / "run" / "corpus")
+
+    def stop(target, *data):
+        if target.endswith(("00000-00004.parquet", ".gz")):
+            raise KeyboardInterrupt
+        return whole(target, *data)
+
+    with monkeypatch.context() as broken:
+        whole = getattr(storage, breaks)
+        broken.setattr(storage, breaks, stop)
+        assert again("corpus", copy) == 130
+    assert "corpus" not in manifest(copy)["stages"]
+    assert again("corpus", copy) == 0
+    assert ran(capsys.readouterr().err) == ["corpus", "corpus", "embeddings", "evaluate"]
+    assert files(copy) == files(two_rounds)
+
+
+def test_one_pair_is_explained_by_the_round_that_is_kept(copy, write_config, changes, capsys):
+    labels(copy, 2, copy / "labels.tsv")
+    write_config(
+        copy, **{**changes, "select": {**changes["select"], "labelled": str(copy / "labels.tsv")}}
+    )
+    assert again("corpus", copy) == 0
+    pairs = table(copy, "rounds/2/bucket")
+    chosen = set(table(copy, "corpus")["id"].to_pylist())
+    for row in (pairs.slice(0, 1).to_pylist()[0], *pairs.slice(40, 3).to_pylist()):
+        capsys.readouterr()
+        assert main(["explain", str(copy / "run"), row["id"]]) == 0
+        said = capsys.readouterr().out
+        assert f"{row['encoder_similarity']:.4f}" in said
+        assert ("in the corpus: it meets {'by': 'encoder_similarity'" in said) == (
+            row["id"] in chosen
+        )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"loop": {"rounds": 0}}, "loop.rounds: must be at least 1"),
+        ({"select": {"labelled": None}}, "select.labelled: loop.rounds is 2, and which round is"),
+        ({"select": {"labelled": []}}, "select.labelled: loop.rounds is 2, and which round is"),
+        ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but where no decile"),
+        ({"select": {"labelled": "nowhere.tsv"}}, "select.labelled: nowhere.tsv is not there"),
+        (
+            {"score": {"scorers": ["trigram_overlap", "encoder_similarity"]}},
+            "score.scorers: encoder_similarity comes with the second round; see loop.rounds",
+        ),
+    ],
+)
+def test_errors_name_the_key(write_config, changes, tmp_path, capsys, more, said):
+    write_config(
+        tmp_path,
+        **{key: {**changes.get(key, {}), **more.get(key, {})} for key in {*changes, *more}},
+    )
+    assert again("corpus", tmp_path) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert said in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_round_chooses_for_itself(one_round, write_config, changes, tmp_path, capsys):
+    shutil.copytree(one_round / "run", tmp_path / "run")
+    auto = {"by": "auto", "auto": {"pairs": 40, "seeds": 1}}
+    write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}, "statistics": {}})
+    assert again("corpus", tmp_path) == 0
+    begun = ran(capsys.readouterr().err)
+    first, second = begun.index("choice"), begun.index("rounds/2/choice")
+    assert begun.index("rounds/1/corpus") in range(first, second)
+    assert begun.index("rounds/2/corpus") > second
+    stages = manifest(tmp_path)["stages"]
+    chosen = [stages[name]["chosen"] for name in ("choice", "rounds/2/choice")]
+    assert set(stages["choice"]["scores"]) == {"translation_score", "trigram_overlap"}
+    assert (
+        set(stages["rounds/2/choice"]["scores"]) == {chosen[1]["scorer"]} == {"encoder_similarity"}
+    )
+    for number, choice in enumerate(chosen, 1):
+        corpus = table(tmp_path, f"rounds/{number}/corpus")
+        deciles = set(corpus[f"{choice['scorer']}_decile"].to_pylist())
+        assert deciles <= set(choice["deciles"])
+    report = (tmp_path / "run/report/index.html").read_text()
+    for number in (1, 2):
+        assert f"The choice of deciles, round {number}" in report
+    kept = stages["loop"]["best"]
+    for corpus in stages["statistics"]["results"]["corpora"]:
+        assert ("encoder_similarity" in corpus["statistics"]) == (kept == 2)
