@@ -61,15 +61,7 @@ def _parser() -> argparse.ArgumentParser:
             description=f"Run {text}; finished stages are kept.",
             epilog="What stands after -- goes to Beam, such as -- --direct_num_workers 2",
         )
-        command.add_argument("--config", required=True, metavar="FILE", help="YAML, see configs/")
-        command.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            dest="changes",
-            metavar="KEY.SUB=VALUE",
-            help="change one key of the configuration; may be given again",
-        )
+        _add_config(command)
         command.add_argument("--force", action="store_true", help="run it though it is finished")
         _add_place(command)
         command.set_defaults(work=_run_stages)
@@ -90,6 +82,15 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("run", metavar="RUN", help="run folder, local or on an object store")
     _add_gpu_hour(status)
     status.set_defaults(work=_status)
+    estimate = commands.add_parser(
+        "estimate",
+        help="hours, money, disk and memory of a run, before it",
+        description="Translate some 2,000 sentences of the input on this machine, time the other "
+        "jobs on them, and print what the whole input takes.",
+    )
+    _add_config(estimate)
+    _add_gpu_hour(estimate)
+    estimate.set_defaults(work=_estimate)
     compare = commands.add_parser(
         "compare",
         help="whether two runs hold the same rows and values",
@@ -100,6 +101,18 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("runs", nargs=2, metavar="RUN", help="run folder")
     compare.set_defaults(work=_compare)
     return parser
+
+
+def _add_config(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--config", required=True, metavar="FILE", help="YAML, see configs/")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="KEY.SUB=VALUE",
+        help="change one key of the configuration; may be given again",
+    )
 
 
 def _add_gpu_hour(command: argparse.ArgumentParser) -> None:
@@ -265,6 +278,13 @@ def _status(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from pipeline.status import show
 
     show(options.run, options.gpu_hour)
+
+
+def _estimate(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from pipeline.config import read_config
+    from pipeline.estimate import show
+
+    show(read_config(options.config, options.changes), options.gpu_hour)
 
 
 def _compare(options: argparse.Namespace, beam: Sequence[str]) -> int:

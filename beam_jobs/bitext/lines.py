@@ -15,7 +15,7 @@ from models.errors import UserError
 
 _CHUNK = 1 << 20  # bytes
 _SHOWN = 4_000  # bytes that are kept of a line that is too long
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = {  # none of these begins a line of UTF-8 text
     b"\x28\xb5\x2f\xfd": "Zstandard",
@@ -34,9 +34,9 @@ def open_text(path: str) -> Iterator[io.BufferedReader]:
         UserError: the file cannot be opened, is empty, or is neither text nor gzip. Truncated or
             corrupt gzip raises it too, from within the block that reads.
     """
-    with _blamed(path), open_file(path) as raw:
+    with blamed(path), open_file(path) as raw:
         stream = _buffered(raw)
-        if stream.peek(2).startswith(_GZIP):
+        if stream.peek(2).startswith(GZIP):
             stream = _buffered(gzip.GzipFile(fileobj=stream))
         head = stream.peek(8)
         for magic, kind in _UNREADABLE.items():
@@ -85,8 +85,8 @@ def _buffered(stream: object) -> io.BufferedReader:
 
 
 @contextmanager
-def _blamed(path: str) -> Iterator[None]:
-    """Say which file an error in the block comes from."""
+def blamed(path: str) -> Iterator[None]:
+    """Say which file an error in the block comes from, as a UserError."""
     try:
         yield
     except EOFError as error:

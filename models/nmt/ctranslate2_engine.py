@@ -33,6 +33,7 @@ class CTranslate2Engine:
         import ctranslate2
 
         cuda = _use_cuda(options)
+        self.device = "cuda" if cuda else "cpu"
         if options.compute_type == "float16" and not cuda:
             raise UserError(
                 "nmt.compute_type: float16 needs a GPU, and none is at hand; choose float32 or int8"
@@ -49,7 +50,7 @@ class CTranslate2Engine:
         try:
             self._translator = ctranslate2.Translator(
                 str(model.path),
-                device="cuda" if cuda else "cpu",
+                device=self.device,
                 compute_type=compute_type,
                 inter_threads=1 if cuda else threads,
                 intra_threads=1,

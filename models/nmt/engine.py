@@ -31,6 +31,8 @@ class Hypothesis(NamedTuple):
 class Engine(Protocol):
     """A loaded model. `submit` may be called from several threads at once."""
 
+    device: str
+    """Where it decodes: cpu or cuda."""
     batch_tokens: int
     """Source subwords in a batch, padding included, that suit the engine and the device."""
     max_source_subwords: int

@@ -37,8 +37,8 @@ class FairseqEngine:
         model, self._source, self._target = build_model(folder, checkpoint)
         if options.compute_type == "float16":
             model.half()
-        self._device = torch.device("cuda" if cuda else "cpu")
-        model = model.to(self._device)
+        self.device = "cuda" if cuda else "cpu"
+        model = model.to(self.device)
         self._longest = longest_target(options, checkpoint.target_positions)
         self._generator = SequenceGenerator(
             [model],
@@ -68,8 +68,8 @@ class FairseqEngine:
         lengths = torch.tensor([len(row) for row in rows])
         sample = {
             "net_input": {
-                "src_tokens": tokens.to(self._device),
-                "src_lengths": lengths.to(self._device),
+                "src_tokens": tokens.to(self.device),
+                "src_lengths": lengths.to(self.device),
             }
         }
         with self._lock:  # the threads of torch work on one batch at a time

@@ -68,6 +68,11 @@ class Translator:
         self._engine = build_engine(self._folder, self.options, threads)
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
 
+    @property
+    def device(self) -> str:
+        """Where the engine decodes: cpu or cuda."""
+        return self._engine.device
+
     def translate(
         self, sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None]
     ) -> tuple[pa.RecordBatch, Counters]:
