@@ -11,7 +11,7 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
-from beam_jobs import schema
+from beam_jobs import dataflow, schema
 from beam_jobs.launch import NAMESPACE, Result, cores, launch, local_workers
 from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
 from models.nmt.options import NmtOptions
@@ -67,6 +67,8 @@ def run(
     On this machine one process translates with all cores, so that the model is there once.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    if accelerator:
+        arguments = dataflow.one_process(arguments)
     transform = BackTranslate(output, model, options, threads=threads, accelerator=accelerator)
     return launch("back_translate", units, transform, output, arguments, processes=1)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import apache_beam as beam
 import pyarrow as pa
 
-from beam_jobs import storage
+from beam_jobs import dataflow, storage
 from beam_jobs.launch import Unit, beam_options, logged, own_runner, run_pipeline, watching
 from beam_jobs.local_runner import surviving
 from models.progress import meter
@@ -56,6 +56,7 @@ def collect(
         watching(done, progress, output),
     ):
         options = beam_options(arguments, processes=max(len(units), 1))
+        dataflow.prepare(options, output)
 
         def build(root: beam.Pipeline) -> beam.PCollection:
             work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)

@@ -29,7 +29,7 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from beam_jobs import remote, storage
+from beam_jobs import dataflow, remote, storage
 from beam_jobs import shards as shard_files
 from beam_jobs.local_runner import local_runner, surviving
 from beam_jobs.shards import DamagedError, Receipt
@@ -179,6 +179,7 @@ def launch(
     ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
         _name_job(options, name, output)
+        dataflow.prepare(options, output)
 
         def work() -> dict[str, int]:
             return run_pipeline(

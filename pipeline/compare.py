@@ -42,7 +42,7 @@ class Compared:
 
 
 def compare(first: str, second: str) -> list[Compared]:
-    """Compare two run folders, stage by stage, in the order of the stages.
+    """Compare two run folders, stage by stage, in the order of the stages, then further rounds.
 
     How rows are cut into part files and in which order they stand does not count; `id` does.
 
@@ -51,7 +51,8 @@ def compare(first: str, second: str) -> list[Compared]:
     """
     stages = [_finished(folder) for folder in (first, second)]
     found = []
-    for stage in PAIR_STAGES:
+    rounds = sorted(set.union(*stages) - set(PAIR_STAGES))
+    for stage in (*PAIR_STAGES, *rounds):
         has = [stage in finished for finished in stages]
         if not any(has):
             continue
@@ -90,8 +91,9 @@ def run(first: str, second: str) -> bool:
 
 
 def _finished(folder: str) -> set[str]:
-    """The finished stages of pairs of a run."""
-    finished = set(Manifest(folder).stages) & set(PAIR_STAGES)
+    """The finished stages of pairs of a run, of all rounds (`rounds/2/score`)."""
+    stages = Manifest(folder).stages
+    finished = {name for name in stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not finished:
         raise UserError(f"{folder}: no run here that has finished a stage of pairs")
     return finished

@@ -200,7 +200,7 @@ def _follows_from(config: Config, found: Estimate) -> list[str]:
         f"file(s), on {found.device}, {config.nmt.engine}, {config.nmt.compute_type}, beam "
         f"{config.nmt.beam}; the model was there after {found.loading:,.1f} s.",
         "Other stages: timed with one worker; their time here takes it that all "
-        f"{cores()} cores go as fast. Models trained in the run are not in it.",
+        f"{cores()} cores go as fast. Models trained in the run are not in it, nor further rounds.",
     ]
     if found.left_out:
         said.append(f"Not timed, for what they need is not made yet: {', '.join(found.left_out)}.")

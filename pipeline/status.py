@@ -97,7 +97,7 @@ def status(folder: str, now: float | None = None) -> Status:
         if name == current:
             state = "stopped" if at_work is False else "under way"
             begun = float(under_way["since"])
-            left = receipts(storage.join(folder, name)) if name in PAIR_STAGES else []
+            left = receipts(storage.join(folder, name)) if _of_pairs(name) else []
             last = max((receipt.ended for receipt in left), default=0.0)
             sign_of_life = now - last if last >= begun else None
             until = now if state == "under way" else max(last, begun)
@@ -199,12 +199,12 @@ def _under_way(
     state: str,
 ) -> StageStatus:
     seconds = until - begun
-    if name not in PAIR_STAGES:
+    if not _of_pairs(name):
         return StageStatus(name=name, state=state, seconds=seconds)
     if name == "ingest":  # a receipt stands for a whole input file: part files say more
         parts = [n for n in storage.names(storage.join(folder, name)) if n.endswith(".parquet")]
         return StageStatus(name=name, state=state, shards=(len(parts), None), seconds=seconds)
-    before = manifest.stages.get(PAIR_STAGES[PAIR_STAGES.index(name) - 1], {})
+    before = _before(name, manifest)
     done, rows = sum(receipt.rows_in for receipt in left), before.get("rows_out")
     rate = _rate(left, begun, until)
     rejected: Counter[str] = Counter()
@@ -220,6 +220,18 @@ def _under_way(
         rate=rate,
         left=(rows - done) / rate if rate and rows is not None and state == "under way" else None,
     )
+
+
+def _of_pairs(name: str) -> bool:
+    """Whether a stage leaves pairs, of whatever round (`rounds/2/score`)."""
+    return name.rsplit("/", 1)[-1] in PAIR_STAGES
+
+
+def _before(name: str, manifest: Manifest) -> dict[str, Any]:
+    """The account of the stage that a stage of pairs reads: its round's own, if it has one."""
+    prefix, _, base = name.rpartition("/")
+    before = PAIR_STAGES[PAIR_STAGES.index(base) - 1]
+    return manifest.stages.get(f"{prefix}/{before}") or manifest.stages.get(before, {})
 
 
 def _rate(left: Sequence[Receipt], begun: float, until: float) -> float | None:
@@ -258,7 +270,7 @@ def _headline(folder: str, found: Status) -> str:
     said = f"{folder}: {stage.name} for {duration(stage.seconds)}"
     if found.sign_of_life is not None:
         said += f", last shard finished {duration(found.sign_of_life)} ago"
-    elif stage.name in PAIR_STAGES:
+    elif _of_pairs(stage.name):
         said += ", no shard finished yet"
     return said
 

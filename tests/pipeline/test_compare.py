@@ -93,6 +93,18 @@ def test_a_stage_that_only_one_has_finished_is_a_difference(finished_run, a_run,
     assert out.endswith("the first difference is in corpus")
 
 
+def test_further_rounds_are_compared_too(finished_run, a_run, capsys):
+    folder = a_run / "run"
+    content = json.loads((folder / "manifest.json").read_text())
+    content["stages"]["rounds/2/score"] = content["stages"]["score"]
+    (folder / "manifest.json").write_text(json.dumps(content))
+    shutil.copytree(folder / "score", folder / "rounds/2/score")
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert code == 1
+    assert out.endswith("different; the first difference is in rounds/2/score")
+    assert run(a_run, a_run, capsys=capsys)[0] == 0
+
+
 def test_a_damaged_part_is_one_line(finished_run, a_run, capsys):
     path = a_run / "run/score/part-00000-00001.parquet"
     path.write_bytes(path.read_bytes()[:-1])

@@ -128,6 +128,19 @@ def test_ingest_under_way_shows_its_part_files(a_run):
     assert stage.rate is None
 
 
+def test_a_stage_of_a_further_round(a_run):
+    run = a_run / "run"
+    content = json.loads((run / "manifest.json").read_text())
+    content["wanted"] += ["rounds/2/score", "rounds/2/bucket"]
+    content["under_way"] = {"stage": "rounds/2/score", "since": NOW - 5}
+    (run / "manifest.json").write_text(json.dumps(content))
+    shutil.copytree(run / "score", run / "rounds/2/score")
+    max((run / "rounds/2/score/receipts").iterdir()).unlink()
+    _, _, _, _, _, stage, last = status(str(run), NOW).stages
+    assert (stage.shards, stage.rows) == ((5, 6), (98, 118))
+    assert last.state == "waiting"
+
+
 def test_a_run_seen_from_another_process(a_run, capsys):
     for stage in STAGES[1:]:
         shutil.rmtree(a_run / "run" / stage)
