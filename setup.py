@@ -42,6 +42,7 @@ setup(
     ],
     extras_require={
         "dev": [
+            "apache-beam[gcp]",  # tests build Dataflow's job descriptions
             "boto3",
             "datasets",
             "flask-cors",  # with Flask, which it brings: what moto's server needs

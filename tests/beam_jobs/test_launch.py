@@ -171,7 +171,6 @@ def test_local_workers():
             "argument --direct_num_workers: invalid int value: 'two'",
         ),
         (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
-        (["--runner", "DataflowRunner"], ""),
     ],
 )
 def test_an_option_that_beam_refuses_is_one_line(tmp_path, work, arguments, message):
