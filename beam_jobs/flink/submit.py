@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 from apache_beam.options.pipeline_options import (
     FlinkRunnerOptions,
     GoogleCloudOptions,
@@ -44,7 +45,7 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     A job of the same name that is still at work is cancelled: whoever submitted it was killed.
 
     Raises:
-        UserError: something is missing, or of another version.
+        UserError: something is missing, or of another version, or is lost while the block runs.
     """
     flink = options.view_as(FlinkRunnerOptions)
     portable = options.view_as(PortableOptions)
@@ -56,11 +57,12 @@ def ready(options: PipelineOptions) -> Iterator[None]:
         if _is_local(workers) and not reachable(workers):
             raise UserError(f"no worker pool at {workers} (--environment_config); {_HINT}")
     options.view_as(FolderOptions).working_directory = str(Path.cwd())
-    _cancel(flink.flink_master, options.view_as(GoogleCloudOptions).job_name)
+    cancel(flink.flink_master, options.view_as(GoogleCloudOptions).job_name)
     if portable.job_endpoint:
         if not reachable(portable.job_endpoint, timeout=10):
             raise UserError(f"no job server at {portable.job_endpoint} (--job_endpoint); {_HINT}")
-        yield
+        with _lost_in_one_line(flink.flink_master, portable.job_endpoint):
+            yield
         return
     if not flink.flink_job_server_jar:
         raise UserError(
@@ -69,7 +71,24 @@ def ready(options: PipelineOptions) -> Iterator[None]:
         )
     with _job_server(flink.flink_job_server_jar, flink.flink_master) as endpoint:
         portable.job_endpoint = endpoint
+        with _lost_in_one_line(flink.flink_master, endpoint):
+            yield
+
+
+@contextmanager
+def _lost_in_one_line(master: str, endpoint: str) -> Iterator[None]:
+    """Say in one line what was lost while a job ran."""
+    again = "the same command goes on from here"
+    try:
         yield
+    except grpc.RpcError as error:
+        raise UserError(f"the job server at {endpoint} was lost; {again}") from error
+    except RuntimeError as error:
+        if not re.search(
+            r"NoResourceAvailable|no longer reachable|TaskManager .* lost", str(error)
+        ):
+            raise
+        raise UserError(f"Flink at {master} lost its TaskManagers; {again}") from error
 
 
 def _check_cluster(master: str, expected: str | None, parallelism: int) -> None:
@@ -109,7 +128,7 @@ def _is_local(address: str) -> bool:
     return host in ("localhost", "127.0.0.1", "[::1]")
 
 
-def _cancel(master: str, name: str | None) -> None:
+def cancel(master: str, name: str | None) -> None:
     """Cancel the jobs of that name, and wait for their end."""
     deadline = time.monotonic() + PATIENCE
     while name:
