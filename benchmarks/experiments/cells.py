@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,8 @@ class Cell:
     """What to train, and on what."""
 
     options: EmbeddingOptions
-    pairs: Literal["sentences", "phrases"] = "sentences"
+    pairs: str = "sentences"
+    """`sentences` of the corpus, `phrases`, or the name of a folder that has some for every seed"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
         "version": VERSION,
         "options": options,
         "seed": seed,
-        "pairs": digest(_folder(cell, inputs)),
+        "pairs": digest(folder_of(cell, seed, inputs)),
         "evaluation": [digest(inputs.sts), digest(inputs.sick)],
     }
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
@@ -81,7 +81,7 @@ def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
 
 def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
     """Train on one thread, evaluate, keep the scores at `path`."""
-    shards = sorted(str(shard) for shard in _folder(cell, inputs).glob("*.parquet"))
+    shards = sorted(str(shard) for shard in folder_of(cell, seed, inputs).glob("*.parquet"))
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         model = Path(folder) / "model"
@@ -116,8 +116,13 @@ def read(path: Path) -> Scores:
         raise UserError(f"{path}: damaged; remove it, and it is made anew ({error})") from error
 
 
-def _folder(cell: Cell, inputs: Inputs) -> Path:
-    return inputs.corpus if cell.pairs == "sentences" else inputs.folder / "phrases"
+def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:
+    """Where the shards are that a cell is trained on."""
+    if cell.pairs == "sentences":
+        return inputs.corpus
+    if cell.pairs == "phrases":
+        return inputs.folder / "phrases"
+    return inputs.folder / cell.pairs / str(seed)
 
 
 def _write_phrases(inputs: Inputs, shard: Path) -> None:

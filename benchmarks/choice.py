@@ -1,0 +1,116 @@
+"""What `select.by: auto` is worth. python -m benchmarks.choice [--run FOLDER] [--data FOLDER] …
+
+Trains the run's encoder on the corpus that was chosen, on as many pairs drawn at random, and on all
+pairs, and evaluates the three. Only STS 2012–2014 may have been the labelled sample of the choice:
+STS 2015 is for this. Cells that are finished are kept in --folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beam_jobs import draw
+from beam_jobs.conditions import Condition
+from beam_jobs.launch import cores
+from beam_jobs.select import Criteria
+from beam_jobs.shards import read_shard, receipts, units
+from benchmarks.experiments.__main__ import ROOT, train
+from benchmarks.experiments.cells import Cell, Inputs, folder_of
+from benchmarks.experiments.report import show, write
+from benchmarks.experiments.tables import Claim, Table
+from models.embeddings.options import EmbeddingOptions
+from models.errors import UserError
+from models.files import atomic_file
+from pipeline.manifest import Manifest
+from pipeline.report.choice import Choice, named
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pairs, train what is missing, print and write the table."""
+    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.choice")
+    parser.add_argument("--run", type=Path, default=ROOT / "runs" / "multi30k")
+    parser.add_argument("--data", type=Path, default=data, help="has sts and sick in it")
+    parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=cores())
+    options = parser.parse_args(arguments)
+    inputs = Inputs(
+        corpus=options.run / "corpus",
+        phrases=options.data,
+        sts=options.data / "sts",
+        sick=options.data / "sick",
+        folder=options.folder,
+    )
+    try:
+        table = prepare(options.run, inputs, options.seeds)
+        scores = train({"choice": table}, options.seeds, inputs, options.workers)
+        show(table, scores)
+        write(inputs.folder / "choice.md", table, scores)
+    except UserError as error:
+        print(f"benchmarks.choice: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
+    """Write the pairs of every cell; give the table to be filled.
+
+    Raises:
+        UserError: the run has no finished choice.
+    """
+    record = Manifest(str(run))
+    if not {"choice", "corpus"} <= set(record.stages):
+        raise UserError(
+            f"{run}: no finished run with select.by: auto; "
+            "`paraloom select --config … --set select.by=auto` makes one"
+        )
+    config = record.values["config"]
+    encoder = replace(EmbeddingOptions(**config["embeddings"]), loaders=0, device="cpu")
+    named_run = named(Choice.from_json(record.stages["choice"]).chosen)
+    rows = {
+        f"chosen: {named_run}": Cell(options=encoder, pairs="chosen"),
+        "as many pairs at random": Cell(options=encoder, pairs="random"),
+        "all pairs": Cell(options=encoder, pairs="all"),
+    }
+    bucket = [shard for receipt in receipts(str(run / "bucket")) for shard in receipt.shards]
+    corpus = [shard for receipt in receipts(str(run / "corpus")) for shard in receipt.shards]
+    texts = ["reference", "translation"]
+    chosen = pa.concat_tables([read_shard(shard, texts) for shard in corpus])
+    options = config["select"]
+    criteria = Criteria(
+        by="",
+        deciles=None,
+        max_tokens=options["max_tokens"],
+        size=None,
+        seed=config["seed"],
+        where=tuple(map(Condition.parse, options["where"])),
+    )
+    total = sum(shard.rows for shard in bucket)
+    place = str(inputs.folder / "draw")
+    drawn = draw.run(units(bucket, ""), place, criteria, (), (), rows=total, seeds=[0])
+    for seed in range(1, seeds + 1):
+        pairs = {
+            "chosen": chosen,
+            "random": pa.table(drawn.texts(drawn.rows(seed, most=len(chosen))), names=texts),
+            "all": pa.table(drawn.texts(drawn.rows(seed)), names=texts),
+        }
+        for cell in rows.values():
+            shard = folder_of(cell, seed, inputs) / "part-0.parquet"
+            with atomic_file(shard) as temporary:
+                pq.write_table(pairs[cell.pairs], temporary)
+    better, worse, _ = rows
+    title = f"An encoder on {len(chosen):,} chosen pairs of {len(drawn.rows(1)):,}"
+    return Table(title, rows, [Claim(better, worse)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,234 @@
+"""The choice of deciles on a corpus of which it is known what they are worth."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from run_helpers import again, command, ran
+
+from beam_jobs import schema
+from beam_jobs.select import Criteria
+from beam_jobs.shards import Shard, write_shard
+from models.embeddings.options import EmbeddingOptions
+from models.errors import UserError
+from pipeline.choice import choose, read_labelled
+from pipeline.config import AutoOptions
+from pipeline.report.choice import Choice
+
+CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
+SCORERS = ["trigram_overlap", "translation_score"]
+ROWS, WORDS = 1500, 24
+
+
+def sentence(numbers: np.ndarray, kind: str) -> str:
+    return " ".join(f"{kind}{n}" for n in numbers)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory) -> list[Shard]:
+    """Translations say `b…` for `a…`. By trigram overlap, deciles 4 to 6 are right, the farther
+    from them the more words are wrong; translation score tells nothing."""
+    random = np.random.default_rng(1)
+    columns: dict[str, list] = {"reference": [], "translation": []}
+    decile = np.arange(ROWS) * 10 // ROWS
+    for k in decile:
+        words = random.integers(0, WORDS, 8)
+        wrong = random.random(8) < max(0, abs(k - 5) - 1) / 3
+        said = np.where(wrong, random.integers(0, WORDS, 8), words)
+        columns["reference"].append(sentence(words, "a"))
+        columns["translation"].append(sentence(said, "b"))
+    order = random.permutation(ROWS)
+    fill = {
+        "id": [f"id-{i}" for i in range(ROWS)],
+        "source": ["zdroj"] * ROWS,
+        "translation_subwords": [9] * ROWS,
+        "reference_tokens": [8] * ROWS,
+        "translation_tokens": [8] * ROWS,
+        "trigram_overlap": decile / 10,
+        "translation_score": -np.argsort(order) / ROWS,
+        "trigram_overlap_decile": decile,
+        "translation_score_decile": 9 - np.argsort(order) * 10 // ROWS,
+        **columns,
+    }
+    form = schema.bucketed(tuple(SCORERS))
+    table = pa.table({field.name: pa.array(fill[field.name]).cast(field.type) for field in form})
+    table = table.take(pa.array(order)).cast(form)
+    folder = tmp_path_factory.mktemp("bucket")
+    return [
+        write_shard(str(folder / f"part-{i}.parquet"), table.slice(i * 500, 500)) for i in range(3)
+    ]
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory) -> Path:
+    """How many of the words of one side the other side has, in the other language."""
+    random = np.random.default_rng(2)
+    folder = tmp_path_factory.mktemp("labelled")
+    for name in ("one", "two"):
+        lines = []
+        for _ in range(150):
+            words, other = random.permutation(WORDS).reshape(2, -1)[:, :5]
+            same = random.integers(0, 6)
+            other[:same] = words[:same]
+            lines.append(f"{same}\t{sentence(words, 'a')}\t{sentence(other, 'b')}\n")
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    return folder
+
+
+def chosen(shards, labelled, folder: Path, scorers=SCORERS, *, workers=1, **options) -> dict:
+    account = choose(
+        shards,
+        scorers,
+        read_labelled([str(labelled)]),
+        AutoOptions(**{"seeds": 2, "pairs": 400, **options}),
+        seed=1,
+        folder=str(folder),
+        criteria=CRITERIA,
+        encoder=EmbeddingOptions(dim=60),
+        arguments=[f"--direct_num_workers={workers}"],
+    )
+    return json.loads(json.dumps(account))  # as the manifest keeps it
+
+
+@pytest.fixture(scope="module")
+def account(shards, labelled, tmp_path_factory) -> tuple[dict, Path]:
+    folder = tmp_path_factory.mktemp("choice")
+    return chosen(shards, labelled, folder), folder
+
+
+def test_it_finds_the_deciles_that_are_right(account):
+    found = Choice.from_json(account[0])
+    assert found.sample == 150
+    assert found.chosen.scorer == "trigram_overlap"
+    assert {4, 5, 6} >= set(found.chosen.deciles) or set(found.chosen.deciles) >= {4, 5, 6}
+    assert not {0, 1, 8, 9} & set(found.chosen.deciles)
+    curve = {k: np.mean(values) for k, values in found.scores["trigram_overlap"].items()}
+    assert np.mean([curve[k] for k in (4, 5, 6)]) > 10 + np.mean([curve[k] for k in (0, 1, 8, 9)])
+    assert account[0]["over_random"]["difference"] > 3 * account[0]["over_random"]["error"] > 0
+    assert found.second is not None and found.second.scorer == "translation_score"
+
+
+def test_the_account_adds_up(account):
+    found = Choice.from_json(account[0])
+    assert found.chosen in found.runs["trigram_overlap"]
+    for scorer in SCORERS:
+        assert set(found.scores[scorer]) == set(range(10))
+        runs = found.runs[scorer]
+        assert [len(run.deciles) for run in runs] == list(range(1, 11))
+        assert all(run.rows == 150 * len(run.deciles) for run in runs)
+        assert all(run.pairs == min(run.rows, 400) for run in runs)
+        assert all(len(run.scores) == 2 for run in runs)
+    assert found.same_size.pairs == found.chosen.pairs
+    everything = [found.runs[scorer][-1].scores for scorer in SCORERS]
+    assert everything[0] == everything[1]  # all deciles of one score are all of the other
+
+
+def test_the_same_for_the_same_seed_on_more_workers(shards, labelled, account, tmp_path):
+    other = chosen(shards, labelled, tmp_path, workers=2)
+    assert {**other, "seconds": 0} == {**account[0], "seconds": 0}
+
+
+def test_what_was_trained_is_not_trained_again(shards, labelled, account, tmp_path):
+    folder = tmp_path / "choice"
+    shutil.copytree(account[1], folder)
+
+    def kept() -> dict[str, int]:
+        found = folder.glob("*/receipts/*.json")
+        return {f"{p.parent.parent.name}/{p.stem}": p.stat().st_mtime_ns for p in found}
+
+    before = kept()
+    gone = folder / "deciles" / "receipts" / "trigram_overlap-3-150.1.json"
+    gone.unlink()  # as if it had been killed there
+    again = chosen(shards, labelled, folder)
+    after = kept()
+    assert {name for name in after if after[name] != before[name]} == {f"deciles/{gone.stem}"}
+    assert again["chosen"] == account[0]["chosen"]
+
+    fewer = chosen(shards, labelled, folder, ["trigram_overlap"])
+    assert all(after[name] == time for name, time in kept().items())
+    assert fewer["chosen"] == account[0]["chosen"]
+    assert fewer["second"]["scorer"] == "trigram_overlap"  # there is no other
+
+
+def test_too_few_pairs(shards, labelled, tmp_path):
+    none = replace(CRITERIA, max_tokens=3)
+    with pytest.raises(UserError, match="too few pairs to choose deciles by: at most 0"):
+        choose(
+            shards,
+            SCORERS,
+            read_labelled([str(labelled)]),
+            AutoOptions(),
+            seed=1,
+            folder=str(tmp_path),
+            criteria=none,
+            encoder=EmbeddingOptions(),
+            arguments=["--direct_num_workers=1"],
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "row 1: 1 tab-separated columns, expected 3"),
+        ("\ta dog\ta cat\n", "no row with a score"),
+        ("3\ta dog\ta cat\n3\tone\ttwo\n", "all 2 pairs have the score 3"),
+        ("9\ta dog\ta cat\n", "row 1: the score 9 is not in 0–5"),
+    ],
+)
+def test_labelled_pairs_of_no_use(tmp_path, text, message):
+    path = tmp_path / "sample.tsv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"^select\.labelled: ") as caught:
+        read_labelled([str(path)])
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_folder_without_labelled_pairs(tmp_path):
+    with pytest.raises(UserError, match=r"^select\.labelled: .*: no STS data sets here"):
+        read_labelled([str(tmp_path)])
+
+
+AUTO = ["--set", "select.by=auto", "--set"]
+
+
+def test_a_missing_sample_is_named_before_any_work(write_config, tmp_path, capsys):
+    write_config(tmp_path)
+    assert again("select", tmp_path, *AUTO, "select.labelled=nowhere.tsv") == 2
+    said = capsys.readouterr().err
+    assert "select.labelled: nowhere.tsv is not there" in said and not ran(said)
+    assert again("select", tmp_path, *AUTO[:2]) == 2
+    assert "select.labelled: select.by is auto" in capsys.readouterr().err
+    labelled = tmp_path / "sample.tsv"
+    labelled.write_text("1\ta dog\ta cat\n2\ta dog\tdogs\n")
+    more = [f"select.labelled={labelled}", "--set", "select.auto.model=words"]
+    assert again("select", tmp_path, *AUTO, *more) == 2
+    said = capsys.readouterr().err
+    assert "select.auto.model: no encoder is named 'words'" in said and not ran(said)
+
+
+def test_a_run_chooses_and_selects(a_run, tmp_path, capsys):
+    labelled = tmp_path / "sample.tsv"
+    labelled.write_text("".join(f"{i % 5}\ta man in a hat {i}\ta man {i}\n" for i in range(40)))
+    more = [*AUTO, f"select.labelled={labelled}", "--set", "select.auto={pairs: 20, seeds: 1}"]
+    assert again("select", a_run, *more) == 0
+    said = capsys.readouterr()
+    assert ran(said.err) == ["choice", "corpus"]
+    assert "Chosen: " in said.out and "drawn at random" in said.out
+    record = json.loads((a_run / "run/manifest.json").read_text())
+    found = record["stages"]["choice"]["chosen"]
+    assert (
+        f"outside the selected deciles of {found['scorer']}"
+        in record["stages"]["corpus"]["rejected"]
+    )
+    card = (a_run / "run/corpus/README.md").read_text()
+    assert f"of `{found['scorer']}`, " in card
+    assert "chosen by training on each" in card
+    assert "The choice of deciles" in (a_run / "run/report/index.html").read_text()
+    done = command("select", a_run, *more, "--", "--direct_num_workers=1")
+    assert done.returncode == 0 and ran(done.stderr) == []
+    done = command("select", a_run, *more, "--set", "select.max_tokens=29")
+    assert ran(done.stderr) == ["choice", "corpus"]
