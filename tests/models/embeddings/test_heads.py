@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.embeddings.heads import open_head
+from models.embeddings.heads.distribution import Distribution, target_distributions
+from models.embeddings.heads.manhattan import Manhattan
+
+
+def random_vectors(n: int, dim: int, seed: int = 0) -> list[np.ndarray]:
+    random = np.random.default_rng(seed)
+    return [random.normal(size=(n, dim)) for _ in range(2)]
+
+
+def tai(head: Distribution, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """p̂ of one pair, as Tai et al. write it (Eq. 15)."""
+    state = {name: tensor.numpy() for name, tensor in head.double().state_dict().items()}
+    hidden = (
+        state["products.weight"] @ (a * b)
+        + state["distances.weight"] @ np.abs(a - b)
+        + state["products.bias"]
+    )
+    hidden = 1 / (1 + np.exp(-hidden))
+    scores = state["classes.weight"] @ hidden + state["classes.bias"]
+    return np.exp(scores) / np.exp(scores).sum()
+
+
+def sparse_target(y: float, classes: np.ndarray) -> np.ndarray:
+    """p of one label (Tai et al., Eq. 16)."""
+    p = np.zeros(len(classes))
+    for i, r in enumerate(classes):
+        if r == np.floor(y) + 1:
+            p[i] = y - np.floor(y)
+        elif r == np.floor(y):
+            p[i] = np.floor(y) - y + 1
+    return p
+
+
+def test_the_kl_objective_is_the_papers():
+    torch.manual_seed(1)
+    head = Distribution(dim=7, units=4, lowest=1, highest=5).double()
+    a, b = random_vectors(9, 7)
+    labels = np.array([1, 5, 3, 3.5, 1.25, 4.9, 2.0, 4.999, 1.001])
+    classes = np.arange(1, 6)
+    kl = []
+    for x, y, label in zip(a, b, labels, strict=True):
+        p, found = sparse_target(label, classes), tai(head, x, y)
+        assert p.sum() == pytest.approx(1) and p @ classes == pytest.approx(label)
+        kl.append(sum(p[i] * np.log(p[i] / found[i]) for i in range(5) if p[i] > 0))
+    sides = [torch.from_numpy(side) for side in (a, b)]
+    loss = head.loss(*sides, torch.from_numpy(labels))
+    assert loss.item() == pytest.approx(np.mean(kl), abs=1e-12)
+    expected = [tai(head, x, y) @ classes for x, y in zip(a, b, strict=True)]
+    assert head(*sides).detach().numpy() == pytest.approx(np.array(expected), abs=1e-12)
+    assert head.predict(a, b) == pytest.approx(np.array(expected), abs=1e-12)
+
+
+def test_the_gradient_of_the_kl_objective():
+    torch.manual_seed(1)
+    head = Distribution(dim=3, units=4, lowest=0, highest=5).double()
+    sides = [torch.from_numpy(side).requires_grad_() for side in random_vectors(4, 3)]
+    labels = torch.tensor([0.0, 2.5, 5.0, 3.75], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda a, b: head.loss(a, b, labels), sides)
+
+
+@given(st.lists(st.floats(0, 5), min_size=1, max_size=20))
+def test_target_distributions_have_the_labels_as_means(labels):
+    found = target_distributions(torch.tensor(labels, dtype=torch.float64), 0, 5).numpy()
+    assert (found >= 0).all() and found.sum(1) == pytest.approx(np.ones(len(labels)))
+    assert found @ np.arange(6) == pytest.approx(np.array(labels), abs=1e-9)
+    assert ((found > 0).sum(1) <= 2).all()
+
+
+def test_the_distance_of_malstm():
+    head = Manhattan(lowest=1, highest=5).double()
+    a, b = (side / 5 for side in random_vectors(6, 8))
+    labels = np.array([1.0, 5.0, 2.5, 3.0, 4.0, 1.5])
+    g = np.array([np.exp(-sum(abs(p - q))) for p, q in zip(a, b, strict=True)])
+    sides = [torch.from_numpy(side) for side in (a, b)]
+    expected = np.mean((g - (labels - 1) / 4) ** 2)
+    assert head.loss(*sides, torch.from_numpy(labels)).item() == pytest.approx(expected, abs=1e-12)
+    assert head.predict(a, b) == pytest.approx(1 + 4 * g, abs=1e-12)
+    assert head.predict(a, a) == pytest.approx(np.full(6, 5.0))
+
+
+def test_calibration_lessens_the_error_and_survives_the_way_to_disk():
+    random = np.random.default_rng(3)
+    a, b = (side / 8 for side in random_vectors(200, 8))
+    head = Manhattan(lowest=0, highest=5)
+    g = head.predict(a, b) / 5
+    labels = np.clip(5 * g**3 + random.normal(scale=0.1, size=200), 0, 5)
+    before = np.mean((head.predict(a, b) - labels) ** 2)
+    assert head.calibrate(a, b, labels) > 0
+    after = head.predict(a, b)
+    assert np.mean((after - labels) ** 2) < 0.2 * before
+    assert after.min() >= 0 and after.max() <= 5
+    again = open_head(head.settings())
+    again.load_state_dict(head.state_dict())
+    assert (again.predict(a, b) == after).all()
+    assert again.predict(a[:0], b[:0]).shape == (0,)
+
+
+def test_settings_bring_a_head_back():
+    head = Distribution(dim=3, units=4, lowest=0, highest=5)
+    again = open_head(head.settings())
+    again.load_state_dict(head.state_dict())
+    a, b = random_vectors(2, 3)
+    assert (again.predict(a, b) == head.predict(a, b)).all()
+    with pytest.raises(KeyError):
+        open_head({"name": "cosine"})
