@@ -130,7 +130,10 @@ def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> C
             raise UserError(f"{folder}: a cluster with {cluster.slots} slots a TaskManager runs")
     else:
         cluster = _laid_out(slots or max(1, cores() // TASK_MANAGERS), free_ports)
-        _prepare(folder, cluster)
+        try:
+            _prepare(folder, cluster)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
     commands = _commands(folder, cluster)
     try:
         for name, command in commands.items():
@@ -149,7 +152,7 @@ def down(folder: Path) -> list[str]:
     found = {name: process for name in _names() if (process := _process(folder, name))}
     for process in found.values():
         _signal(process, signal.SIGTERM)
-    psutil.wait_procs(list(found.values()), timeout=10)
+    psutil.wait_procs(list(found.values()), timeout=GRACE)
     for name, process in found.items():
         _signal(process, signal.SIGKILL)  # what is left of the group, a pool's workers among them
         _pid_file(folder, name).unlink(missing_ok=True)

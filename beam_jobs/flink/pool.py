@@ -47,9 +47,11 @@ def main() -> None:
     """Serve until told to end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service_port", type=int, required=True)
-    _, server = Pool.start(use_process=True, port=parser.parse_args().service_port)
-    signal.sigwait({signal.SIGINT, signal.SIGTERM})
-    server.stop(0)
+    address, server = Pool.start(port=parser.parse_args().service_port)
+    print(f"worker pool at {address}", flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit())
+    server.wait_for_termination()
 
 
 if __name__ == "__main__":
