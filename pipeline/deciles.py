@@ -48,7 +48,7 @@ def grown(curve: Mapping[int, float]) -> list[tuple[int, ...]]:
     [(1,), (1, 2), (1, 2, 3), (0, 1, 2, 3)]
     """
     low = high = max(curve, key=lambda decile: (curve[decile], decile))
-    runs = [(low,)]
+    runs: list[tuple[int, ...]] = [(low,)]
     while beside := [decile for decile in (low - 1, high + 1) if decile in curve]:
         best = max(beside, key=lambda decile: (curve[decile], decile))
         low, high = min(low, best), max(high, best)
