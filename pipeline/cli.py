@@ -155,12 +155,15 @@ def _add_models(commands: argparse._SubParsersAction) -> None:
     )
     neighbours.add_argument("--count", type=int, default=5, help="neighbours of each")
     neighbours.set_defaults(work=_neighbours)
-    evaluate = commands.add_parser("evaluate", help="models on STS and SICK")
+    evaluate = commands.add_parser("evaluate", help="models on STS, SICK and transfer tasks")
     evaluate.add_argument(
         "--model", required=True, action="append", metavar="DIR", help="may be given again"
     )
     evaluate.add_argument("--sts", metavar="DIR", help="<year>/<data set>.tsv")
     evaluate.add_argument("--sick", metavar="DIR")
+    evaluate.add_argument(
+        "--transfer", metavar="DIR", help="MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK below it"
+    )
     evaluate.add_argument("--json", metavar="FILE", help="write the figures here as well")
     evaluate.set_defaults(work=_evaluate)
 
@@ -235,19 +238,26 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
     from models.embeddings.evaluate import evaluate_models
     from models.embeddings.model import load_encoder
+    from models.embeddings.transfer import transfer
     from models.files import atomic_file
 
-    if not (options.sts or options.sick):
-        raise UserError("evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or both")
-    report = evaluate_models(
-        [load_encoder(model).named(model) for model in options.model],
-        sts=Path(options.sts) if options.sts else None,
-        sick=Path(options.sick) if options.sick else None,
-    )
-    Console().print(report.table())
+    if not (options.sts or options.sick or options.transfer):
+        raise UserError(
+            "evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or --transfer DIR"
+        )
+    models = [load_encoder(model).named(model) for model in options.model]
+    sts, sick = (Path(folder) if folder else None for folder in (options.sts, options.sick))
+    report = evaluate_models(models, sts=sts, sick=sick)
+    found = report.json()
+    if sts or sick:
+        Console().print(report.table())
+    if options.transfer:
+        tried = transfer([(model.name, model.embed) for model in models], options.transfer)
+        found["transfer"] = tried.json()
+        Console().print(tried.table())
     if options.json:
         with atomic_file(options.json) as path:
-            path.write_text(json.dumps(report.json(), indent=1))
+            path.write_text(json.dumps(found, indent=1))
 
 
 def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
