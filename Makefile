@@ -4,7 +4,7 @@ CONFIG ?= configs/sample.yaml
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup corpus train-embeddings test bench experiments lock
+.PHONY: setup corpus train-embeddings test test-flink flink-up flink-down bench experiments lock
 
 setup: $(INSTALLED)
 
@@ -26,6 +26,18 @@ test: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+# The sample on a cluster of its own, which is gone afterwards however this ends.
+test-flink: setup
+	@trap '$(BIN)/python -m beam_jobs.flink down --folder .flink/test' EXIT; \
+	trap 'exit 130' INT TERM; \
+	$(BIN)/pytest -m flink
+
+flink-up: setup
+	$(BIN)/python -m beam_jobs.flink up
+
+flink-down: setup
+	$(BIN)/python -m beam_jobs.flink down
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -27,7 +27,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.utils.subprocess_server import JavaJarServer
 
 from beam_jobs.flink import install
-from beam_jobs.flink.cluster import get, reachable
+from beam_jobs.flink.reach import get, reachable
 from beam_jobs.flink.worker import FolderOptions
 from models.errors import UserError
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -58,7 +59,7 @@ def main() -> None:
         info = service.GetProvisionInfo(request, metadata=(("worker_id", given.id),)).info
     options = json_format.MessageToDict(info.pipeline_options)
     folder = options.get("beam:option:working_directory:v1")
-    if folder:
+    if folder and Path(folder).is_dir():
         os.chdir(folder)
     os.environ.update(
         environment(given.id, options, given.control_endpoint, given.logging_endpoint)

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from beam_jobs.flink import cluster as clusters
-from beam_jobs.flink.cluster import Cluster, down, read, up
+from beam_jobs.flink.cluster import down, read, up
+from beam_jobs.flink.programs import NAMES, Cluster
 from models.errors import UserError
 
 SLEEP = ["sleep", "60"]
@@ -19,15 +20,15 @@ SLEEP = ["sleep", "60"]
 @pytest.fixture
 def stand_ins(tmp_path, monkeypatch):
     """A folder in which `up` starts sleepers, or what a test says; the names of those alive."""
-    commands = dict.fromkeys(clusters._names(), SLEEP)
-    monkeypatch.setattr(clusters, "_commands", lambda folder, cluster: commands)
+    commands = dict.fromkeys(NAMES, SLEEP)
+    monkeypatch.setattr(clusters, "commands", lambda folder, cluster: commands)
     monkeypatch.setattr(clusters, "PATIENCE", 1)
     yield tmp_path, commands
     down(tmp_path)
 
 
 def alive(folder):
-    return [name for name in clusters._names() if clusters._process(folder, name)]
+    return [name for name in NAMES if clusters.process(folder, name)]
 
 
 def start(folder, name, command=SLEEP):
@@ -73,7 +74,7 @@ def test_down_ends_whole_groups_and_nobody_else(tmp_path, monkeypatch):
     start(tmp_path, "workers", ["sh", "-c", "trap '' TERM; sleep 61 & wait; sleep 60"])
     start(tmp_path, "jobmanager")
     bystander = subprocess.Popen(SLEEP)
-    pool = clusters._process(tmp_path, "workers")
+    pool = clusters.process(tmp_path, "workers")
     while not (children := pool.children()):
         time.sleep(0.01)
     try:
@@ -99,7 +100,7 @@ def test_a_half_started_cluster_is_completed(stand_ins):
     clusters._prepare(folder, Cluster(rest=1, slots=3))
     start(folder, "jobmanager")
     (before,) = alive(folder)
-    pid = clusters._process(folder, before).pid
+    pid = clusters.process(folder, before).pid
     with pytest.raises(UserError, match="a cluster with 3 slots a TaskManager runs"):
         up(folder, slots=2)
     with pytest.raises(UserError, match="jobmanager is not up"):  # nothing listens: a stand-in

@@ -1,0 +1,169 @@
+"""The sample corpus on a real Flink cluster: the same rows and values as on this machine.
+
+`make test-flink` runs this; the cluster is started and ended by the command that users have.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from beam_jobs.flink import cluster as clusters
+from beam_jobs.flink.programs import NAMES, Cluster
+from beam_jobs.flink.reach import get
+
+pytestmark = pytest.mark.flink
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".flink" / "test"
+SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 150, "warmup": 50}
+STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
+
+
+def paraloom(*arguments: str, cwd: Path = ROOT, **options) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PARALOOM_FLINK": str(FOLDER)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(process: subprocess.Popen, code: int = 0) -> str:
+    """Its standard error, at its end."""
+    _, said = process.communicate()
+    assert process.returncode == code, said
+    return said
+
+
+def flink(command: str, *arguments: str) -> None:
+    place = ["--folder", str(FOLDER)]
+    subprocess.run(
+        [sys.executable, "-m", "beam_jobs.flink", command, *place, *arguments], check=True
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    flink("up", "--slots", "1", "--free-ports")
+    members = [p for name in NAMES if (p := clusters.process(FOLDER, name))]
+    members += [child for process in members for child in process.children(recursive=True)]
+    try:
+        yield clusters.read(FOLDER)
+    finally:
+        flink("down")
+    assert [process for process in members if process.is_running()] == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample's configuration, small, whose local run is finished."""
+    folder = tmp_path_factory.mktemp("sample")
+    config = yaml.safe_load((ROOT / "configs" / "sample.yaml").read_text())
+    config["run"] = "local"
+    config["sample"] = {"folder": "data/sample", "pairs": 1500}
+    config["input"]["shard_rows"] = 200
+    config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **SMALL}}
+    config["score"]["training"] = {"dim": 50, "epochs": 1}
+    config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
+    config["statistics"] = {}
+    config["embeddings"] = {"dim": 50, "epochs": 1}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    finish(paraloom("corpus", "--config", "config.yaml", cwd=folder))
+    return folder
+
+
+def on_flink(place: Path, run: str, *more: str, command: str = "corpus") -> list[str]:
+    """The command for the same corpus on the cluster, with the model that is trained already."""
+    changes = [f"run={run}", "nmt.model=local/nmt"]
+    sets = [word for change in changes for word in ("--set", change)]
+    return [command, "--config", "config.yaml", *sets, "--on", "flink", *more]
+
+
+def manifest(folder: Path) -> dict:
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def test_the_same_rows_and_values(place, cluster):
+    """All stages; paths are relative, and a resource hint that Flink does not know is no harm."""
+    hint = ["--set", "accelerator=type:none;count:1"]
+    finish(paraloom(*on_flink(place, "flink", *hint), cwd=place))
+    compared = paraloom("compare", "local", "flink", cwd=place)
+    out, _ = compared.communicate()
+    assert compared.returncode == 0, out
+    here, there = manifest(place / "local")["stages"], manifest(place / "flink")["stages"]
+    for stage in STAGES:
+        assert there[stage]["digest"] == here[stage]["digest"], stage
+    for name in ("sentences", "tokens", "rejects"):
+        counters = [run["back_translate"]["metrics"][name] for run in (here, there)]
+        assert counters[0] == counters[1] and (counters[0] or name == "rejects")
+    jobs = get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]
+    names = {job["name"].rsplit("-", 1)[0] for job in jobs if job["state"] == "FINISHED"}
+    assert {f"paraloom-{s}" for s in ("ingest", "back-translate", "score", "select")} <= names
+
+
+def test_the_same_command_again_does_nothing(place, cluster):
+    before = len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"])
+    hint = ["--set", "accelerator=type:none;count:1"]
+    finish(paraloom(*on_flink(place, "flink", *hint), cwd=place))
+    assert len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]) == before
+
+
+def test_an_error_of_the_users_in_a_worker_is_one_line(place, cluster, tmp_path):
+    broken = tmp_path / "broken.gz"
+    whole = next((place / "data/sample/czeng16").glob("*.gz")).read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
+    more = ["--set", f"input.paths=[{broken}]", "--set", "sample=null"]
+    started = time.monotonic()
+    said = finish(paraloom(*on_flink(place, "broken", *more, command="ingest"), cwd=place), 2)
+    assert time.monotonic() - started < 60
+    (line,) = [line for line in said.splitlines() if line.startswith("paraloom: ")]
+    assert str(broken) in line
+
+
+def test_a_command_that_was_killed_goes_on(place, cluster):
+    """Its job is still at work on the cluster: it is ended before the same one begins."""
+    arguments = on_flink(place, "killed", command="select")
+    process = paraloom(*arguments, cwd=place, start_new_session=True)
+    receipts = place / "killed" / "back_translate" / "receipts"
+    while process.poll() is None and not list(receipts.glob("*.json")):
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    finish(process, -signal.SIGKILL)
+    jobs = get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]
+    assert [job["name"] for job in jobs if job["state"] == "RUNNING"]
+    finish(paraloom(*arguments, cwd=place))
+    here, there = manifest(place / "local")["stages"], manifest(place / "killed")["stages"]
+    assert there["corpus"]["digest"] == here["corpus"]["digest"]
+
+
+def test_a_job_server_that_dies(place, cluster):
+    """One line while a job runs, and once `up` has started it again the run goes on."""
+    arguments = on_flink(place, "lost", command="select")
+    process = paraloom(*arguments, cwd=place)
+    receipts = place / "lost" / "back_translate" / "receipts"
+    while process.poll() is None and not list(receipts.glob("*.json")):
+        time.sleep(0.05)
+    server = clusters.process(FOLDER, "job-server")
+    server.kill()
+    psutil.wait_procs([server])
+    said = finish(process, 2)
+    address = f"localhost:{cluster.job_server}"
+    assert f"paraloom: the job server at {address} was lost" in said
+    said = finish(paraloom(*arguments, cwd=place), 2)
+    assert f"no job server at {address} (--job_endpoint)" in said
+    flink("up")
+    finish(paraloom(*arguments, cwd=place))
+    here, there = manifest(place / "local")["stages"], manifest(place / "lost")["stages"]
+    assert there["corpus"]["digest"] == here["corpus"]["digest"]
