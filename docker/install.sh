@@ -1,0 +1,28 @@
+#!/bin/sh
+# Installs a worker, step by step: the same in the image as in a clean Debian root (rehearse.sh).
+# It needs Python with pip, and the repository's files in the working directory.
+set -eu
+
+pip() { python3 -m pip install --no-cache-dir --disable-pip-version-check "$@"; }
+
+case "${1:-}" in
+dependencies) # needs setup.py, pyproject.toml and requirements.lock alone, so that it is kept
+    if ! command -v g++ >/dev/null; then # fairseq is compiled
+        apt-get update
+        apt-get install --yes --no-install-recommends g++
+        rm -rf /var/lib/apt/lists/*
+    fi
+    pip --constraint requirements.lock '.[gcp,s3]'
+    ;;
+gpu) # CUDA 12's runtime for CTranslate2; torch's wheels bring their own
+    pip "nvidia-cublas-cu12==$2"
+    ;;
+package)
+    pip --no-deps --force-reinstall .
+    python3 -m pip check
+    ;;
+*)
+    echo "usage: $0 dependencies | gpu VERSION | package" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Where there is no container engine: the image's install steps in a clean Debian root, and a worker
+# pool started from it that scores a pair. As root, with debootstrap; takes minutes and some 7 GB.
+#
+#     docker/rehearse.sh FOLDER [MIRROR]
+set -eu
+root=$1
+mirror=${2:-http://deb.debian.org/debian}
+cd "$(dirname "$0")/.."
+
+debootstrap --variant=minbase --include=ca-certificates,python3-dev,python3-venv \
+    bookworm "$root" "$mirror"
+cp /etc/resolv.conf "$root/etc/"
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" # of this machine, which may have more
+mount -t proc proc "$root/proc"
+mount --rbind /dev "$root/dev"
+mount --make-rslave "$root/dev"
+trap 'umount "$root/proc"; umount -R "$root/dev"' EXIT
+chroot "$root" python3 -m venv /opt/python # stands for the Python of Beam's image
+
+in_root() {
+    chroot "$root" env -C /opt/paraloom PATH=/opt/python/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+# As the Dockerfile has it.
+mkdir -p "$root/opt/paraloom/docker"
+cp docker/install.sh "$root/opt/paraloom/docker/"
+cp setup.py pyproject.toml requirements.lock "$root/opt/paraloom/"
+in_root docker/install.sh dependencies
+cp -r models beam_jobs pipeline "$root/opt/paraloom/"
+in_root docker/install.sh package
+
+in_root env -C / paraloom doctor
+in_root env -C /tmp python -m beam_jobs.flink.pool --service_port=50321 &
+pool=$!
+trap 'kill $pool; umount "$root/proc"; umount -R "$root/dev"' EXIT
+in_root env -C /tmp python - <<'PYTHON'
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import ExternalEnvironment
+
+from beam_jobs import schema
+from beam_jobs.score import Score
+from beam_jobs.shards import receipts, units, write_shard
+
+row = {"id": "1", "source": "Pes.", "reference": "A dog.", "translation": "One dog."}
+row |= {"translation_score": -0.5, "translation_subwords": 4}
+work = units([write_shard("/tmp/in/part.parquet", pa.Table.from_pylist([row], schema.BACK_TRANSLATE))], "")
+with beam.Pipeline(runner=FnApiRunner(ExternalEnvironment("localhost:50321"))) as pipeline:
+    pipeline | beam.Create(work) | Score("/tmp/out", ["trigram_overlap"], None)
+(receipt,) = receipts("/tmp/out")
+print(f"scored by {receipt.worker}: {receipt.rows_out} row in {receipt.seconds} s")
+PYTHON
