@@ -10,12 +10,13 @@ cd "$(dirname "$0")/.."
 
 debootstrap --variant=minbase --include=ca-certificates,python3-dev,python3-venv \
     bookworm "$root" "$mirror"
-cp /etc/resolv.conf "$root/etc/"
+cp /etc/hosts /etc/resolv.conf "$root/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" # of this machine, which may have more
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --make-rslave "$root/dev"
-trap 'umount "$root/proc"; umount -R "$root/dev"' EXIT
+pool=
+trap '${pool:+kill $pool}; sleep 1; umount "$root/proc"; umount -R "$root/dev"' EXIT
 chroot "$root" python3 -m venv /opt/python # stands for the Python of Beam's image
 
 in_root() {
@@ -31,9 +32,9 @@ cp -r models beam_jobs pipeline "$root/opt/paraloom/"
 in_root docker/install.sh package
 
 in_root env -C / paraloom doctor
-in_root env -C /tmp python -m beam_jobs.flink.pool --service_port=50321 &
+chroot "$root" env -C /tmp /opt/python/bin/python -m beam_jobs.flink.pool --service_port=50321 &
 pool=$!
-trap 'kill $pool; umount "$root/proc"; umount -R "$root/dev"' EXIT
+sleep 5
 in_root env -C /tmp python - <<'PYTHON'
 import apache_beam as beam
 import pyarrow as pa
