@@ -24,6 +24,8 @@ _STAGES = {
     "train-embeddings": ("train an encoder on the corpus", ("embeddings", "evaluate")),
 }
 
+_READING = ("compare", "estimate", "explain", "status")  # Beam's options lead to object stores
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if all is well, 2 with one line if something of the user's is wrong."""
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # torch's threads sleep while they wait: on busy cores they would starve each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that nobody asked for
-    if beam and options.command not in (*_STAGES, "statistics", "phrases"):
+    if beam and options.command not in (*_STAGES, *_READING, "statistics", "phrases"):
         print(f"paraloom: {options.command} takes no Beam options", file=sys.stderr)
         return 2
     try:
@@ -279,27 +281,36 @@ def _doctor(options: argparse.Namespace, beam: Sequence[str]) -> int:
 
 
 def _explain(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from beam_jobs.launch import connect
     from pipeline.explain import explain
 
+    connect(beam, [options.run])
     explain(options.run, options.id)
 
 
 def _status(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from beam_jobs.launch import connect
     from pipeline.status import show
 
+    connect(beam, [options.run])
     show(options.run, options.gpu_hour)
 
 
 def _estimate(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from beam_jobs.launch import connect
     from pipeline.config import read_config
     from pipeline.estimate import show
 
-    show(read_config(options.config, options.changes), options.gpu_hour)
+    config = read_config(options.config, options.changes)
+    connect(beam, [config.run])
+    show(config, options.gpu_hour)
 
 
 def _compare(options: argparse.Namespace, beam: Sequence[str]) -> int:
+    from beam_jobs.launch import connect
     from pipeline.compare import run
 
+    connect(beam, options.runs)
     return 0 if run(*options.runs) else 1
 
 

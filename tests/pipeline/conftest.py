@@ -2,12 +2,16 @@
 
 import gzip
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from object_store import BUCKET, object_store
 from run_helpers import command
+
+from beam_jobs import storage
+from beam_jobs.launch import connect
 
 ROWS = 120
 
@@ -58,6 +62,18 @@ def finished_run(write_config, tmp_path_factory) -> Path:
     done = command("select", folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture
+def on_s3(finished_run: Path) -> Iterator[tuple[str, list[str]]]:
+    """The finished run on an object store, and the Beam options that lead there."""
+    with object_store() as options:
+        connect(options)
+        for path in (finished_run / "run").rglob("*"):
+            if path.is_file() and path.suffix in (".parquet", ".json"):
+                name = path.relative_to(finished_run).as_posix()
+                storage.write_bytes(storage.join(BUCKET, name), path.read_bytes())
+        yield storage.join(BUCKET, "run"), ["--", *options]
 
 
 @pytest.fixture

@@ -105,6 +105,12 @@ def test_further_rounds_are_compared_too(finished_run, a_run, capsys):
     assert run(a_run, a_run, capsys=capsys)[0] == 0
 
 
+def test_a_run_on_an_object_store_is_the_same_as_its_copy(finished_run, on_s3, capsys):
+    folder, options = on_s3
+    assert main(["compare", folder, str(finished_run / "run"), *options]) == 0
+    assert capsys.readouterr().out.endswith("same rows and values\n")
+
+
 def test_a_damaged_part_is_one_line(finished_run, a_run, capsys):
     path = a_run / "run/score/part-00000-00001.parquet"
     path.write_bytes(path.read_bytes()[:-1])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from run_helpers import STAGES, again, popen
 
+from beam_jobs import storage
 from beam_jobs.shards import Receipt, receipts, write_receipt
 from pipeline.cli import main
 from pipeline.manifest import locked
@@ -165,6 +166,21 @@ def test_a_run_seen_from_another_process(a_run, capsys):
     capsys.readouterr()
     assert {stage.state for stage in status(str(a_run / "run")).stages} == {"finished"}
     assert told(a_run, capsys)[1].startswith(f"{a_run}/run: finished")
+
+
+def test_a_run_on_an_object_store(on_s3, capsys):
+    folder, options = on_s3
+    assert main(["status", folder, "--gpu-hour", "36000", *options]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith(f"{folder}: finished")
+    assert "│ corpus │ finished │ 6 │ 118 │" in out
+    assert "1 workers" in out
+    content = json.loads(storage.read_bytes(f"{folder}/manifest.json"))
+    content["under_way"] = {"stage": "score", "since": NOW}
+    storage.write_bytes(f"{folder}/manifest.json", json.dumps(content).encode())
+    found = status(folder, NOW + 9)
+    assert found.at_work is None  # whoever is, is on another machine
+    assert (found.stages[2].state, found.stages[2].shards) == ("under way", (6, 6))
 
 
 def test_what_is_not_asked_for_does_not_wait(a_run, capsys):
