@@ -69,7 +69,7 @@ class Choice:
     def _ahead(self, of: Candidate) -> str:
         difference = self.chosen.mean - of.mean
         told = "" if abs(difference) > self.error else ", no difference that the seeds can tell,"
-        return f"{difference:+.1f} ± {self.error:.1f}{told}"
+        return f"{round(difference, 1) + 0.0:+.1f} ± {self.error:.1f}{told}"  # never -0.0
 
 
 def named(run: Candidate) -> str:

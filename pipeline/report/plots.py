@@ -200,11 +200,9 @@ def curve(choice: Choice, scorer: str, *, name: str) -> str:
     frame = Frame(Scale(-0.5, 9.5, 52, WIDTH - 10), Scale(low - room, high + room, 180, 12))
     drawn: list[str] = []
     if scorer == choice.chosen.scorer:
-        for decile in choice.chosen.deciles:
-            left, right = frame.x.at(decile - 0.5), frame.x.at(decile + 0.5)
-            drawn.append(
-                element("rect", x=left, y=12, width=right - left, height=168, class_="chosen")
-            )
+        deciles = choice.chosen.deciles
+        left, right = frame.x.at(deciles[0] - 0.5), frame.x.at(deciles[-1] + 0.5)
+        drawn.append(element("rect", x=left, y=12, width=right - left, height=168, class_="chosen"))
     if choice.random:
         top, bottom = frame.y.at(max(choice.random)), frame.y.at(min(choice.random))
         at = frame.y.at(float(np.mean(choice.random)))
