@@ -13,14 +13,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 from beam_jobs.launch import cores
-from benchmarks.experiments.cells import Cell, Inputs, Scores, kept, prepare, read, run
+from benchmarks.experiments import cells, labelled
+from benchmarks.experiments.cells import Cell, Inputs, Scores, prepare, read
+from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Table, tables
 from models.errors import UserError
 from models.progress import meter
 
+KINDS: dict[type, Any] = {Cell: cells, LabelledCell: labelled}
+"""The modules that know how a kind of cell is kept and made."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,11 +54,12 @@ def main(arguments: Sequence[str]) -> int:
                 f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names it"
             )
         prepare(inputs)
-        known = tables(inputs.folder / "paragram.txt")
+        known = {**tables(inputs.folder / "paragram.txt"), **labelled.tables(inputs)}
         unknown = set(options.tables) - set(known)
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(known)}")
         chosen = {name: known[name] for name in options.tables or known}
+        labelled.prepare(chosen, inputs)
         scores = train(chosen, options.seeds, inputs, options.workers)
         for name, table in chosen.items():
             show(table, scores)
@@ -66,11 +72,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def train(
     chosen: Mapping[str, Table], seeds: int, inputs: Inputs, workers: int
-) -> dict[Cell, list[Scores]]:
+) -> dict[Any, list[Scores]]:
     """The scores of all cells, one per seed; those that are not there are made, several at once."""
-    cells = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
+    wanted = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
     paths = {
-        (cell, seed): kept(cell, seed, inputs) for cell in cells for seed in range(1, seeds + 1)
+        (cell, seed): KINDS[type(cell)].kept(cell, seed, inputs)
+        for cell in wanted
+        for seed in range(1, seeds + 1)
     }
     missing = [key for key, path in paths.items() if not path.exists()]
     start = multiprocessing.get_context("spawn")
@@ -80,7 +88,8 @@ def train(
         ProcessPoolExecutor(workers, start) as processes,
     ):
         futures = [
-            processes.submit(run, cell, seed, inputs, paths[cell, seed]) for cell, seed in missing
+            processes.submit(KINDS[type(cell)].run, cell, seed, inputs, paths[cell, seed])
+            for cell, seed in missing
         ]
         try:
             for future in as_completed(futures):
@@ -89,7 +98,7 @@ def train(
         except BaseException:
             processes.shutdown(cancel_futures=True)
             raise
-    return {cell: [read(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in cells}
+    return {cell: [read(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted}
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from models.errors import UserError
 from models.files import atomic_file, digest
 
 VERSION = 1  # of what is computed here: a change makes all cells anew
-MEASURES = ("development", "sts_2015", "sick")
 
 
 @dataclass(frozen=True, kw_only=True)

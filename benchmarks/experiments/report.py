@@ -6,27 +6,31 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from benchmarks.experiments.cells import MEASURES, Cell, Scores
-from benchmarks.experiments.tables import Claim, Table
+from benchmarks.experiments.cells import Scores
+from benchmarks.experiments.tables import ERRORS, Claim, Table
 from models.files import atomic_file
 
-HEADS = ("STS 2012–2014", "STS 2015", "SICK trial")
-REPORTED = MEASURES[1:]  # development data was for choices
-Found = Mapping[Cell, Sequence[Scores]]
+Found = Mapping[Any, Sequence[Scores]]
 
 
 def show(table: Table, found: Found) -> None:
     """Print it."""
     console = Console(width=110)
-    rows = RichTable("", *HEADS, title=table.title, caption="Pearson × 100, mean ± spread of seeds")
+    rows = RichTable(
+        "",
+        *table.measures.values(),
+        title=table.title,
+        caption="Pearson × 100, mean ± spread of seeds",
+    )
     for name, cells in lines(table, found):
         rows.add_row(name, *cells)
     console.print(rows)
-    claims = RichTable("the paper's claim", *HEADS[1:])
+    claims = RichTable("the paper's claim", *_judged(table))
     for claim, verdicts in judgements(table, found):
         claims.add_row(claim, *verdicts)
     console.print(claims)
@@ -35,11 +39,14 @@ def show(table: Table, found: Found) -> None:
 def write(path: Path, table: Table, found: Found) -> None:
     """Write it as Markdown."""
     text = [f"### {table.title}", ""]
-    text += _markdown(("Pearson × 100", *HEADS), [(n, *cells) for n, cells in lines(table, found)])
+    text += _markdown(
+        ("Pearson × 100", *table.measures.values()),
+        [(name, *cells) for name, cells in lines(table, found)],
+    )
     text += [
         "",
         *_markdown(
-            ("the paper's claim", *HEADS[1:]),
+            ("the paper's claim", *_judged(table)),
             [(claim, *verdicts) for claim, verdicts in judgements(table, found)],
         ),
     ]
@@ -49,13 +56,16 @@ def write(path: Path, table: Table, found: Found) -> None:
 
 def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     """Name and cells of every row."""
-    return [
-        (
-            name,
-            [_mean_and_spread([scores[measure] for scores in found[cell]]) for measure in MEASURES],
-        )
-        for name, cell in table.rows.items()
-    ]
+    rows = []
+    for name, cell in table.rows.items():
+        paper = table.paper.get(name, {})
+        cells = [
+            _mean_and_spread(measure, [scores[measure] for scores in found[cell]])
+            + (f" (paper: {paper[measure]:g})" if measure in paper else "")
+            for measure in table.measures
+        ]
+        rows.append((name, cells))
+    return rows
 
 
 def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
@@ -63,7 +73,7 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     return [
         (
             f"{claim.better} > {claim.worse}",
-            [judge(table, claim, found, measure) for measure in REPORTED],
+            [judge(table, claim, found, measure) for measure in table.reported],
         )
         for claim in table.claims
     ]
@@ -81,8 +91,13 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
     return f"{verdict} ({difference:+.1f} ± {error:.1f})"
 
 
-def _mean_and_spread(values: Sequence[float]) -> str:
-    return f"{mean(values):.1f} ± {_spread(values):.1f}"
+def _judged(table: Table) -> list[str]:
+    return [table.measures[measure] for measure in table.reported]
+
+
+def _mean_and_spread(measure: str, values: Sequence[float]) -> str:
+    digits = 3 if measure in ERRORS else 1
+    return f"{mean(values):.{digits}f} ± {_spread(values):.{digits}f}"
 
 
 def _spread(values: Sequence[float]) -> float:

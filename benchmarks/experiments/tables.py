@@ -7,8 +7,10 @@ ParaNMT, from mega-batches. One epoch each, so that all tables together take les
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.experiments.cells import Cell
 from models.embeddings.options import EmbeddingOptions
@@ -22,13 +24,26 @@ class Claim:
     worse: str
 
 
+ERRORS = ("mse", "uncalibrated")
+MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "SICK trial"}
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells by name, and claims about them."""
 
     title: str
-    rows: dict[str, Cell]
+    rows: Mapping[str, Any]
     claims: list[Claim]
+    measures: Mapping[str, str] = field(default_factory=lambda: MEASURES)
+    """Heads of the columns; the first is of the data that was for choices."""
+    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """What the paper reports, by row and measure."""
+
+    @property
+    def reported(self) -> list[str]:
+        """The measures by which claims are judged; of an error less is better, none is judged."""
+        return [m for m in list(self.measures)[1:] if m not in ERRORS]
 
 
 def tables(vectors: Path) -> dict[str, Table]:

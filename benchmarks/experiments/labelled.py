@@ -1,0 +1,198 @@
+"""Cells and tables of training on labelled pairs: the KL objective, and MaLSTM.
+
+W&G is Wieting & Gimpel 2017, MaLSTM Mueller & Thyagarajan 2016. SICK's training pairs are trained
+on and choose the epoch; of STS 2012 to 2014 40% of every set are trained on and 10% choose. SICK
+trial, the other halves and STS 2015 are only reported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.experiments.cells import Inputs, Scores
+from benchmarks.experiments.tables import Claim, Table
+from models.embeddings import tasks
+from models.embeddings.evaluate import agreement
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.similarity_data import read_sts
+from models.embeddings.task_options import MaLSTMOptions, SimilarityOptions
+from models.embeddings.train import train_embeddings
+from models.files import atomic_file, digest
+
+VERSION = 1  # of what is computed here: a change makes all cells anew
+_YEARS = ("2012", "2013", "2014")
+_MODELS = {"AVG": "word-avg", "LSTM Avg": "lstm-avg", "GRAN": "gran"}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledCell:
+    """A task to train on labelled pairs; its options name the files."""
+
+    options: EmbeddingOptions
+
+
+def kept(cell: LabelledCell, seed: int, inputs: Inputs) -> Path:
+    """Where the scores of a cell are, or will be: named by what they depend on."""
+    chosen = cell.options.chosen()
+    assert cell.options.section is not None
+    chosen[cell.options.task] = cell.options.section.without_files()
+    chosen["initial_vectors"] = None
+    files = {key: digest(path) for key, path in cell.options.files().items()}
+    key = {
+        "version": VERSION,
+        "options": chosen,
+        "seed": seed,
+        "files": files,
+        "evaluation": digest(inputs.sts / "2015"),
+    }
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+    return inputs.folder / "cells" / f"{name}.json"
+
+
+def run(cell: LabelledCell, seed: int, inputs: Inputs, path: Path) -> Scores:
+    """Train on one thread, keep the scores at `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
+        scores = {"development": metrics["development"], **_test(metrics)}
+        if "SICK trial" not in metrics["test"]:
+            model = load_encoder(Path(folder) / "model")
+            year = read_sts(inputs.sts / "2015")
+            pearsons = [agreement(model.embed, pairs, model.compare).pearson for pairs in year]
+            scores["sts_2015"] = float(np.mean(pearsons))
+    with atomic_file(path) as temporary:
+        about = {"options": cell.options.chosen(), "seed": seed}
+        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    return scores
+
+
+def _test(metrics: Mapping[str, Any]) -> Scores:
+    test = metrics["test"]
+    found = test.get("mean") or next(iter(test.values()))  # one set is its own mean
+    scores = {key: found[key] for key in ("pearson", "spearman", "mse")}
+    if "uncalibrated" in metrics:
+        scores["uncalibrated"] = metrics["uncalibrated"]["SICK trial"]["mse"]
+    if "entailment" in metrics:
+        scores["entailment"] = metrics["entailment"]["accuracy"]["SICK trial"]
+    return scores
+
+
+def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
+    """Make once, on the corpus, the trained encoders that cells of the chosen tables start from."""
+    starts = {
+        cell.options.similarity.start
+        for table in chosen.values()
+        for cell in table.rows.values()
+        if isinstance(cell, LabelledCell) and cell.options.similarity is not None
+    }
+    shards = sorted(str(shard) for shard in inputs.corpus.glob("*.parquet"))
+    for name in _MODELS:
+        folder = _universal(name, inputs)
+        if str(folder) in starts and not folder.exists():
+            train_embeddings(shards, folder, _encoder(name, inputs), seed=1, threads=1)
+
+
+def _universal(name: str, inputs: Inputs) -> Path:
+    return inputs.folder / "universal" / _MODELS[name]
+
+
+def tables(inputs: Inputs) -> dict[str, Table]:
+    """All tables by name."""
+    years = [str(inputs.sts / year) for year in _YEARS]
+    return {
+        "wg8-sick": _wg8("SICK", [str(inputs.sick)], inputs),
+        "wg8-sts": _wg8("STS", years, inputs),
+        "malstm": _malstm(years, inputs),
+    }
+
+
+def _encoder(name: str, inputs: Inputs) -> EmbeddingOptions:
+    return EmbeddingOptions(
+        model=_MODELS[name],
+        cell="peephole",
+        initial_vectors=str(inputs.folder / "paragram.txt"),
+        max_vocabulary=20_000,
+        epochs=1,
+        mega_batch=1,
+        loaders=0,
+    )
+
+
+def _wg8(data: str, paths: list[str], inputs: Inputs) -> Table:
+    rows = {}
+    for name in _MODELS:
+        scratch = replace(
+            _encoder(name, inputs),
+            task="similarity",
+            similarity=SimilarityOptions(data=paths),
+            epochs=10,
+            batch_size=25,
+        )
+        rows[f"{name}, from scratch"] = LabelledCell(options=scratch)
+        start = SimilarityOptions(data=paths, start=str(_universal(name, inputs)))
+        pulled = replace(scratch, similarity=start, initial_vectors=None, l2=1e-5, l2_words=1e-5)
+        rows[f"{name}, universal"] = LabelledCell(options=pulled)
+    claims = [Claim(f"{name}, universal", f"{name}, from scratch") for name in _MODELS]
+    claims += [
+        Claim(f"{better}, {start}", f"{worse}, {start}")
+        for start in ("from scratch", "universal")
+        for better, worse in (("LSTM Avg", "AVG"), ("GRAN", "LSTM Avg"))
+    ]
+    measures = {"development": "held out", "pearson": "SICK trial r", "mse": "SICK trial MSE"}
+    if data == "STS":
+        measures = {"development": "10%", "pearson": "other 50%", "sts_2015": "STS 2015"}
+    return Table(
+        f"W&G Table 8: training on {data}, from a trained encoder or from scratch",
+        rows,
+        claims,
+        measures=measures,
+    )
+
+
+def _malstm(years: list[str], inputs: Inputs) -> Table:
+    def row(**parts: Any) -> LabelledCell:
+        options = EmbeddingOptions(
+            task="malstm",
+            malstm=MaLSTMOptions(data=[str(inputs.sick)], patience=15, **parts),
+            model="lstm",
+            hidden=50,
+            initial_vectors=str(inputs.folder / "paragram.txt"),
+            epochs=80,
+            batch_size=32,
+            clip=1.0,
+        )
+        return LabelledCell(options=options)
+
+    synonyms = str(inputs.phrases)
+    rows = {
+        "MaLSTM without either": row(),
+        "with pre-training": row(pretrain=years),
+        "with synonyms": row(synonyms=synonyms),
+        "with both": row(pretrain=years, synonyms=synonyms),
+    }
+    claims = [Claim(name, "MaLSTM without either") for name in list(rows)[1:]]
+    return Table(
+        "MaLSTM on SICK (the paper's figures are those of SICK's test set)",
+        rows,
+        claims,
+        measures={
+            "development": "held out",
+            "pearson": "r",
+            "spearman": "ρ",
+            "mse": "MSE",
+            "uncalibrated": "MSE uncalibrated",
+            "entailment": "entailment",
+        },
+        paper={
+            "with both": {"pearson": 88.22, "spearman": 83.45, "mse": 0.2286, "entailment": 84.2}
+        },
+    )
