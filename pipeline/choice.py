@@ -226,6 +226,18 @@ def check_labelled(options: SelectOptions, written: Path | None) -> None:
         read_labelled(there)
 
 
+def labelled_parts(run: Run) -> Any:
+    """The content of the labelled pairs.
+
+    Raises:
+        UserError: a file is not there.
+    """
+    try:
+        return [digest(path) for path in run.config.select.labelled_paths]
+    except UserError as error:
+        raise UserError(f"select.labelled: {error}") from error
+
+
 def choice_parts(run: Run) -> Any:
     """What the choice depends on beside the pairs and their deciles."""
     options, encoder = run.config.select, run.config.embeddings
@@ -234,7 +246,7 @@ def choice_parts(run: Run) -> Any:
         options.max_tokens,
         options.size,
         options.where,
-        [digest(path) for path in options.labelled_paths],
+        labelled_parts(run),
         encoder.dim,
         digest(encoder.initial_vectors) if encoder.initial_vectors else None,
         run.config.seed,

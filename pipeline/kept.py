@@ -49,10 +49,10 @@ def verdict(record: Record) -> str:
     (best,) = (each for each in found if each.kept)
     others = [each for each in found if not each.kept]
     said = ", ".join(f"{each.labelled:.2f} in round {each.number}" for each in others)
+    over = f"mean over {loop['data_sets']} data sets" if loop["data_sets"] > 1 else "one data set"
     return (
         f"Round {best.number} of {len(found)} is kept: {best.labelled:.2f} on the labelled pairs, "
-        f"against {said} (Pearson × 100, mean over {loop['data_sets']} data sets with "
-        f"{loop['pairs']:,} pairs)"
+        f"against {said} (Pearson × 100, {over} with {loop['pairs']:,} pairs)"
     )
 
 

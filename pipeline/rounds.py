@@ -22,9 +22,9 @@ import numpy as np
 from beam_jobs import select, storage
 from beam_jobs.copies import copy_pairs
 from beam_jobs.shards import DamagedError, content_key
-from models.files import atomic_folder, digest
+from models.files import atomic_folder
 from pipeline import pair_stages
-from pipeline.choice import read_labelled
+from pipeline.choice import labelled_parts, read_labelled
 from pipeline.config import Config
 from pipeline.model_stages import evaluation_path
 from pipeline.stage import RANKING, RESULTS, Run, Stage, place
@@ -42,7 +42,7 @@ def looped(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
     loop = Stage(
         name="loop",
         needs=("sample", *(place("embeddings", number + 1) for number in range(rounds))),
-        parts=lambda run: [digest(path) for path in run.config.select.labelled_paths],
+        parts=labelled_parts,
         make=make_loop,
         intact=lambda run: True,  # the account is all there is
     )

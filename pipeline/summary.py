@@ -38,8 +38,9 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         console = Console(width=120)
     accounts = {name: run.manifest.stages[name] for name in stages}
     console.print(_stages(accounts, ran))
-    if any(account.get("rejected") for account in accounts.values()):
-        console.print(rejected_table(accounts))
+    made = {name: account for name, account in accounts.items() if "round" not in account}
+    if any(account.get("rejected") for account in made.values()):
+        console.print(rejected_table(made))
     record = {**run.manifest.values, "stages": accounts}
     if "loop" in accounts:
         console.print(_rounds(record), verdict(record), sep="\n")
