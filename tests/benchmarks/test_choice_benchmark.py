@@ -1,0 +1,78 @@
+"""The pairs that the choice is compared on."""
+
+import json
+from dataclasses import asdict
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs.shards import commit
+from benchmarks.choice import main, prepare
+from benchmarks.experiments.cells import Inputs, folder_of
+from models.embeddings.options import EmbeddingOptions
+from pipeline.deciles import Candidate
+
+RUN = asdict(Candidate(scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)))
+
+
+@pytest.fixture
+def inputs(tmp_path) -> Inputs:
+    """A run of 100 pairs, 20 of them chosen; a tenth has too many tokens."""
+    table = pa.table(
+        {
+            "id": [f"id-{i}" for i in range(100)],
+            "reference": [f"sentence {i}" for i in range(100)],
+            "translation": [f"phrase {i}" for i in range(100)],
+            "reference_tokens": [31 if i % 10 == 9 else 2 for i in range(100)],
+            "translation_tokens": [2] * 100,
+        }
+    )
+    nothing = pa.table({"id": pa.array([], pa.string()), "reason": pa.array([], pa.string())})
+    for stage, rows in (("bucket", 100), ("corpus", 20)):
+        pieces = [("part-0", table.slice(0, rows), nothing)]
+        commit(str(tmp_path / "run" / stage), "part-0", "key", rows, pieces, started=0.0)
+    choice = {
+        "scores": {},
+        "random": [1.0],
+        "sample": 9,
+        "runs": {},
+        **dict.fromkeys(("chosen", "same_size"), RUN),
+        "second": None,
+        "over_random": {"difference": 0.0, "error": 0.1},
+    }
+    select = {"max_tokens": 30, "where": []}
+    config = {"seed": 1, "select": select, "embeddings": asdict(EmbeddingOptions(dim=7))}
+    record = {"config": config, "stages": {"choice": choice, "corpus": {}}}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
+    return Inputs(
+        corpus=tmp_path / "run" / "corpus",
+        phrases=tmp_path,
+        sts=tmp_path,
+        sick=tmp_path,
+        folder=tmp_path / "cells",
+    )
+
+
+def test_as_many_at_random_and_all_that_could_be_selected(inputs):
+    table = prepare(inputs.corpus.parent, inputs, 2)
+    chosen, random, everything = table.rows.values()
+    assert next(iter(table.rows)) == "chosen: unigram f1, deciles 0–1"
+    assert {cell.options.dim for cell in table.rows.values()} == {7}
+    found = {
+        (cell.pairs, seed): pq.read_table(folder_of(cell, seed, inputs))["reference"].to_pylist()
+        for cell in table.rows.values()
+        for seed in (1, 2)
+    }
+    could = {f"sentence {i}" for i in range(100) if i % 10 != 9}
+    assert found[chosen.pairs, 1] == found[chosen.pairs, 2] == [f"sentence {i}" for i in range(20)]
+    assert set(found[everything.pairs, 1]) == could and len(found[everything.pairs, 1]) == 90
+    for seed in (1, 2):
+        drawn = found[random.pairs, seed]
+        assert len(set(drawn)) == 20 and set(drawn) < could
+    assert found[random.pairs, 1] != found[random.pairs, 2]
+
+
+def test_without_a_choice(tmp_path, capsys):
+    assert main(["--run", str(tmp_path), "--folder", str(tmp_path / "cells")]) == 2
+    assert "no finished run with select.by: auto" in capsys.readouterr().err
