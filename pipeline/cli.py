@@ -157,6 +157,13 @@ def _add_models(commands: argparse._SubParsersAction) -> None:
     )
     neighbours.add_argument("--count", type=int, default=5, help="neighbours of each")
     neighbours.set_defaults(work=_neighbours)
+    plot = commands.add_parser("plot", help="sentences on standard input as a picture (.svg)")
+    plot.add_argument("--model", required=True, metavar="DIR")
+    plot.add_argument("--out", required=True, metavar="FILE")
+    plot.add_argument(
+        "--unit", type=int, metavar="N", help="along this unit, from 0; default: by two components"
+    )
+    plot.set_defaults(work=_plot)
     evaluate = commands.add_parser("evaluate", help="models on STS, SICK and transfer tasks")
     evaluate.add_argument(
         "--model", required=True, action="append", metavar="DIR", help="may be given again"
@@ -231,6 +238,15 @@ def _neighbours(options: argparse.Namespace, beam: Sequence[str]) -> None:
         sys.stdout.buffer,
         count=options.count,
     )
+
+
+def _plot(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from models.embeddings.embed import line_batches
+    from models.embeddings.model import load_encoder
+    from pipeline.sentence_plots import plot
+
+    lines = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
+    plot(load_encoder(options.model), lines, options.out, unit=options.unit)
 
 
 def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
