@@ -21,6 +21,9 @@ NAMES = ("jobmanager", *_TASK_MANAGERS, "job-server", "workers")
 """Of the processes."""
 
 
+KEPT = 5_000
+"""Milliseconds that idle workers are kept: else every pass of a job starts its workers anew."""
+
 _OPEN = (
     "lang lang.reflect text time util util.concurrent util.concurrent.atomic "
     "util.concurrent.locks io net nio security"
@@ -71,8 +74,7 @@ class Cluster:
             f"--job_endpoint=localhost:{self.job_server}",
             "--environment_type=EXTERNAL",
             f"--environment_config=localhost:{self.workers}",
-            # Kept between the passes of a job; without it each starts its workers anew.
-            "--environment_cache_millis=10000",
+            f"--environment_cache_millis={KEPT}",
             f"--parallelism={slots}",
             f"--sdk_worker_parallelism={-(-slots // TASK_MANAGERS)}",  # one for each slot
         ]
@@ -112,7 +114,7 @@ def _flink_config(folder: Path, cluster: Cluster) -> Mapping[str, Any]:
         "heartbeat.timeout": 30000,
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": 3,
-        "restart-strategy.fixed-delay.delay": "2 s",
+        "restart-strategy.fixed-delay.delay": f"{KEPT + 2_000} ms",  # not with a worker that died
     }
 
 
