@@ -68,7 +68,7 @@ def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
         seconds = account["seconds"]
         rows: list[str] = ["", "", ""]
         rate = ""
-        if "rows_in" in account:
+        if "rows_in" in account and "round" not in account:  # a copied corpus has no rate
             rows = [f"{account[k]:,}" for k in ("rows_in", "rows_out", "rows_rejected")]
             rate = f"{account['rows_in'] / max(seconds, 1e-9):,.0f}"
         peak = account.get("peak_memory")  # of one process; runs of long ago do not have it
@@ -136,6 +136,9 @@ def _evaluation(account: dict[str, Any]) -> Table:
     table.add_column("pairs", justify="right")
     table.add_column("Pearson", justify="right")
     table.add_column("Spearman", justify="right")
+    sets = [data for of in results["groups"].values() for data in of["data_sets"].values()]
+    if any("mse" in data["models"][model] for data in sets):  # its scores are predicted labels
+        table.add_column("MSE", justify="right")
     for group, content in results["groups"].items():
         for name, data in content["data_sets"].items():
             table.add_row(f"{group} {name}", f"{data['pairs']:,}", *_cells(data["models"][model]))
@@ -149,7 +152,8 @@ def _evaluation(account: dict[str, Any]) -> Table:
 
 def _cells(correlation: dict[str, float | None]) -> list[str]:
     values = (correlation["pearson"], correlation["spearman"])
-    return ["undefined" if value is None else f"{value:.1f}" for value in values]
+    cells = ["undefined" if value is None else f"{value:.1f}" for value in values]
+    return [*cells, f"{correlation['mse']:.3f}"] if "mse" in correlation else cells
 
 
 def _files(run: Run, accounts: dict[str, dict]) -> Table:

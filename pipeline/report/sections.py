@@ -234,14 +234,15 @@ def rounds_section(record: dict[str, Any]) -> Section:
         by = spoken(each.by)
         if each.deciles is not None:
             by += f", {deciles_in_words(each.deciles)}"
-        cells = [by, f"{each.pairs:,}", f"{each.labelled:.2f}", "kept" if each.kept else ""]
-        rows.append(Row(f"round {each.number}", cells, mean=each.kept))
+        kept = ", kept" if each.kept else ""
+        cells = [f"{each.labelled:.2f}", f"{each.pairs:,}", by]
+        rows.append(Row(f"round {each.number}{kept}", cells, mean=each.kept))
     text = (
         f"<p><b>{escape(verdict(record))}.</b> From the second round on pairs are ranked by how "
         "alike the encoder of the round before finds their sides. What the other sections show is "
         "the kept round.</p>"
     )
-    columns = ["", "selected by", "pairs", "Pearson × 100", ""]
+    columns = ["", "Pearson × 100", "pairs", "selected by"]
     caption = "Encoders of the rounds on the labelled pairs"
     return Section("rounds", "The rounds", text + table(columns, rows, caption=caption))
 
@@ -255,8 +256,9 @@ def evaluation_section(rounds: Sequence[tuple[str, dict[str, Any]]]) -> Section:
     """
     judged = [(name, model, r) for name, r in rounds for model in r["models"]]
     columns = ["data set", "pairs"]
+    several = len({model for _, model, _ in judged}) > 1
     for name, model, _ in judged:
-        whose = f"{name} {model} " if len(judged) > 1 else ""
+        whose = " ".join([*([name] if name else []), *([model] if several else []), ""])
         columns += [f"{whose}Pearson", f"{whose}Spearman"]
     rows = []
     lacking = []
@@ -296,7 +298,7 @@ def stages_section(accounts: Accounts) -> Section:
     for name, account in accounts.items():
         seconds = account["seconds"]
         cells = ["", "", f"{seconds:,.1f}", "", ""]
-        if "rows_in" in account:
+        if "rows_in" in account and "round" not in account:  # a copied corpus has no rate
             rate = account["rows_in"] / max(seconds, 1e-9)
             cells = [f"{account['rows_in']:,}", f"{account['rows_out']:,}", f"{seconds:,.1f}"]
             cells += [f"{rate:,.0f}", f"{account['worker_seconds']:,.1f}"]
