@@ -167,7 +167,7 @@ def _malstm(years: list[str], inputs: Inputs) -> Table:
             hidden=50,
             initial_vectors=str(inputs.folder / "paragram.txt"),
             epochs=80,
-            batch_size=32,
+            batch_size=16,
             clip=1.0,
         )
         return LabelledCell(options=options)
