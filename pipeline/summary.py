@@ -68,7 +68,7 @@ def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
         seconds = account["seconds"]
         rows: list[str] = ["", "", ""]
         rate = ""
-        if "rows_in" in account:
+        if "rows_in" in account and "round" not in account:  # a copied corpus has no rate
             rows = [f"{account[k]:,}" for k in ("rows_in", "rows_out", "rows_rejected")]
             rate = f"{account['rows_in'] / max(seconds, 1e-9):,.0f}"
         peak = account.get("peak_memory")  # of one process; runs of long ago do not have it
