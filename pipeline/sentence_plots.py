@@ -89,8 +89,8 @@ def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
     names = [f"component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(found.shares)]
     drawn = frame.axes(names[0], names[1])
     for x, y in found.places:
-        at = {"cx": frame.x.at(float(x)), "cy": frame.y.at(float(y))}
-        drawn.append(element("circle", r=2.5, class_="point", **at))
+        left, top = frame.x.at(float(x)), frame.y.at(float(y))
+        drawn.append(element("circle", cx=left, cy=top, r=2.5, class_="point"))
     for number, row in enumerate(rows, 1):
         x, y = frame.x.at(float(found.places[row, 0])), frame.y.at(float(found.places[row, 1]))
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
