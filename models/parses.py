@@ -1,15 +1,15 @@
-"""The top two levels of parses, from whatever spaCy pipeline the user has.
+"""Parses from whatever spaCy pipeline the user has: their top two levels, the labels of words.
 
-ParaNMT's Table 2 takes them from constituency parses, which spaCy does not make. Of a dependency
-parse they are: the root, and what depends on it directly. A sentence's are written as the relations
-of the root's dependents from left to right, with the root's part of speech in its place:
-`A dog runs fast.` → `nsubj VERB advmod punct`.
+ParaNMT's Table 2 takes the top levels from constituency parses, which spaCy does not make. Of a
+dependency parse they are: the root, and what depends on it directly. A sentence's are written as
+the relations of the root's dependents from left to right, with the root's part of speech in its
+place: `A dog runs fast.` → `nsubj VERB advmod punct`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from models.errors import UserError
@@ -30,6 +30,7 @@ class Parser:
     def __init__(self, name: str) -> None:
         import spacy
 
+        self._name = name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an older pipeline, of a missing GPU
             try:
@@ -54,6 +55,27 @@ class Parser:
             roots = [token for token in doc if token.head.i == token.i]
             if roots:
                 yield " | ".join(map(_below, roots))
+
+    def labels(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, str]]]:
+        """Part of speech and dependency label of every token of each sentence, as it is cut.
+
+        The part of speech is the fine-grained tag where the pipeline gives no coarse one.
+
+        Raises:
+            UserError: the pipeline gives neither to any word of a sentence.
+        """
+        from spacy.tokens import Doc
+
+        vocabulary = self._pipeline.vocab
+        docs = (Doc(vocabulary, words=list(tokens)) for tokens in sentences)
+        for doc in self._pipeline.pipe(docs, batch_size=256):
+            found = [(token.pos_ or token.tag_, token.dep_) for token in doc]
+            if found and not any(part for part, _ in found):
+                raise UserError(
+                    f"the spaCy pipeline {self._name} gives no parts of speech: name one with a "
+                    "tagger or a morphologizer"
+                )
+            yield found
 
 
 def _below(root: Any) -> str:

@@ -150,10 +150,10 @@ def check(config: Config, stages: Sequence[str]) -> None:
         except UserError as error:
             raise UserError(f"statistics.spacy: {error}") from error
     if "embeddings" in stages:
-        from models.embeddings.encoders import kinds
+        from models.embeddings.encoders import check_encoder
 
         try:
-            kinds(config.embeddings.model)
+            check_encoder(config.embeddings)
         except ValueError as error:
             raise UserError(f"embeddings.{error}") from error
 

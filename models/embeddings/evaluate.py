@@ -31,6 +31,15 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
 
 
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Row-wise dot products, float64 [n]."""
+    return np.einsum("ij,ij->i", np.asarray(a, np.float64), np.asarray(b, np.float64))
+
+
+COMPARE: dict[str, Compare] = {"cosine": cosines, "dot": dots}
+"""What makes a score of two vectors, by name."""
+
+
 class Model(NamedTuple):
     """What is evaluated."""
 

@@ -59,3 +59,21 @@ class _MarginLoss(torch.autograd.Function):
         # Of a vector only what is across its own direction counts.
         own = torch.linalg.vecdot(along, directions).unsqueeze(1)
         return along.addcmul_(directions, own, value=-1).div_(lengths), None
+
+
+def contrastive_loss(
+    left: Tensor, right: Tensor, drawn: Tensor, allowed: Tensor, margin: float
+) -> Tensor:
+    """Mean over n pairs (l, r) of the hinges of both sides over k drawn phrases p, a scalar:
+
+        Σₚ max(0, δ - l·r + l·p) + max(0, δ - l·r + r·p)
+
+    Args:
+        left, right: the pairs, [n, dim] each.
+        drawn: the phrases, [k, dim].
+        allowed: 0 where a phrase is one of the pair itself, else 1, [n, k].
+        margin: δ.
+    """
+    short = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
+    hinges = [(short + side @ drawn.T).clamp_min(0) * allowed for side in (left, right)]
+    return (hinges[0] + hinges[1]).sum() / len(left)

@@ -16,7 +16,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from models.embeddings.encoders import build_encoder, kinds, tables
-from models.embeddings.evaluate import Model, cosines
+from models.embeddings.encoders.context import Context
+from models.embeddings.evaluate import Model, cosines, dots
 from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.sentence_transformer import write_sentence_transformer_files
@@ -71,7 +72,7 @@ class SentenceEncoder:
     def similarity(
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
     ) -> np.ndarray:
-        """How alike sentences a[i] and b[i] are, float64 [n]: the head's label, or the cosine.
+        """How alike sentences a[i] and b[i] are, float64 [n]; see `compare`.
 
         The cosine is 0 where one has no token.
         """
@@ -79,8 +80,14 @@ class SentenceEncoder:
 
     @property
     def compare(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """What makes a score of two sentences' vectors, [n, dim] each."""
-        return cosines if self.head is None else self.head.predict
+        """What makes a score of two sentences' vectors, [n, dim] each.
+
+        The head's label; the dot product, where the encoder was trained on dot products; else the
+        cosine.
+        """
+        if self.head is not None:
+            return self.head.predict
+        return dots if self.options.task in ("phrases", "context") else cosines
 
     def named(self, name: str) -> Model:
         """The model for `evaluate_models`."""
@@ -120,6 +127,8 @@ class SentenceEncoder:
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
         }
+        if isinstance(self.encoder, Context):
+            config["outputs"] = self.encoder.outputs
         if self.head is not None:
             config["head"] = self.head.settings()
             save_file(weights(self.head), folder / _HEAD)
@@ -163,7 +172,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
                 f"but {path} was written with {sizes.get(kind)}"
             )
     vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
-    encoder = build_encoder(options, vectors)
+    encoder = build_encoder(options, vectors, outputs=config.get("outputs"))
     load_weights(encoder, folder / "model.safetensors")
     if head is not None:
         load_weights(head, folder / _HEAD)

@@ -6,12 +6,20 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from models.embeddings.task_options import MaLSTMOptions, SimilarityOptions, TaskOptions
+from models.embeddings.task_options import (
+    ContextOptions,
+    MaLSTMOptions,
+    PhrasesOptions,
+    SimilarityOptions,
+    TaskOptions,
+)
 
-TaskName = Literal["paraphrases", "similarity", "malstm"]
+TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 SECTIONS: dict[str, type[TaskOptions]] = {
     "similarity": SimilarityOptions,
     "malstm": MaLSTMOptions,
+    "phrases": PhrasesOptions,
+    "context": ContextOptions,
 }
 """The tasks that have a section of their own."""
 
@@ -29,17 +37,22 @@ class EmbeddingOptions:
     """Labelled pairs, and the head that predicts their labels."""
     malstm: MaLSTMOptions | None = None
     """Labelled pairs, other pairs to begin with, and a thesaurus."""
+    phrases: PhrasesOptions | None = None
+    """A phrase table, and how phrases are held against each other."""
+    context: ContextOptions | None = None
+    """Contiguous text, and the decoders of a sentence's neighbours."""
 
     # The encoder
     model: str = "word-avg"
-    """By name: word-avg, trigram-avg, lstm, lstm-avg, bilstm, bilstm-avg, bilstm-max, gran, gran-2
-    to gran-5, bigran; several joined by `+` are trained as one (`word-avg+trigram-avg`)."""
+    """By name: word-avg, word-sum, trigram-avg, gru, lstm, lstm-avg, bilstm, bilstm-avg,
+    bilstm-max, gran, gran-2 to gran-5, bigran; several joined by `+` are trained as one
+    (`word-avg+trigram-avg`)."""
     dim: int = 300
     """Length of a word's vector."""
     hidden: int | None = None
     """Length of a recurrent state in each direction; null: as long as a word's vector."""
-    cell: Literal["torch", "peephole"] = "torch"
-    """The LSTM: torch's, or with peepholes (Gers et al. 2003) as in W&G."""
+    cell: Literal["torch", "peephole", "normalised"] = "torch"
+    """torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, or a layer-normalised GRU."""
     combine: Literal["concat", "mean", "tanh"] = "concat"
     """How two directions become one: side by side, their mean, a tanh layer over both."""
     mix: Literal["concat", "add"] = "concat"

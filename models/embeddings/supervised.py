@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -188,7 +188,7 @@ class Training:
 
 
 def new_model(
-    options: EmbeddingOptions, texts: Sequence[pa.StringArray], seed: int
+    options: EmbeddingOptions, texts: Iterable[pa.StringArray], seed: int
 ) -> SentenceEncoder:
     """An untrained encoder that knows the words of some texts, and of the initial vectors."""
     initial = read_vectors(options.initial_vectors) if options.initial_vectors else None

@@ -1,4 +1,4 @@
-"""An embedding matrix whose Adam steps cost what they touch, and equal a dense Adam's."""
+"""An embedding matrix whose steps cost what they touch, and equal a dense optimiser's."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ _TINY = 1e-30  # far below (1e-6 ε)², but roots of zeros and of denormals are 
 
 
 class _Read(NamedTuple):
-    """What was read for a step: the rows, their vectors and moments."""
+    """What was read for a step: the rows, their vectors, and Adam's moments."""
 
     rows: np.ndarray
     places: Tensor  # the rows again, on the device
     vectors: Tensor
-    first: Tensor
-    second: Tensor
+    moments: tuple[Tensor, ...]  # first and second
 
 
 class Table(nn.Module):
@@ -55,18 +54,20 @@ class Table(nn.Module):
         self.trained = False
         self._read: _Read | None = None
 
-    def prepare(self, learning_rate: float, *, towards: float = 0.0) -> None:
+    def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
         """Make room for Adam's moments: from now on, rows are read for training.
 
         Args:
-            learning_rate: Adam's step size, constant.
+            learning_rate: the step size, constant.
             towards: strength λ of regularisation towards the vectors as they are now; adds
                 ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every
                 step, and steps are dense.
+            adam: or else plain gradient steps, without moments and regularisation.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
-        self.first = torch.zeros_like(self.weight)
-        self.second = torch.zeros_like(self.weight)
+        self.adam = adam
+        self.first = torch.zeros_like(self.weight if adam else self.weight[:0])
+        self.second = torch.zeros_like(self.first)
         self.initial = self.weight.clone() if towards else None
         self.last = np.zeros(len(self.weight), np.int64)  # each row's last step with a gradient
         self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ from s to now
@@ -74,15 +75,17 @@ class Table(nn.Module):
     def forward(self, rows: np.ndarray) -> Tensor:
         """The vectors of `rows` (distinct) as they are now; a leaf with a gradient if enabled."""
         index = torch.from_numpy(rows).to(self.weight.device)
+        vectors = self.weight.index_select(0, index)
         if not self.trained:
-            return self.weight.index_select(0, index)
-        vectors, first, second = (
-            matrix.index_select(0, index) for matrix in (self.weight, self.first, self.second)
-        )
-        if not self.towards:
-            self._catch_up(vectors, first, second, self.last[rows])
+            return vectors
+        moments: tuple[Tensor, ...] = ()
+        if self.adam:
+            first, second = (part.index_select(0, index) for part in (self.first, self.second))
+            if not self.towards:
+                self._catch_up(vectors, first, second, self.last[rows])
+            moments = first, second
         if torch.is_grad_enabled():
-            self._read = _Read(rows, index, vectors.requires_grad_(), first, second)
+            self._read = _Read(rows, index, vectors.requires_grad_(), moments)
         return vectors
 
     def current(self) -> Tensor:
@@ -119,22 +122,27 @@ class Table(nn.Module):
 
     @torch.no_grad()
     def step(self) -> None:
-        """Adam's update of all rows, given the gradient of those read since the last one."""
+        """The update of all rows, given the gradient of those read since the last one."""
         self.steps += 1
-        self._extend()
+        if self.adam:
+            self._extend()
         if self._read is None:
             return
-        rows, index, vectors, first, second = self._read
+        rows, index, vectors, moments = self._read
         self._read = None
         gradient = vectors.grad
         vectors = vectors.detach()
-        if self.towards:
+        if not self.adam:
+            if gradient is not None:
+                self.weight.index_add_(0, index, gradient, alpha=-self.learning_rate)
+        elif self.towards:
             assert self.initial is not None
             dense = (self.weight - self.initial).mul_(self.towards)
             if gradient is not None:
                 dense.index_add_(0, index, gradient)
             _adam(self.weight, dense, self.first, self.second, self.steps, self.learning_rate)
         elif gradient is not None:
+            first, second = moments
             _adam(vectors, gradient, first, second, self.steps, self.learning_rate)
             self.weight.index_copy_(0, index, vectors)
             self.first.index_copy_(0, index, first)

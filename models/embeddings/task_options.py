@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 PATHS = {"paths": True}
 """Metadata of a field that names a file or folder, or a list of them."""
@@ -84,3 +84,63 @@ def _check_data(data: list[str], held_out: float) -> None:
         raise ValueError("data: names no file")
     if not 0 < held_out < 1:
         raise ValueError(f"held_out: {held_out} is not between 0 and 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PhrasesOptions(TaskOptions):
+    """Phrases by a contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
+
+    table: str = field(metadata=PATHS)
+    """Phrase pairs: what `paraloom phrases` writes, PPDB, or tab-separated; plain or gzip."""
+    drawn: int = 29
+    """k: phrases drawn at random, which every pair of a mini-batch is held against."""
+    share: float = 1.0
+    """Of the table's pairs, drawn at random, that are trained on."""
+    held_out: float = 0.1
+    """Share of phrases whose pairs are kept for the test: choose the paraphrase among 100."""
+    margin: float = 1.0
+    """δ: how much larger than that of a drawn phrase the paraphrase's dot product has to be."""
+    learning_rate: float = 0.3
+    """Of plain gradient steps."""
+    clip: float = 5.0
+    """Scale gradients down to this norm where theirs is larger."""
+
+    def __post_init__(self) -> None:
+        if self.drawn < 1:
+            raise ValueError(f"drawn: {self.drawn} is not a positive number")
+        for name in ("margin", "learning_rate", "clip"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}: {getattr(self, name)} is not above 0")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share: {self.share} is not in (0, 1]")
+        if not 0 <= self.held_out < 1:
+            raise ValueError(f"held_out: {self.held_out} is not in [0, 1)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContextOptions(TaskOptions):
+    """The sentences before and behind each (Zhelezniak et al. 2018), from contiguous text."""
+
+    text: list[str] = field(metadata=PATHS)
+    """Files of contiguous text, plain or gzip."""
+    format: Literal["plain", "czeng20"] = "plain"
+    """plain: spaCy finds the sentences; czeng20: a row each, and empty lines between documents."""
+    decoder: Literal["gru", "bow"] = "gru"
+    """What predicts the two sentences: a normalised GRU for each, or all words at once."""
+    max_words: int = 30
+    """Of a sentence that is trained on; what is longer is cut."""
+    vector: Literal["encoder", "concat", "mean"] = "encoder"
+    """A sentence's vector: the encoder's, or the states of both decoders, joined or averaged."""
+    steps: int = 5
+    """For how many words the decoders are unrolled."""
+    expand: str | None = field(default=None, metadata=PATHS)
+    """Word vectors in text form, whose other words are known too, through a linear map."""
+
+    def __post_init__(self) -> None:
+        if not self.text:
+            raise ValueError("text: names no file")
+        for name in ("max_words", "steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)} is not a positive number")
+        if self.decoder == "bow" and self.vector != "encoder":
+            raise ValueError(f"vector: {self.vector}, but a bow decoder has no states to unroll")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -62,6 +62,9 @@ class Trainer:
             best so far.
     """
 
+    plain_steps: ClassVar[bool] = False
+    """Plain gradient steps instead of Adam's."""
+
     encoder: nn.Module
     source: Source
     options: EmbeddingOptions
@@ -73,13 +76,14 @@ class Trainer:
     def __post_init__(self) -> None:
         options = self.options
         self.tables = tables(self.encoder)
+        adam = not self.plain_steps
         for table in self.tables.values():
-            table.prepare(options.learning_rate, towards=options.l2_words)
+            table.prepare(options.learning_rate, towards=options.l2_words, adam=adam)
         self.weights = dict(self.encoder.named_parameters())
         self.device = next(iter(self.tables.values())).weight.device
-        self.adam = None
+        self.optimiser: torch.optim.Optimizer | None = None
         if self.weights:  # torch's weight_decay is L2 regularisation: λ w is added to the gradient
-            self.adam = torch.optim.Adam(
+            self.optimiser = (torch.optim.Adam if adam else torch.optim.SGD)(
                 self.weights.values(), options.learning_rate, weight_decay=options.l2, fused=True
             )
         self.losses: list[Tensor] = []  # since the last line of the metrics
@@ -171,29 +175,39 @@ class Trainer:
         found = hardest_negatives(*sides, self.options.negatives)
         return torch.stack(found).numpy()
 
+    def disturb(self) -> None:
+        """Seed the noise of the step to come."""
+        if self.options.dropout or self.options.word_dropout:
+            torch.manual_seed((self.seed << 40) + self.at.step)
+
     def encode(self, sentences: Sentences) -> Tensor:
         """Vectors of a batch, float32, in the precision of the options."""
-        half = self.options.precision == "bfloat16" and self.device.type == "cuda"
-        with torch.autocast("cuda", torch.bfloat16) if half else nullcontext():
+        with self.precision():
             return self.encoder(sentences).float()
+
+    def precision(self) -> AbstractContextManager[Any]:
+        """That of matrix products in the block."""
+        half = self.options.precision == "bfloat16" and self.device.type == "cuda"
+        return torch.autocast("cuda", torch.bfloat16) if half else nullcontext()
 
     def step(self, quads: Sentences) -> None:
         """One gradient step on lefts, rights, and the negatives of either, a quarter each."""
-        options, at = self.options, self.at
-        if options.dropout or options.word_dropout:
-            torch.manual_seed((self.seed << 40) + at.step)
-        loss = margin_loss(self.encode(quads), options.margin)
+        self.disturb()
+        self.descend(margin_loss(self.encode(quads), self.options.margin))
+
+    def descend(self, loss: Tensor) -> None:
+        """One step down the gradient of a loss."""
         loss.backward()
-        if options.clip is not None:
+        if self.options.clip is not None:
             read = [table.read for table in self.tables.values()]
             leaves = [*self.weights.values(), *(rows for rows in read if rows is not None)]
-            torch.nn.utils.clip_grad_norm_(leaves, options.clip)
-        if self.adam is not None:
-            self.adam.step()
-            self.adam.zero_grad()
+            torch.nn.utils.clip_grad_norm_(leaves, self.options.clip)
+        if self.optimiser is not None:
+            self.optimiser.step()
+            self.optimiser.zero_grad()
         for table in self.tables.values():
             table.step()
-        at.step += 1
+        self.at.step += 1
         self.losses.append(loss.detach())
 
     def report(self, before: int) -> None:
@@ -236,9 +250,10 @@ class Trainer:
             state.update({f"{name}.{key}": value for key, value in table.state().items()})
         for name, weight in self.weights.items():
             state[name] = weight.detach()
-            assert self.adam is not None
-            for key, value in self.adam.state[weight].items():
-                state[f"adam.{key}.{name}"] = value
+            assert self.optimiser is not None
+            for key, value in self.optimiser.state[weight].items():
+                if value is not None:
+                    state[f"adam.{key}.{name}"] = value
         return state
 
     def restore(self, at: Progress, state: dict[str, Tensor]) -> None:
@@ -254,12 +269,13 @@ class Trainer:
                 raise ValueError(f"a vocabulary and vectors of shape {was}, not {now}")
             table.restore(own, at.step)
         for name, weight in self.weights.items():
-            assert self.adam is not None
+            assert self.optimiser is not None
             weight.data.copy_(state[name])
-            self.adam.state[weight] = {
-                key: state[f"adam.{key}.{name}"].to(weight.device)
-                for key in ("step", "exp_avg", "exp_avg_sq")
-            }
+            if not self.plain_steps:
+                self.optimiser.state[weight] = {
+                    key: state[f"adam.{key}.{name}"].to(weight.device)
+                    for key in ("step", "exp_avg", "exp_avg_sq")
+                }
         self.at, self.losses = at, list(state["losses"].to(self.device))
 
     def settle(self) -> None:

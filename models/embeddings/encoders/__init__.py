@@ -12,9 +12,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.average import Average
+from models.embeddings.encoders.average import Average, Total
 from models.embeddings.encoders.bags import Input
+from models.embeddings.encoders.context import Context
 from models.embeddings.encoders.gran import GRAN
+from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.mixed import Mixed
 from models.embeddings.encoders.recurrent import Pooling, Recurrent
@@ -53,14 +55,25 @@ def _gran(variant: int, *, both: bool = False) -> Build:
     return build
 
 
+def _gru(input: Input, options: EmbeddingOptions) -> nn.Module:
+    if options.cell == "peephole":
+        raise ValueError("cell: peephole, but a GRU has none; it is torch or normalised")
+    kind = NormalisedGRU if options.cell == "normalised" else GRU
+    return Recurrent(input, [kind(input.dim, options.hidden or input.dim)], "last")
+
+
 def _direction(input: Input, options: EmbeddingOptions, backward: bool) -> LSTM:
+    if options.cell == "normalised":
+        raise ValueError("cell: normalised, but only a GRU can be; an LSTM is torch or peephole")
     size = options.hidden or input.dim
     return LSTM(input.dim, size, peepholes=options.cell == "peephole", backward=backward)
 
 
 ENCODERS: dict[str, Entry] = {
     "word-avg": Entry(lambda input, options: Average(input, "words")),
+    "word-sum": Entry(lambda input, options: Total(input, "words")),
     "trigram-avg": Entry(lambda input, options: Average(input, "trigrams"), "trigrams"),
+    "gru": Entry(_gru),
     "lstm": Entry(_lstm("last")),
     "lstm-avg": Entry(_lstm("mean")),
     "bilstm": Entry(_lstm("last", both=True)),
@@ -98,10 +111,13 @@ def kinds(model: str) -> list[Kind]:
     return list(dict.fromkeys(ENCODERS[name].kind for name in parts(model)))
 
 
-def build_encoder(options: EmbeddingOptions, vectors: Mapping[Kind, Tensor]) -> nn.Module:
+def build_encoder(
+    options: EmbeddingOptions, vectors: Mapping[Kind, Tensor], *, outputs: int | None = None
+) -> nn.Module:
     """The encoder `options.model`; each of its parts gets a copy of the vectors of its vocabulary.
 
-    Other weights come from torch's global random generator.
+    Of the task `context` it comes with decoders, which predict the first `outputs` words (None:
+    all). Other weights come from torch's global random generator.
 
     Raises:
         ValueError: the options do not fit each other.
@@ -112,7 +128,29 @@ def build_encoder(options: EmbeddingOptions, vectors: Mapping[Kind, Tensor]) -> 
         table = Table(vectors[entry.kind].clone())
         noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
         built.append(entry.build(Input(table, **noise), options))
-    return built[0] if len(built) == 1 else Mixed(built, options.mix)
+    encoder = built[0] if len(built) == 1 else Mixed(built, options.mix)
+    if options.task != "context":
+        return encoder
+    section = options.context
+    assert section is not None
+    if not isinstance(encoder, Average | Recurrent) or kinds(options.model) != ["words"]:
+        raise ValueError(f"model: {options.model}, but task context needs one encoder of words")
+    return Context(
+        encoder,
+        decoder=section.decoder,
+        outputs=len(vectors["words"]) if outputs is None else outputs,
+        vector=section.vector,
+        steps=section.steps,
+    )
+
+
+def check_encoder(options: EmbeddingOptions) -> None:
+    """Build the encoder for no words.
+
+    Raises:
+        ValueError: there is no such encoder, or the options do not fit each other.
+    """
+    build_encoder(options, {kind: torch.zeros(3, options.dim) for kind in kinds(options.model)})
 
 
 def tables(encoder: nn.Module) -> dict[str, Table]:

@@ -1,10 +1,11 @@
-"""Word Avg and Trigram Avg: the mean of the vectors of what a sentence is made of."""
+"""Word Avg and Trigram Avg: the mean of the vectors of what a sentence is made of; their sum."""
 
 from __future__ import annotations
 
+import numpy as np
 from torch import Tensor, nn
 
-from models.embeddings.encoders.bags import Input, means
+from models.embeddings.encoders.bags import Input, Tokens, means, weighted_sums
 from models.embeddings.flat import Sentences
 from models.embeddings.vocabulary import Kind
 
@@ -19,5 +20,17 @@ class Average(nn.Module):
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
-        tokens = self.input(sentences[self.kind])
+        return self.encode(self.input(sentences[self.kind]))
+
+    def encode(self, tokens: Tokens) -> Tensor:
+        """Encode n sentences that were looked up."""
         return means(tokens.vectors, tokens.places, tokens.offsets)
+
+
+class Total(Average):
+    """The sum in place of the mean, [n, dim] (BOW of Zhelezniak et al. 2018)."""
+
+    def encode(self, tokens: Tokens) -> Tensor:
+        """Encode n sentences that were looked up."""
+        ones = np.ones(len(tokens.places))
+        return weighted_sums(tokens.vectors, tokens.places, tokens.offsets, ones)

@@ -36,10 +36,7 @@ class GRAN(nn.Module):
 
     def forward(self, tokens: Tokens) -> tuple[Tensor, Tree]:
         """The outputs at the nodes of the LSTM's tree, and the tree."""
-        states, tree = self.lstm(tokens)
-        places = torch.from_numpy(tree.words).to(states.device)
-        words = tokens.vectors[places]
-        gates = self.from_words(tokens.vectors)[places] + self.from_states(states)
+        words, states, gates, tree = self._read(tokens)
         if self.variant in (3, 4):
             return self._recur(words, gates, tree), tree
         gates = torch.sigmoid(gates)
@@ -49,6 +46,22 @@ class GRAN(nn.Module):
             return states * gates, tree
         first, second = gates.chunk(2, dim=1)
         return words * first + states * second, tree
+
+    def openness(self, tokens: Tokens) -> tuple[Tensor, Tree]:
+        """The gate that scales what is averaged, [nodes, dim] in (0, 1), and the tree.
+
+        Of GRAN-5, the one of the words. GRAN-3 and GRAN-4 average nothing and have none.
+        """
+        assert self.variant not in (3, 4)
+        *_, gates, tree = self._read(tokens)
+        return torch.sigmoid(gates[:, : self.dim]), tree
+
+    def _read(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor, Tree]:
+        """At every node: the word, the LSTM's state, the sums in the gates."""
+        states, tree = self.lstm(tokens)
+        places = torch.from_numpy(tree.words).to(states.device)
+        gates = self.from_words(tokens.vectors)[places] + self.from_states(states)
+        return tokens.vectors[places], states, gates, tree
 
     def _recur(self, words: Tensor, gates: Tensor, tree: Tree) -> Tensor:
         parents = torch.from_numpy(tree.parents).to(words.device)

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.bags import Input, means
+from models.embeddings.encoders.bags import Input, Tokens, means
 from models.embeddings.encoders.gran import GRAN
+from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.flat import Sentences
 from models.embeddings.vocabulary import Kind
@@ -35,7 +36,7 @@ class Recurrent(nn.Module):
     def __init__(
         self,
         input: Input,
-        directions: Sequence[LSTM | GRAN],
+        directions: Sequence[LSTM | GRU | NormalisedGRU | GRAN],
         pooling: Pooling,
         combination: Combination = "concat",
     ) -> None:
@@ -49,7 +50,10 @@ class Recurrent(nn.Module):
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]; zeros for an empty one."""
-        tokens = self.input(sentences[self.kind])
+        return self.encode(self.input(sentences[self.kind]))
+
+    def encode(self, tokens: Tokens) -> Tensor:
+        """Encode n sentences that were looked up."""
         outputs, trees = zip(*(network(tokens) for network in self.directions), strict=True)
         # The nodes that count: one per word, or the last of every sentence that has one.
         places, offsets = [tree.paths for tree in trees], tokens.offsets

@@ -86,14 +86,14 @@ def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(model, monkeyp
         plain_step()
 
     gradients = []
-    if trainer.adam is not None:
-        adam_step = trainer.adam.step
+    if trainer.optimiser is not None:
+        adam_step = trainer.optimiser.step
 
         def keep():
             gradients[:] = [weight.grad.clone() for weight in trainer.weights.values()]
             adam_step()
 
-        monkeypatch.setattr(trainer.adam, "step", keep)
+        monkeypatch.setattr(trainer.optimiser, "step", keep)
     monkeypatch.setattr(table, "step", record)
     monkeypatch.setattr(plain.adam, "step", record_plain)
 
@@ -139,12 +139,12 @@ def test_gradients_are_clipped_together(monkeypatch):
             found.append(table.read.grad.norm().item())
             step()
 
-        def keep(found=found, trainer=trainer, step=trainer.adam.step):
+        def keep(found=found, trainer=trainer, step=trainer.optimiser.step):
             found += [weight.grad.norm().item() for weight in trainer.weights.values()]
             step()
 
         monkeypatch.setattr(table, "step", record)
-        monkeypatch.setattr(trainer.adam, "step", keep)
+        monkeypatch.setattr(trainer.optimiser, "step", keep)
         trainer.train_mega_batch(trainer.source.pairs.take(np.arange(10)))
         norms.append(np.array(found))
     assert np.linalg.norm(norms[0]) > 0.02

@@ -1,0 +1,295 @@
+"""Encoders with decoders: loss and unrolling against their equations in float64, and the task."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from models.embeddings import tasks
+from models.embeddings.encoders import build_encoder, check_encoder, tables
+from models.embeddings.encoders.context import Neighbours
+from models.embeddings.evaluate import cosines, dots
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.similarity_data import LabelledPairs
+from models.embeddings.spaces import Space, compare_spaces, in_space
+from models.embeddings.task_options import ContextOptions
+from models.embeddings.tasks.context import expanded
+from models.errors import UserError
+from models.vectors import WordVectors, write_vectors
+from tests.models.embeddings.test_encoders import flat
+from tests.models.embeddings.test_gru import normalised
+
+D, H, V = 5, 4, 9
+BEGIN, END = 1, 2
+OWN = [[1, 3, 4, 5, 2], [1, 6, 2], [1, 3, 4, 2]]
+BEFORE = [[1, 7, 2], [1, 3, 4, 5, 2], [1, 8, 8, 2]]
+BEHIND = [[1, 5, 5, 2], [1, 8, 2], [1, 7, 3, 4, 6, 2]]
+
+
+def options_of(encoder, decoder, **section):
+    return EmbeddingOptions(
+        task="context",
+        context=ContextOptions(text=["t"], decoder=decoder, **section),
+        model="gru" if encoder == "gru" else "word-sum",
+        cell="normalised",
+        dim=D,
+        hidden=H if encoder == "gru" else None,
+        tags=True,
+    )
+
+
+def context(encoder="gru", decoder="gru", **section):
+    torch.manual_seed(0)
+    options = options_of(encoder, decoder, **section)
+    built = build_encoder(options, {"words": torch.randn(V, D)}).double()
+    for parameter in built.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    return built
+
+
+def code(model, words):
+    """h of a sentence with tags: the encoder reads all but the begin tag."""
+    weight = model.encoder.input.table.weight
+    if not hasattr(model.encoder, "directions"):
+        return weight[words[1:]].sum(dim=0)
+    h = torch.zeros(H, dtype=torch.float64)
+    for word in words[1:]:
+        h = normalised_step(model.encoder.directions[0], weight[word], h)
+    return h
+
+
+def normalised_step(cell, x, h):
+    """One step of the equations in test_gru, whose size is the one of its own tests."""
+    assert cell.dim in (H, D)
+    import tests.models.embeddings.test_gru as module
+
+    size, module.HIDDEN = module.HIDDEN, cell.dim
+    try:
+        return normalised(cell, x, h)
+    finally:
+        module.HIDDEN = size
+
+
+def expected_loss(model):
+    weight = model.encoder.input.table.weight
+    total, count = 0, 0
+    for own, before, behind in zip(OWN, BEFORE, BEHIND, strict=True):
+        h = code(model, own)
+        for number, words in enumerate((before, behind)):
+            state = h
+            for read, said in pairwise(words):
+                if model.decoders:
+                    state = normalised_step(model.decoders[number], weight[read], state)
+                scores = model.to_words.weight @ state + model.to_words.bias
+                total = total - (scores[said] - torch.logsumexp(scores, dim=0))
+                count += 1
+    return total / count
+
+
+@pytest.mark.parametrize("decoder", ["gru", "bow"])
+@pytest.mark.parametrize("encoder", ["gru", "bow"])
+def test_the_loss_and_its_gradient(encoder, decoder):
+    model = context(encoder, decoder)
+    table = tables(model)["encoder.input.table"]
+    table.prepare(1e-3)
+    loss = model.loss(Neighbours(*map(flat, (OWN, BEFORE, BEHIND))))
+    loss.backward()
+    found = {name: p.grad.clone() for name, p in model.named_parameters()}
+    by_word = table.read.grad.clone()
+    model.zero_grad()
+    table.weight.requires_grad_()
+    expected = expected_loss(model)
+    assert torch.allclose(loss, expected, rtol=0, atol=1e-12)
+    expected.backward()
+    assert torch.allclose(by_word, table.weight.grad[1:], rtol=0, atol=1e-12)
+    for name, parameter in model.named_parameters():
+        assert torch.allclose(found[name], parameter.grad, rtol=0, atol=1e-12), name
+
+
+@pytest.mark.parametrize("encoder", ["gru", "bow"])
+def test_unrolling_by_hand(encoder):
+    model = context(encoder, "gru").eval()
+    weight = model.encoder.input.table.weight
+    codes = model({"words": flat(OWN)})
+    unrolled = model.unroll(codes, 3)
+    for i, words in enumerate(OWN):
+        h = code(model, words)
+        assert torch.allclose(codes[i], h, rtol=0, atol=1e-12)
+        for decoder, states in zip(model.decoders, unrolled, strict=True):
+            inputs, state = weight[BEGIN], h
+            for step in range(3):
+                state = normalised_step(decoder, inputs, state)
+                assert torch.allclose(states[i, step], state, rtol=0, atol=1e-12)
+                scores = torch.exp(model.to_words.weight @ state + model.to_words.bias)
+                inputs = (scores / scores.sum()) @ weight
+
+
+def test_spaces_of_one_model():
+    model = context("gru", "gru").eval()
+    sentences = {"words": flat(OWN)}
+    codes = model(sentences)
+    before, behind = model.unroll(codes, 2)
+    model.vector, model.steps = "concat", 2
+    assert model.dim == 4 * H
+    joined = torch.cat([before[:, 0], before[:, 1], behind[:, 0], behind[:, 1]], dim=1)
+    assert torch.allclose(model(sentences), joined)
+    model.vector = "mean"
+    assert model.dim == H
+    assert torch.allclose(model(sentences), joined.reshape(3, 4, H).mean(dim=1))
+
+
+def test_what_does_not_fit():
+    with pytest.raises(ValueError, match="vector: mean, but a bow decoder has no states"):
+        ContextOptions(text=["t"], decoder="bow", vector="mean")
+    with pytest.raises(ValueError, match="text: names no file"):
+        ContextOptions(text=[])
+    with pytest.raises(ValueError, match="steps: 0 is not a positive number"):
+        ContextOptions(text=["t"], steps=0)
+    for model in ("word-avg+gru", "trigram-avg"):
+        options = EmbeddingOptions(task="context", context=ContextOptions(text=["t"]), model=model)
+        with pytest.raises(ValueError, match=f"model: {model.replace('+', '.')}, but task context"):
+            check_encoder(options)
+
+
+VERBS = ["runs", "sleeps", "eats"]
+ANIMALS = ["dog", "cat", "bird", "fish"]
+
+
+@pytest.fixture
+def story(tmp_path):
+    """What an animal does is said twice in a row: neighbours tell which words are alike."""
+    random = np.random.default_rng(0)
+    lines = []
+    for _ in range(120):
+        animal, verb = random.choice(ANIMALS), random.choice(VERBS)
+        lines += [f"The {animal} {verb}.", f"A {animal} often {verb}.", f"So the {animal} {verb}."]
+    path = tmp_path / "story.txt"
+    path.write_text(" ".join(lines))
+    return str(path)
+
+
+def train(story, folder, encoder="gru", decoder="gru", **changes):
+    section = ContextOptions(text=[story], decoder=decoder, **changes)
+    options = EmbeddingOptions(
+        task="context",
+        context=section,
+        model="gru" if encoder == "gru" else "word-sum",
+        cell="normalised",
+        dim=12,
+        epochs=3,
+        batch_size=20,
+        learning_rate=0.01,
+        clip=5.0,
+    )
+    return tasks.train(options, folder, seed=1, threads=1)
+
+
+@pytest.mark.parametrize("decoder", ["gru", "bow"])
+@pytest.mark.parametrize("encoder", ["gru", "bow"])
+def test_train_save_load(tmp_path, story, encoder, decoder):
+    metrics = train(story, tmp_path / "a", encoder, decoder)
+    assert metrics["sentences"] == 360 and metrics["pairs"] == 358
+    assert metrics["loss"] < 2.5  # at random among 15 words it is ln 15 = 2.7
+    train(story, tmp_path / "b", encoder, decoder)
+    one, other = (load_encoder(tmp_path / name) for name in "ab")
+    texts = ["The dog runs.", "", "Unheard of words"]
+    assert np.array_equal(one.embed(texts), other.embed(texts))
+    vectors = one.embed(texts).astype(np.float64)
+    found = one.similarity(texts[:1], texts[1:2])
+    assert found[0] == pytest.approx(vectors[0] @ vectors[1])
+    assert json.loads((tmp_path / "a" / "metrics.json").read_text())["vocabulary"] == 15
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "story.txt"]
+
+
+def labelled(n=20):
+    random = np.random.default_rng(1)
+    rows = [
+        (f"The {a} {v}.", f"So the {b} {w}.", float(2 * (a == b) + 2 * (v == w)))
+        for a, b, v, w in zip(
+            *(random.choice(of, n) for of in (ANIMALS, ANIMALS, VERBS, VERBS)), strict=True
+        )
+    ]
+    first, second, scores = zip(*rows, strict=True)
+    return LabelledPairs(
+        group="STS 2014",
+        name="made",
+        first=pa.array(first),
+        second=pa.array(second),
+        scores=np.array(scores),
+    )
+
+
+def test_compare_spaces(tmp_path, story):
+    train(story, tmp_path / "m", vector="mean", steps=2)
+    model = load_encoder(tmp_path / "m")
+    data = labelled()
+    found = compare_spaces(model, [data, data], steps=3)
+    assert list(map(str, found)) == [
+        "encoder",
+        "concat 1",
+        "mean 1",
+        "concat 2",
+        "mean 2",
+        "concat 3",
+        "mean 3",
+    ]
+    for space, agreement in found.items():
+        one = in_space(model, space)
+        first, second = one.embed(data.first), one.embed(data.second)
+        for name, compare in (("dot", dots), ("cosine", cosines)):
+            pearson = 100 * np.corrcoef(compare(first, second), data.scores)[0, 1]
+            assert agreement[name] == {"STS 2014": pytest.approx(pearson, abs=0.05)}
+    assert (model.encoder.vector, model.encoder.steps) == ("mean", 2)
+    in_space(model, Space("concat", 3)).save(tmp_path / "other")
+    other = load_encoder(tmp_path / "other")
+    assert other.dim == 2 * 3 * 12 and other.options.context.vector == "concat"
+
+
+def test_spaces_need_decoders(tmp_path, story):
+    train(story, tmp_path / "m", "gru", "bow")
+    model = load_encoder(tmp_path / "m")
+    assert list(compare_spaces(model, [labelled()])) == [Space("encoder")]
+    with pytest.raises(UserError, match="concat 3: a bow decoder has no states to unroll"):
+        in_space(model, Space("concat", 3))
+    options = EmbeddingOptions(dim=3)
+    model.encoder = build_encoder(options, {"words": torch.zeros(4, 3)})
+    with pytest.raises(UserError, match="has no decoders; embeddings"):
+        compare_spaces(model, [labelled()])
+
+
+def test_words_of_other_vectors_through_a_linear_map(tmp_path, story):
+    metrics = train(story, tmp_path / "m")
+    model = load_encoder(tmp_path / "m")
+    own = model.vocabularies["words"].words
+    weight = model.encoder.encoder.input.table.weight.double().numpy()
+    random = np.random.default_rng(0)
+    turn = random.standard_normal((6, 12))
+    # Vectors from which the map gives the model's own exactly, but for one word.
+    known = weight[3:] @ np.linalg.pinv(turn)
+    words = [*own[3:], "wolf", "owl"]
+    matrix = np.concatenate([known, random.standard_normal((2, 6))]).astype(np.float32)
+    larger, added = expanded(model, WordVectors(words, matrix))
+    assert added == 2 and larger.vocabularies["words"].words == [*own, "wolf", "owl"]
+    linear = np.linalg.lstsq(known, weight[3:], rcond=None)[0]
+    found = larger.encoder.encoder.input.table.weight.numpy()
+    assert np.array_equal(found[: len(own)], weight.astype(np.float32))
+    assert np.allclose(found[len(own) :], matrix[-2:] @ linear, atol=1e-4)
+
+    larger.save(tmp_path / "larger")
+    loaded = in_space(load_encoder(tmp_path / "larger"), Space("mean", 2))
+    texts = ["The dog runs.", "The wolf runs."]
+    before = in_space(load_encoder(tmp_path / "m"), Space("mean", 2)).embed(texts)
+    assert np.allclose(loaded.embed(texts)[0], before[0], atol=1e-6)  # predicts what it did
+    assert not np.allclose(loaded.embed(texts)[1], before[1], atol=1e-3)
+
+    path = tmp_path / "vectors.txt"
+    write_vectors(path, words, matrix)
+    assert train(story, tmp_path / "e", expand=str(path))["expanded"] == 2
+    assert metrics["vocabulary"] == len(load_encoder(tmp_path / "e").vocabularies["words"]) - 2
+    write_vectors(path, ["dog", "owl"], matrix[:2])
+    with pytest.raises(UserError, match="1 of the text's words have vectors there"):
+        train(story, tmp_path / "f", expand=str(path))
