@@ -1,3 +1,4 @@
+import contextlib
 import os
 import subprocess
 import sys
@@ -5,6 +6,8 @@ import time
 from pathlib import Path
 
 import psutil
+
+from beam_jobs.worker import Lossy
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,6 +61,16 @@ def test_a_path_with_a_space(tmp_path):
     launcher.kill()
     launcher.wait()
     assert gone(worker)
+
+
+def test_a_log_that_cannot_be_written_stops_nothing():
+    with open("/dev/full", "w", buffering=1) as full:  # noqa: PTH123
+        stream = Lossy(full)
+        print("lost", file=stream)
+        stream.flush()
+        assert stream.fileno() == full.fileno()
+        with contextlib.suppress(OSError):
+            full.close()
 
 
 def gone(process):
