@@ -12,7 +12,9 @@ from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
 from beam_jobs import dataflow, schema
+from beam_jobs.attempts import begin
 from beam_jobs.launch import NAMESPACE, Result, cores, launch, local_workers
+from beam_jobs.remote import local
 from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
 from models.nmt.options import NmtOptions
 
@@ -87,7 +89,7 @@ class _Translate(beam.DoFn):
     def _load(self) -> Any:
         from models.nmt.translate import Translator
 
-        return Translator(self.model, self.options, threads=self.threads or cores())
+        return Translator(local(self.model), self.options, threads=self.threads or cores())
 
     def process(self, unit: Unit) -> Iterator[Receipt]:
         done = finished(self.output, unit.name, unit.key)
@@ -96,7 +98,13 @@ class _Translate(beam.DoFn):
     def translate(self, unit: Unit) -> Receipt:
         started = time.monotonic()
         table = read_shard(unit.shard)
-        translations, counts = self.translator.translate(table["source"].combine_chunks())
+        attempt = begin(self.output, unit.name, unit.key)
+        care = attempt if attempt.number > 1 else None
+        try:
+            translations, counts = self.translator.translate(table["source"].combine_chunks(), care)
+        except Exception:  # it did not die
+            attempt.under_way([])
+            raise
         numbers = asdict(counts)
         self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
         for name in numbers.keys() & self.counters.keys():
@@ -109,12 +117,14 @@ class _Translate(beam.DoFn):
         rejected = table.append_column("reason", reason).filter(reason.is_valid())
         rejected = rejected.select(schema.rejected(schema.INGEST).names)
         pieces = [(unit.name, accepted, rejected.cast(schema.rejected(schema.INGEST)))]
-        return commit(
+        receipt = commit(
             self.output,
             unit.name,
             unit.key,
             table.num_rows,
             pieces,
             started=started,
-            numbers=numbers,
+            numbers={**numbers, "attempts": attempt.number},
         )
+        attempt.over()
+        return receipt

@@ -281,7 +281,8 @@ def remove_strays(folder: str, keep: Iterable[Receipt]) -> None:
     wanted = {_receipt_path(folder, receipt.name) for receipt in keep}
     for receipt in keep:
         wanted.update(shard.path for shard in (*receipt.shards, *receipt.rejected_shards))
-    for below, suffix in (("", ".parquet"), ("rejected", ".parquet"), ("receipts", ".json")):
+    kinds = {"": ".parquet", "rejected": ".parquet", "receipts": ".json", "attempts": ".json"}
+    for below, suffix in kinds.items():
         place = storage.join(folder, below) if below else folder
         storage.remove_temporary(place)
         for name in storage.names(place):

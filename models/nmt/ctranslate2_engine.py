@@ -44,6 +44,7 @@ class CTranslate2Engine:
         model = converted(folder)
         # On a CPU, what a batch and the weights take must stay in a core's cache (measured).
         self.batch_tokens = 8192 if cuda else 48 if compute_type == "int8" else 256
+        self.parallel = 1 if cuda else threads
         self.max_source_subwords = model.source_positions - 1
         self._options = options
         self._longest = longest_target(options, model.target_positions)
@@ -52,7 +53,7 @@ class CTranslate2Engine:
                 str(model.path),
                 device=self.device,
                 compute_type=compute_type,
-                inter_threads=1 if cuda else threads,
+                inter_threads=self.parallel,
                 intra_threads=1,
                 max_queued_batches=-1,
             )

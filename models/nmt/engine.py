@@ -37,6 +37,8 @@ class Engine(Protocol):
     """Source subwords in a batch, padding included, that suit the engine and the device."""
     max_source_subwords: int
     """The longest source that the model's positions hold, without the end of sentence."""
+    parallel: int
+    """Batches that it works on at once."""
 
     def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
         """Begin to translate a batch; the function given back waits for it.

@@ -49,6 +49,7 @@ class FairseqEngine:
         )
         self._lock = threading.Lock()
         self.batch_tokens = 8192 if cuda else 2048
+        self.parallel = 1
         self.max_source_subwords = checkpoint.source_positions - 1
 
     def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -42,6 +44,18 @@ class Counters:
     """Batches given to the engine again after an error: halves, and single sentences."""
 
 
+class Care(Protocol):
+    """What earlier tries at the same sentences left, of which the process died."""
+
+    apart: Sequence[Sequence[int]]
+    """Groups of rows that one died with: each is given to the engine with nothing beside it."""
+    fatal: Sequence[int]
+    """Rows of which one died alone: they are rejected."""
+
+    def under_way(self, groups: Sequence[Sequence[int]]) -> None:
+        """Told before the engine works on other batches, which rows these are."""
+
+
 class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
@@ -74,9 +88,15 @@ class Translator:
         return self._engine.device
 
     def translate(
-        self, sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None]
+        self,
+        sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None],
+        care: Care | None = None,
     ) -> tuple[pa.RecordBatch, Counters]:
         """Translate sentences; the rows are in their order.
+
+        Args:
+            care: what is known of earlier tries, of which the process died; the batches are the
+                same but for what they died of.
 
         Returns:
             `translation` (null where rejected), `translation_score` (log p(translation | source)
@@ -100,9 +120,16 @@ class Translator:
                 accepted.append(row)
         budget = self.options.batch_tokens or self._engine.batch_tokens
         batches = list(batches_by_tokens(accepted, sources, budget))
-        pending = [call.submit([sources[row] for row in rows]) for rows in batches]
-        for rows, wait in zip(batches, pending, strict=True):
-            call.settle(rows, [sources[row] for row in rows], wait)
+        if care is None:
+            call.work(batches, sources, len(batches))
+        else:
+            for row in care.fatal:
+                call.reasons[row] = "the worker process died of it"
+            done = {row for group in care.apart for row in group}.union(care.fatal)
+            rest = [[row for row in batch if row not in done] for batch in batches]
+            call.work(care.apart, sources, 1, care.under_way)
+            call.work([b for b in rest if b], sources, self._engine.parallel, care.under_way)
+            care.under_way([])
         return call.finish(time.monotonic() - started)
 
 
@@ -139,6 +166,24 @@ class _Call:
         self._lengths: list[int | None] = [None] * rows
         self.reasons: list[str | None] = [None] * rows
         self._counters = Counters(sentences=rows)
+
+    def work(
+        self,
+        batches: Sequence[Sequence[int]],
+        sources: Sequence[Pieces],
+        ahead: int,
+        note: Callable[[Sequence[Sequence[int]]], None] = lambda groups: None,
+    ) -> None:
+        """Translate batches of rows, `ahead` of them under way at once; `note` is told which."""
+        waiting: deque[tuple[list[int], list[Pieces], Callable[[], list[Hypothesis]]]] = deque()
+        for batch in batches:
+            if len(waiting) == ahead:
+                self.settle(*waiting.popleft())
+            note([*(rows for rows, *_ in waiting), batch])
+            pieces = [sources[row] for row in batch]
+            waiting.append((list(batch), pieces, self.submit(pieces)))
+        while waiting:
+            self.settle(*waiting.popleft())
 
     def submit(self, sources: list[Pieces]) -> Callable[[], list[Hypothesis]]:
         """Give a batch to the engine; an error is raised when the result is asked for."""

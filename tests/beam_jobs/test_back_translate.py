@@ -144,9 +144,9 @@ def test_finished_shards_are_not_translated_twice(tmp_path, work, nmt_model, mon
     texts = []
 
     class Watching(Translator):
-        def translate(self, sentences):
+        def translate(self, sentences, care=None):
             texts.extend(sentences.to_pylist())
-            return super().translate(sentences)
+            return super().translate(sentences, care)
 
     monkeypatch.setattr(models.nmt.translate, "Translator", Watching)
     (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished

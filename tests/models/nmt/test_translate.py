@@ -158,6 +158,7 @@ class Echo:
 
     batch_tokens = 40
     max_source_subwords = 100
+    parallel = 3
 
     def __init__(self, poison: Callable[[Sequence[Pieces]], bool]) -> None:
         self.poison = poison
@@ -224,6 +225,53 @@ def test_a_sentence_that_fails_once_is_not_rejected(
     rows, counters = translator_with(engine, toy_model, monkeypatch).translate(["Muž vidí dům."])
     assert rows["translation"].to_pylist() == ["Muž vidí dům."]
     assert counters.retries == 1
+
+
+class Careful:
+    """What earlier tries left, and how the engine is used now: (rows under way, rows in all)."""
+
+    def __init__(self, apart: list[list[int]], fatal: list[int]) -> None:
+        self.apart, self.fatal = apart, fatal
+        self.noted: list[list[list[int]]] = []
+
+    def under_way(self, groups: Sequence[Sequence[int]]) -> None:
+        self.noted.append([list(group) for group in groups])
+
+
+def test_a_second_try_works_on_the_same_batches_and_says_which(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = toy_pairs()[0][:60]
+    engine = Echo(lambda batch: False)
+    translator = translator_with(engine, toy_model, monkeypatch)
+    first, _ = translator.translate(sources)
+    sizes, engine.sizes = engine.sizes, []
+    care = Careful([], [])
+    second, _ = translator.translate(sources, care)
+    assert second.equals(first)
+    assert engine.sizes == sizes
+    assert max(map(len, care.noted)) == engine.parallel
+    assert care.noted[-1] == []
+    assert sorted({row for groups in care.noted for group in groups for row in group}) == list(
+        range(60)
+    )
+
+
+def test_what_processes_died_of_is_tried_apart_and_at_last_rejected(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = toy_pairs()[0][:60]
+    engine = Echo(lambda batch: False)
+    translator = translator_with(engine, toy_model, monkeypatch)
+    first, _ = translator.translate(sources)
+    care = Careful([[4, 9], [17]], [30])
+    rows, counters = translator.translate(sources, care)
+    assert care.noted[:2] == [[[4, 9]], [[17]]], "before all others, each with nothing beside it"
+    assert not any(30 in group for groups in care.noted for group in groups)
+    assert rows["reason"].to_pylist()[30] == "the worker process died of it"
+    assert (rows["reason"].null_count, counters.rejects) == (59, 1)
+    left = [row for row in range(60) if row != 30]
+    assert rows.take(pa.array(left)).equals(first.take(pa.array(left)))
 
 
 def test_an_engine_that_fails_on_everything_ends_the_call(
