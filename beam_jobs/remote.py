@@ -122,8 +122,13 @@ def local(path: str) -> str:
     return str(place)
 
 
-def upload(folder: Path, path: str) -> None:
-    """Make the remote folder `path` hold the files of a local one, and take that for its copy."""
+def publish(folder: Path, path: str) -> None:
+    """Bring a folder that was made on this machine to `path`, if that is in an object store.
+
+    The remote folder then holds its files and no others, and it is the copy of the remote one.
+    """
+    if not storage.is_remote(path):
+        return
     kept = set()
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).as_posix()

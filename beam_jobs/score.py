@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from beam_jobs import schema
 from beam_jobs.launch import Result, launch
+from beam_jobs.remote import local
 from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
 from models.scorers import PairScorer
 
@@ -99,7 +100,7 @@ class _Score(beam.DoFn):
         table = read_shard(unit.shard)
         if self.scorer is None:  # once a worker: all units have the same columns
             names = [name for name in self.scorers if name not in table.column_names]
-            self.scorer = PairScorer(names, **self.tables)
+            self.scorer = PairScorer(names, **{n: local(path) for n, path in self.tables.items()})
         scored, rejected = score_table(table, self.scorer, self.scorers)
         pieces = [(unit.name, scored, rejected)]
         return commit(self.output, unit.name, unit.key, table.num_rows, pieces, started=started)

@@ -211,17 +211,12 @@ def check_choice(options: SelectOptions) -> None:
         raise UserError(f"select.auto.{error}") from error
 
 
-def check_labelled(options: SelectOptions, written: Path | None) -> None:
-    """See that there are labelled pairs, but for those below `written`: they come.
+def check_labelled(there: Sequence[str]) -> None:
+    """See that labelled pairs are of use, those that are there already.
 
     Raises:
         UserError: as `read_labelled`.
     """
-    there = [
-        path
-        for path in options.labelled_paths
-        if not (written and Path(path).resolve().is_relative_to(written))
-    ]
     if there:
         read_labelled(there)
 

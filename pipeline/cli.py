@@ -282,8 +282,10 @@ def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
     import json
 
     from models.files import atomic_file
+    from beam_jobs.launch import connect
     from pipeline.statistics import run
 
+    connect(beam, options.corpora)
     found = run(options.corpora, beam, spacy=options.spacy, idf=options.idf)
     if options.json:
         with atomic_file(options.json) as path:

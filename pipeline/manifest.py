@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
-from beam_jobs import storage
+from beam_jobs import remote, storage
 from models.errors import UserError
 from pipeline.config import Config
 
@@ -112,17 +111,19 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Keep a second process out of a local run folder.
+    """Keep a second process out of a run folder; out of one in object storage, on this machine.
+
+    Object stores have no locks. Two machines at work on one run do the same work twice and leave
+    the same, or, with different configurations, remove each other's receipts until one gives up:
+    what is there is never taken for something else.
 
     Raises:
         UserError: there is one at work, or the folder cannot be written.
     """
-    if storage.is_remote(folder):
-        yield
-        return
+    here = remote.workplace(folder)
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        stream = Path(folder, ".lock").open("w")  # noqa: SIM115 (held to the end)
+        here.mkdir(parents=True, exist_ok=True)
+        stream = (here / ".lock").open("w")
     except OSError as error:
         raise UserError(f"{folder}: cannot be written ({error.strerror or error})") from error
     with stream:

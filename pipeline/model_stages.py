@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from beam_jobs import remote, storage
 from beam_jobs.launch import cores
 from beam_jobs.shards import content_key
 from models.embeddings import tasks
 from models.embeddings.tasks import READ_THE_CORPUS
-from models.files import atomic_file, digest
+from models.files import digest
 from pipeline import statistics
 from pipeline.config import Config
 from pipeline.stage import Run
@@ -22,8 +23,8 @@ def folder_intact(stage: str) -> Callable[[Run], bool]:
     """Whether what a stage left in its folder is what it made."""
 
     def intact(run: Run) -> bool:
-        folder = Path(run.folder(stage))
-        return folder.is_dir() and digest(folder) == run.account(stage)["digest"]
+        folder = run.folder(stage)
+        return remote.there(folder) and digest(remote.local(folder)) == run.account(stage)["digest"]
 
     return intact
 
@@ -40,20 +41,20 @@ def make_sample(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     assert run.config.sample is not None
-    folder = Path(run.config.sample.folder)
+    place = run.config.sample.folder
+    folder = run.made("sample") if storage.is_remote(place) else Path(place)
     counts = write_sample(folder, pairs=run.config.sample.pairs, seed=run.config.seed)
-    return {
-        "counts": counts,
-        "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(folder),
-    }
+    made = digest(folder)
+    remote.publish(folder, place)
+    return {"counts": counts, "seconds": round(time.monotonic() - started, 3), "digest": made}
 
 
 def sample_intact(run: Run) -> bool:
     """Whether the sample is still as it was written."""
     assert run.config.sample is not None
-    folder = Path(run.config.sample.folder)
-    return folder.is_dir() and digest(folder) == run.manifest.stages["sample"]["digest"]
+    folder = run.config.sample.folder
+    made = run.manifest.stages["sample"]["digest"]
+    return remote.there(folder) and digest(remote.local(folder)) == made
 
 
 def make_nmt(run: Run, key: str) -> dict[str, Any]:
@@ -62,8 +63,8 @@ def make_nmt(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     metrics = train_nmt(
-        [Path(path) for path in run.sound_files("ingest")],
-        Path(run.folder("nmt")),
+        [Path(path) for path in run.local_files("ingest")],
+        run.made("nmt"),
         run.config.nmt.training,
         seed=run.config.seed,
         source_language=run.input.source_language,
@@ -72,7 +73,7 @@ def make_nmt(run: Run, key: str) -> dict[str, Any]:
     return {
         "training": metrics,
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(run.folder("nmt")),
+        "digest": run.publish("nmt"),
     }
 
 
@@ -125,15 +126,15 @@ def make_embeddings(run: Run, key: str) -> dict[str, Any]:
     reads = "corpus" in embeddings_needs(run.config)
     metrics = tasks.train(
         run.config.embeddings,
-        Path(run.folder("embeddings")),
-        shards=run.sound_files("corpus") if reads else [],
+        run.made("embeddings"),
+        shards=run.local_files("corpus") if reads else [],
         seed=run.config.seed,
         threads=cores(),
     )
     return {
         "training": metrics,
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(run.folder("embeddings")),
+        "digest": run.publish("embeddings"),
     }
 
 
@@ -144,24 +145,24 @@ def make_evaluate(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     options = run.config.evaluate
-    encoder = load_encoder(run.folder("embeddings"))
+    encoder = load_encoder(remote.local(run.folder("embeddings")))
     report = evaluate_models(
         [encoder.named(run.config.embeddings.model)],
         sts=Path(options.sts) if options.sts else None,
         sick=Path(options.sick) if options.sick else None,
     )
-    with atomic_file(evaluation_path(run)) as path:
-        path.write_text(json.dumps(report.json(), indent=1))
+    path = evaluation_path(run)
+    storage.write_bytes(path, json.dumps(report.json(), indent=1).encode())
     return {
         "results": report.json(),
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(evaluation_path(run)),
+        "digest": storage.file_digest(path),
     }
 
 
-def evaluation_path(run: Run) -> Path:
+def evaluation_path(run: Run) -> str:
     """Where the figures of STS and SICK stand."""
-    return Path(run.folder("evaluate")).with_name("evaluation.json")
+    return storage.join(run.folder("evaluate").rpartition("/")[0], "evaluation.json")
 
 
 def evaluate_parts(run: Run) -> Any:
@@ -172,7 +173,7 @@ def evaluate_parts(run: Run) -> Any:
 def evaluation_intact(run: Run) -> bool:
     """Whether the figures are still those that were measured."""
     path = evaluation_path(run)
-    return path.is_file() and digest(path) == run.account("evaluate")["digest"]
+    return storage.exists(path) and storage.file_digest(path) == run.account("evaluate")["digest"]
 
 
 def _source_of_sample() -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from beam_jobs import back_translate, bucket, ingest, score, select, storage
+from beam_jobs import back_translate, bucket, ingest, remote, score, select, storage
 from beam_jobs.bitext import find_bitext
 from beam_jobs.conditions import Condition
 from beam_jobs.launch import Result
@@ -97,7 +97,7 @@ def back_translate_parts(run: Run) -> Any:
     """What translation depends on: the model, when it is given, and how it decodes."""
     options = run.config.nmt
     decoding = [options.engine, options.compute_type, options.beam, options.batch_tokens]
-    model = digest(options.model) if options.model else None
+    model = digest(remote.local(options.model)) if options.model else None
     return [*decoding, options.max_source_subwords, model]
 
 
@@ -105,7 +105,7 @@ def make_back_translate(run: Run, key: str) -> dict[str, Any]:
     """Pairs with translations."""
     started = time.monotonic()
     # Per shard, so that more input translates only what is new.
-    model = digest(run.model)
+    model = digest(remote.local(run.model))
     base = content_key("back_translate", back_translate.VERSION, back_translate_parts(run), model)
     result = back_translate.run(
         units(run.shards("ingest"), base),

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from beam_jobs import select, storage
+from beam_jobs import remote, select, storage
 from beam_jobs.copies import copy_pairs
 from beam_jobs.shards import DamagedError, content_key
 from models.files import atomic_folder
@@ -94,7 +94,7 @@ def make_loop(run: Run, key: str) -> dict[str, Any]:
     labelled = read_labelled(run.config.select.labelled_paths)
     scores = []
     for number in range(1, run.config.loop.rounds + 1):
-        embed = load_encoder(run.at(number).folder("embeddings")).embed
+        embed = load_encoder(remote.local(run.at(number).folder("embeddings"))).embed
         found = [agreement(embed, data).pearson for data in labelled]
         scores.append(round(float(np.mean(np.nan_to_num(found))), 4))
     best = 1 + scores.index(max(scores))
@@ -134,12 +134,13 @@ def _copy_corpus(source: Run, target: Run) -> None:
 
 
 def _copy_encoder(source: Run, target: Run) -> None:
-    with atomic_folder(target.folder("embeddings")) as folder:
-        shutil.copytree(source.folder("embeddings"), folder, dirs_exist_ok=True)
+    with atomic_folder(target.made("embeddings")) as folder:
+        shutil.copytree(remote.local(source.folder("embeddings")), folder, dirs_exist_ok=True)
+    target.publish("embeddings")
 
 
 def _copy_evaluation(source: Run, target: Run) -> None:
-    storage.copy(*(str(evaluation_path(run)) for run in (source, target)))
+    storage.copy(evaluation_path(source), evaluation_path(target))
 
 
 _COPY: dict[str, Callable[[Run, Run], None]] = {

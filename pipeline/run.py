@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
-from beam_jobs import storage
+from beam_jobs import remote, storage
+from beam_jobs.launch import connect
 from beam_jobs.shards import DamagedError
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
@@ -14,6 +14,7 @@ from pipeline.choice import check_choice, check_labelled
 from pipeline.config import Config
 from pipeline.data_card import write_data_card
 from pipeline.manifest import Manifest, locked
+from pipeline.places import in_sample, localised, remote_paths
 from pipeline.report import write_report
 from pipeline.rounds import taken_over
 from pipeline.stage import Run, Stage
@@ -36,12 +37,14 @@ def run_stages(
     """
     needed = {stage.name for target in targets for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
-    check(config, [stage.name for stage in stages])
+    connect(arguments, list(remote_paths(config)))
+    here = localised(config, written=False)
+    check(here, [stage.name for stage in stages])
     if not stages:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
         _sweep(config.run)
-        run = Run(config=config, manifest=Manifest(config.run), arguments=arguments)
+        run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
         run.manifest.begin(config, [stage.name for stage in stages])
         names = [stage.name for stage in stages]
         forced = {stage.name for stage in stages if force and stage.base in targets}
@@ -66,6 +69,7 @@ def run_stages(
                 mended.add(error.path)
                 doubted.add(stage)
                 show_damage(error.path)
+        _tidy(config.run)
         show_summary(run, names, ran)
         return run
 
@@ -81,6 +85,8 @@ def _make(
             against its checksum, and what is not intact is made again. They leave the set too.
     """
     for stage in stages:
+        if stage.name != "sample":
+            run.config = localised(run.config)
         made_from = key_of(stage, run)
         anew = stage.name in forced | doubted
         if not anew and finished(stage, run):
@@ -123,7 +129,6 @@ def check(config: Config, stages: Sequence[str]) -> None:
     """
     if "ingest" in stages and config.input is None:
         raise UserError("input: is missing")
-    written = Path(config.sample.folder).resolve() if config.sample else None
     paths = {
         "nmt.model": config.nmt.model,
         "score.paragram": config.score.paragram,
@@ -134,14 +139,12 @@ def check(config: Config, stages: Sequence[str]) -> None:
         "evaluate.sick": config.evaluate.sick,
     }
     for key, path in paths.items():
-        if path is None or (written and Path(path).resolve().is_relative_to(written)):
-            continue
-        if not Path(path).exists():
+        if path is not None and not in_sample(path, config) and not remote.there(path):
             raise UserError(f"{key}: {path} is not there")
     if "choice" in stages:
         check_choice(config.select)
     if "choice" in stages or "loop" in stages:
-        check_labelled(config.select, written)
+        check_labelled([p for p in config.select.labelled_paths if not in_sample(p, config)])
     if "statistics" in stages and config.statistics and config.statistics.spacy:
         from models.parses import Parser
 
@@ -160,15 +163,22 @@ def check(config: Config, stages: Sequence[str]) -> None:
 
 def _sweep(folder: str) -> None:
     """Remove what a killed process left under a temporary name (models.files)."""
-    if storage.is_remote(folder):
-        return
+    here = remote.workplace(folder)
     for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
-        places = (Path(folder), *Path(folder).glob("rounds/*"))
+        places = (here, *here.glob("rounds/*"))
         for path in (path for place in places for path in place.glob(f".{name}.*")):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def _tidy(folder: str) -> None:
+    """Remove what this machine held of a run in object storage; logs stay."""
+    if storage.is_remote(folder):
+        for path in remote.workplace(folder).iterdir():
+            if path.is_dir() and path.name != "logs":
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _unfinish(folder: str) -> None:

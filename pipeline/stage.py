@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from beam_jobs import storage
+from beam_jobs import remote, storage
 from beam_jobs.shards import Shard, read_whole, receipts
+from models.files import digest
 from models.scorers import ENCODER
 from pipeline.config import Config, InputOptions
 from pipeline.manifest import Manifest
@@ -51,6 +53,32 @@ class Run:
     def shards(self, stage: str) -> list[Shard]:
         """The part files of a finished stage, in order."""
         return [shard for receipt in receipts(self.folder(stage)) for shard in receipt.shards]
+
+    def made(self, stage: str) -> Path:
+        """Where the folder of a stage is made: in its place, or for an object store beside it."""
+        return remote.workplace(self.config.run) / place(stage, self.round)
+
+    def publish(self, stage: str) -> str:
+        """Bring the folder that was made to where the run is; its digest."""
+        total = digest(self.made(stage))
+        remote.publish(self.made(stage), self.folder(stage))
+        return total
+
+    def local_files(self, stage: str) -> list[str]:
+        """The part files of a finished stage on this machine, for what trains on them.
+
+        Raises:
+            DamagedError: one is not what was written.
+        """
+        if not storage.is_remote(self.config.run):
+            return self.sound_files(stage)
+        found = []
+        for shard in self.shards(stage):
+            path = self.made(stage) / f"{shard.name}.parquet"
+            if not path.exists() or storage.digest(path.read_bytes()) != shard.digest:
+                storage.write_bytes(str(path), read_whole(shard))
+            found.append(str(path))
+        return found
 
     def sound_files(self, stage: str) -> list[str]:
         """The part files of a finished stage, for readers that do not look at checksums.

@@ -50,7 +50,7 @@ def make_paragram(run: Run, key: str) -> dict[str, Any]:
     started = time.monotonic()
     options = run.config.score
     metrics: dict[str, Any] = {}
-    with atomic_folder(run.folder("paragram")) as folder:
+    with atomic_folder(run.made("paragram")) as folder:
         text = Path(options.paragram) if options.paragram else folder / "vectors.txt"
         if not options.paragram:
             assert options.phrases is not None
@@ -62,7 +62,7 @@ def make_paragram(run: Run, key: str) -> dict[str, Any]:
     return {
         "training": metrics,
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(run.folder("paragram")),
+        "digest": run.publish("paragram"),
     }
 
 
@@ -77,10 +77,11 @@ def make_idf(run: Run, key: str) -> dict[str, Any]:
 
     started = time.monotonic()
     file = run.config.score.idf
-    place = run.folder("idf")
     account: dict[str, Any] = {}
-    counts = None if file else idf.run(units(run.shards("ingest"), key), place, run.arguments)
-    with atomic_folder(place) as folder:
+    counts = None
+    if not file:
+        counts = idf.run(units(run.shards("ingest"), key), run.folder("idf"), run.arguments)
+    with atomic_folder(run.made("idf")) as folder:
         text = Path(file) if file else folder / "idf.txt"
         if counts is not None:
             write_idf(counts, text)
@@ -89,7 +90,7 @@ def make_idf(run: Run, key: str) -> dict[str, Any]:
     return {
         **account,
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(place),
+        "digest": run.publish("idf"),
     }
 
 
@@ -103,13 +104,13 @@ def make_classifier(run: Run, key: str) -> dict[str, Any]:
     from models.human_likeness import train_classifier
 
     started = time.monotonic()
-    place, seed = run.folder("classifier"), run.config.seed
+    seed = run.config.seed
     work = units(run.shards("back_translate"), key)
-    sample = classifier.run(work, place, run.arguments, seed=seed)
-    with atomic_folder(place) as folder:
+    sample = classifier.run(work, run.folder("classifier"), run.arguments, seed=seed)
+    with atomic_folder(run.made("classifier")) as folder:
         metrics = train_classifier(sample, folder, seed=seed)
     return {
         "training": metrics,
         "seconds": round(time.monotonic() - started, 3),
-        "digest": digest(place),
+        "digest": run.publish("classifier"),
     }

@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 def test_a_folder_there_and_back(bucket, folder, tmp_path, monkeypatch):
     made = digest(folder)
-    remote.upload(folder, f"{bucket}/model")
+    remote.publish(folder, f"{bucket}/model")
     assert not folder.exists()
     assert [e.path for e in storage.match(f"{bucket}/**")] == [
         f"{bucket}/model/a.txt",
@@ -81,7 +81,7 @@ def test_an_uploaded_folder_replaces_the_one_before(bucket, folder):
     storage.write_bytes(f"{bucket}/model/old.txt", b"old")
     storage.write_bytes(f"{bucket}/model2/kept.txt", b"kept")
     made = digest(folder)
-    remote.upload(folder, f"{bucket}/model")
+    remote.publish(folder, f"{bucket}/model")
     assert digest(remote.local(f"{bucket}/model")) == made
     assert storage.exists(f"{bucket}/model2/kept.txt")
 
