@@ -4,7 +4,7 @@ CONFIG ?= configs/sample.yaml
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: setup corpus train-embeddings test test-flink flink-up flink-down bench experiments lock
+.PHONY: setup corpus train-embeddings test test-faults test-flink flink-up flink-down bench experiments lock
 
 setup: $(INSTALLED)
 
@@ -38,6 +38,12 @@ flink-up: setup
 
 flink-down: setup
 	$(BIN)/python -m beam_jobs.flink down
+
+# Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
+test-faults: setup
+	@for script in submitter_killed damaged_shard disk_full out_of_memory object_storage \
+		task_manager_killed worker_pool_restarted; do \
+		$(BIN)/python tests/faults/$$script.py || failed=1; done; exit $${failed:-0}
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -281,8 +281,8 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
 def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
     import json
 
-    from models.files import atomic_file
     from beam_jobs.launch import connect
+    from models.files import atomic_file
     from pipeline.statistics import run
 
     connect(beam, options.corpora)

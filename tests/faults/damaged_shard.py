@@ -1,0 +1,42 @@
+"""Shards are damaged between two stages: found by their checksums, and made again."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from ground import Ground, main
+
+
+def fault(ground: Ground) -> None:
+    """Change one bit of a part file of every stage, then let the last stage run again."""
+    ground.configure("run")
+    ground.finish("run")
+    run = ground.folder / "run"
+    before = ground.finished("run")
+    damaged = [run / stage / "part-00000-00003.parquet" for stage in ("back_translate", "bucket")]
+    for path in damaged:
+        flip(path)
+        ground.say(f"changed a bit of {path.relative_to(ground.folder)}")
+    for stage in ("score", "corpus"):
+        shutil.rmtree(run / stage)
+        ground.say(f"removed {stage}/, so that what it reads is read again")
+    said = ground.finish("run")
+    for path in damaged:
+        line = f"{path}: damaged, made again"
+        ground.expect(f"the run says: {line}", said.count(line) == 1)
+    (unit,) = {name for name in before if ground.finished("run")[name] != before[name]}
+    ground.expect(f"of the translations only {unit} was made again", unit == "part-00000-00003")
+    ground.same(str(run))
+
+
+def flip(path: Path) -> None:
+    """Change one bit in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+if __name__ == "__main__":
+    sys.exit(main(fault, __doc__))

@@ -1,0 +1,40 @@
+"""A Flink cluster of its own for a script, and its processes to be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ground import Ground
+
+from beam_jobs.flink import cluster
+
+
+@contextmanager
+def flink(ground: Ground) -> Iterator[Path]:
+    """Let the runs of the block, but for the undisturbed one, go to a cluster with two slots."""
+    ground.undisturbed()
+    folder = ground.folder / "flink"
+    os.environ["PYTHONPATH"] = ground.env["PYTHONPATH"]  # of the workers
+    found = cluster.up(folder, slots=1, free_ports=True)
+    ground.say(f"a Flink cluster is up: 2 TaskManagers, 2 slots, {ground.folder}/flink/logs")
+    before, ground.beam = ground.beam, tuple(found.arguments())
+    try:
+        yield folder
+    finally:
+        ground.beam = before
+        ground.say(f"ended: {', '.join(cluster.down(folder))}")
+
+
+def kill(folder: Path, name: str) -> None:
+    """Kill a process of the cluster and its children, as the kernel does."""
+    pid = int((folder / "pids" / name).read_text().split()[0])
+    os.killpg(pid, signal.SIGKILL)
+
+
+def restart(folder: Path) -> None:
+    """Start again what is missing, as a supervisor would."""
+    cluster.up(folder)

@@ -1,0 +1,174 @@
+"""What the scripts of this folder share: a small run of real sentences, and a look at what it left.
+
+A script is a function `fault(ground)` that breaks something and looks whether the corpus is, in the
+end, that of an undisturbed run. It prints what it did and what it found; its exit code is 0 if all
+of that is as it should be.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+MODEL = DATA.parent / "nmt" / "multi30k-cs-en"
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # a script's own folder is all it has
+SENTENCES, SHARD = 240, 20
+HERE = ("--direct_num_workers", "2")
+
+
+class Ground:
+    """A folder with an input, its configurations, and the runs that are made of it."""
+
+    def __init__(self, folder: Path, beam: Sequence[str] = HERE) -> None:
+        """Write the input; `beam` are the options that runs have."""
+        self.folder, self.beam = folder, tuple(beam)
+        self.ok = True
+        self.env = {**os.environ, "OMP_NUM_THREADS": "1"}
+        self.env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        self.paths = {}
+        for side, language in (("source", "cs"), ("reference", "en")):
+            with gzip.open(DATA / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as f:
+                lines = [next(f) for _ in range(SENTENCES)]
+            self.paths[side] = str(folder / f"val.{language}")
+            Path(self.paths[side]).write_text("".join(lines), encoding="utf-8")
+
+    def say(self, text: str) -> None:
+        """Print what was done."""
+        print(f"  {text}", flush=True)
+
+    def expect(self, what: str, holds: bool) -> None:
+        """Print what was found, and remember if it is not as it should be."""
+        self.ok &= holds
+        print(f"  {'yes' if holds else 'NO '}  {what}", flush=True)
+
+    def configure(self, name: str, run: str | None = None, **changes: dict) -> Path:
+        """Write the configuration of the run `name`, with some sections changed."""
+        config: dict[str, Any] = {
+            "run": run or str(self.folder / name),
+            "input": {"format": "moses", "paths": self.paths, "shard_rows": SHARD},
+            "nmt": {"model": str(MODEL), "beam": 2},
+            "score": {"scorers": ["translation_score", "trigram_overlap"]},
+            "select": {"by": "trigram_overlap", "deciles": [2, 3, 4, 5, 6]},
+        }
+        for key, value in changes.items():
+            config[key] = {**config.get(key, {}), **value}
+        path = self.folder / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    def start(self, name: str, *, stage: str = "select", **env: str) -> subprocess.Popen[str]:
+        """Give the command, in a process group of its own."""
+        command = [stage, "--config", str(self.folder / f"{name}.yaml"), "--", *self.beam]
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline.cli", *command],
+            cwd=ROOT,
+            env={**self.env, **env},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self, name: str, *, stage: str = "select", expected: int = 0, **env: str) -> str:
+        """Give the command, wait for its end, and give what it said."""
+        process = self.start(name, stage=stage, **env)
+        _, said = process.communicate()
+        if process.returncode != expected:
+            self.expect(f"the command ends with exit code {expected}", False)
+            print(said, file=sys.stderr)
+        return said
+
+    def undisturbed(self) -> str:
+        """A run that nothing happens to."""
+        if not (self.folder / "undisturbed.yaml").exists():
+            self.configure("undisturbed")
+            self.finish("undisturbed")
+        return str(self.folder / "undisturbed")
+
+    def until(
+        self, holds: Callable[[], bool], process: subprocess.Popen, every: float = 0.005
+    ) -> None:
+        """Wait for a moment while the command runs, and look every so many seconds."""
+        while not holds():
+            if process.poll() is not None:
+                raise SystemExit(f"the command was over too early: {process.communicate()[1]}")
+            time.sleep(every)
+
+    def finished(self, name: str, stage: str = "back_translate") -> dict[str, Any]:
+        """The receipts of a stage: what they say, and their files, which a second one replaces."""
+        found = {}
+        for path in (self.folder / name / stage / "receipts").glob("*.json"):
+            with suppress(FileNotFoundError, ValueError):  # it is just being written
+                found[path.stem] = (json.loads(path.read_text()), path.stat().st_ino)
+        return found
+
+    def in_the_middle(self, name: str, shards: int) -> bool:
+        """Whether so many shards are translated and another one is being so."""
+        done = self.finished(name)
+        begun = {p.stem for p in (self.folder / name).glob("back_translate/attempts/*.json")}
+        return len(done) >= shards and bool(begun - done.keys())
+
+    def kill(self, process: subprocess.Popen) -> None:
+        """Kill the command and what it started, as the kernel does, and wait for its end."""
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+    def same(self, run: str, other: str = "") -> None:
+        """See that a run has the rows and values of another one, by default the undisturbed."""
+        command = ["compare", other or self.undisturbed(), run, "--", *self.beam]
+        done = subprocess.run(
+            [sys.executable, "-m", "pipeline.cli", *command],
+            cwd=ROOT,
+            env=self.env,
+            capture_output=True,
+            text=True,
+        )
+        self.expect(
+            f"paraloom compare: {done.stdout.strip().splitlines()[-1:] or done.stderr}",
+            done.returncode == 0,
+        )
+
+    def once(self, name: str, before: dict[str, Any], under_way: int | None = None) -> None:
+        """See that what was finished `before` was not translated again, and count what was."""
+        now = self.finished(name)
+        kept = sum(now.get(unit) == account for unit, account in before.items())
+        self.expect(
+            f"{kept} of {len(before)} shards that were finished stayed", kept == len(before)
+        )
+        again = [a["numbers"]["attempts"] for a, _ in now.values() if a["numbers"]["attempts"] > 1]
+        rows = {unit: a["rows_in"] for unit, (a, _) in now.items()}
+        begun = sum(a["rows_in"] * a["numbers"]["attempts"] for a, _ in now.values())
+        self.say(
+            f"{sum(rows.values())} sentences, translations begun for {begun}: "
+            f"{len(again)} of {len(now)} shards were under way and begun again"
+        )
+        if under_way is not None:
+            self.expect(f"at most {under_way} shards were begun again", len(again) <= under_way)
+
+
+def main(fault: Callable[[Ground], None], doc: str | None, beam: Sequence[str] = HERE) -> int:
+    """Run a script: 0 if what it found is as it should be, 1 if not."""
+    print((doc or "").strip().splitlines()[0], flush=True)
+    if not MODEL.is_dir():
+        print(f"  skipped: no sentences and model in {DATA} (PARALOOM_DATA)")
+        return 0
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="paraloom-fault-") as folder:
+        ground = Ground(Path(folder), beam)
+        fault(ground)
+    print(f"  {'passed' if ground.ok else 'FAILED'} in {time.monotonic() - started:.0f} s")
+    return 0 if ground.ok else 1

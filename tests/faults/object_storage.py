@@ -1,0 +1,87 @@
+"""The sample corpus with input and run in S3: killed, resumed elsewhere, equal to a local run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import yaml
+from ground import Ground, main
+from object_store import BUCKET, KEYS, object_store
+
+from beam_jobs import remote, storage
+from beam_jobs.launch import connect
+
+SAMPLE = {
+    "sample": {"pairs": 600},
+    "input": {"format": "czeng16", "shard_rows": 60},
+    "nmt": {
+        "beam": 2,
+        "training": {
+            **{"pieces": 500, "layers": 1, "dim": 64, "heads": 2, "ffn": 128, "updates": 150},
+            **{"warmup": 30, "learning_rate": 0.005, "batch_tokens": 800, "checkpoints": 2},
+            "held_out": 50,
+        },
+    },
+    "score": {"training": {"dim": 16, "epochs": 1}},
+    "select": {"deciles": None},
+    "embeddings": {"dim": 16, "epochs": 1},
+}
+
+
+def fault(ground: Ground) -> None:
+    """Run all stages with input and run folder in S3, and kill them in the middle."""
+    os.environ["XDG_CACHE_HOME"] = ground.env["XDG_CACHE_HOME"] = str(ground.folder / "cache")
+    configure(ground, "local", str(ground.folder))
+    ground.finish("local", stage="corpus")
+    with object_store() as options:
+        ground.env.update(KEYS)
+        ground.beam += tuple(options)
+        configure(ground, "remote", BUCKET)
+        connect(options)
+        run = f"{BUCKET}/run"
+
+        def shards() -> dict[str, bytes]:
+            found = storage.match(f"{run}/back_translate/receipts/*")
+            return {entry.path: storage.read_bytes(entry.path) for entry in found}
+
+        process = ground.start("remote", stage="corpus")
+        ground.until(lambda: len(shards()) >= 3, process, every=0.2)
+        ground.kill(process)
+        before = shards()
+        ground.say(f"killed after {len(before)} shards were translated")
+        shutil.rmtree(ground.env["XDG_CACHE_HOME"])
+        ground.say("removed this machine's copies, as if it were another one that goes on")
+        said = ground.finish("remote", stage="corpus")
+        stages = [line.removesuffix(" …") for line in said.splitlines() if line.endswith(" …")]
+        ground.expect(
+            f"it goes on with {stages[0]}, without training the translation model again",
+            stages[0] == "back_translate",
+        )
+        now = shards()
+        kept = sum(now[path] == content for path, content in before.items())
+        ground.expect(f"{kept} of {len(before)} finished shards stayed", kept == len(before) > 0)
+        ground.same(run, str(ground.folder / "run"))
+        for name in ("embeddings/model.safetensors", "evaluation.json", "corpus/corpus.tsv.gz"):
+            here = Path(ground.folder, "run", name).read_bytes()
+            ground.expect(f"{name} is the same", here == storage.read_bytes(f"{run}/{name}"))
+        left = [path.name for path in remote.workplace(run).iterdir() if path.name != ".lock"]
+        ground.expect(f"of the run this machine keeps {left} alone", left == ["logs"])
+        again = ground.finish("remote", stage="corpus")
+        ground.expect("given once more, the command does nothing", " …" not in again)
+
+
+def configure(ground: Ground, name: str, place: str) -> None:
+    """The sample corpus, small, below `place`."""
+    config = {section: dict(values) for section, values in SAMPLE.items()}
+    config["sample"]["folder"] = f"{place}/sample"
+    config["input"]["paths"] = [f"{place}/sample/czeng16/*.gz"]
+    config["score"]["phrases"] = f"{place}/sample/phrases.tsv"
+    config["evaluate"] = {"sts": f"{place}/sample/similarity"}
+    (ground.folder / f"{name}.yaml").write_text(yaml.safe_dump({"run": f"{place}/run", **config}))
+
+
+if __name__ == "__main__":
+    sys.exit(main(fault, __doc__))

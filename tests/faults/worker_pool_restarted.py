@@ -1,0 +1,33 @@
+"""The pool of Python workers is killed during back-translation, with all workers, and restarted."""
+
+from __future__ import annotations
+
+import sys
+
+from flink_ground import flink, kill, restart
+from ground import Ground, main
+
+
+def fault(ground: Ground) -> None:
+    """Kill the pool and its workers, and start it again, as a supervisor would."""
+    with flink(ground) as cluster:
+        ground.configure("run")
+        process = ground.start("run")
+        ground.until(lambda: ground.in_the_middle("run", 2), process)
+        kill(cluster, "workers")
+        before = ground.finished("run")
+        ground.say(f"killed the pool and its workers after {len(before)} shards")
+        restart(cluster)
+        ground.say("it is up again")
+        _, said = process.communicate()
+        ground.say(f"the command ends with exit code {process.returncode}")
+        if process.returncode:
+            ground.say(f"it said: {said.strip().splitlines()[-1][:300]}")
+            ground.finish("run")
+            ground.say("the command was given again")
+    ground.once("run", before, under_way=4)
+    ground.same(str(ground.folder / "run"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(fault, __doc__))
