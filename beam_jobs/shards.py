@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -266,10 +267,15 @@ def read_receipt(folder: str, name: str) -> Receipt | None:
 def receipts(folder: str) -> list[Receipt]:
     """All receipts of a stage, in the order of their names."""
     names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, "receipts"))]
-    at_once = 16 if storage.is_remote(folder) else 1  # there it is the way that takes long
-    with ThreadPoolExecutor(at_once) as readers:
-        found = readers.map(lambda name: read_receipt(folder, name), names)
-        return [receipt for receipt in found if receipt is not None]
+    several = _readers().map if storage.is_remote(folder) else map  # there the way takes long
+    found = several(lambda name: read_receipt(folder, name), names)
+    return [receipt for receipt in found if receipt is not None]
+
+
+@cache
+def _readers() -> ThreadPoolExecutor:
+    """Threads that last, since each has a client of its own."""
+    return ThreadPoolExecutor(16)
 
 
 def remove_strays(folder: str, keep: Iterable[Receipt]) -> None:

@@ -22,12 +22,16 @@ import xxhash
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
+from beam_jobs.s3 import keep_clients
 from models import files
 from models.errors import UserError
 from models.files import atomic_file
 
 _BLOCK = 1 << 23
 _IN_MEMORY = 1 << 26  # bytes of a stream that need no temporary file
+
+
+keep_clients()
 
 
 class MissingError(UserError):

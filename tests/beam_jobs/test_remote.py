@@ -4,10 +4,12 @@ import time
 from pathlib import Path
 
 import pytest
+from apache_beam.io.aws.clients.s3 import boto3_client
 from apache_beam.io.filesystem import FileSystem
 from object_store import KEYS
 
 from beam_jobs import remote, storage
+from beam_jobs import s3 as s3_module
 from beam_jobs.launch import connect
 from models.errors import UserError
 from models.files import digest
@@ -130,6 +132,27 @@ def within_a_minute(arguments, path, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_client_lasts_as_long_as_the_options_and_the_thread(s3, bucket, monkeypatch):
+    made = []
+    make = boto3_client.Client.__init__
+    monkeypatch.setattr(s3_module, "_kept", threading.local())
+    monkeypatch.setattr(
+        boto3_client.Client, "__init__", lambda *args, **more: made.append(make(*args, **more))
+    )
+    for name in "abc":
+        storage.write_bytes(f"{bucket}/{name}", name.encode())
+    read = [storage.open_file(f"{bucket}/{name}") for name in "abc"]
+    assert [stream.read() for stream in reversed(read)] == [b"c", b"b", b"a"]
+    assert len(made) == 1
+    other = threading.Thread(target=lambda: storage.exists(f"{bucket}/a"))
+    other.start()
+    other.join()
+    assert len(made) == 2
+    connect([*s3, "--s3_region_name", "eu-central-1"])
+    assert storage.exists(f"{bucket}/a")
+    assert len(made) == 3
+
+
 def test_a_bucket_that_is_there(s3, bucket):
     connect(s3, [bucket, f"{bucket}/x", "local/folder"])
 
@@ -181,7 +204,5 @@ def test_a_file_system_that_is_not_there(path, message, monkeypatch):
 
 
 def test_s3_without_its_library(monkeypatch):
-    from apache_beam.io.aws.clients.s3 import boto3_client
-
     monkeypatch.setattr(boto3_client, "boto3", None)
     within_a_minute([], "s3://bucket/run", r"^s3://bucket/run: s3:// needs boto3: pip install")
