@@ -59,23 +59,27 @@ class Parser:
     def labels(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, str]]]:
         """Part of speech and dependency label of every token of each sentence, as it is cut.
 
-        The part of speech is the fine-grained tag where the pipeline gives no coarse one.
+        The part of speech is the fine-grained tag where the pipeline gives no coarse one, and `–`
+        where it gives neither.
 
         Raises:
-            UserError: the pipeline gives neither to any word of a sentence.
+            UserError: it gives neither to any word of all sentences.
         """
         from spacy.tokens import Doc
 
         vocabulary = self._pipeline.vocab
         docs = (Doc(vocabulary, words=list(tokens)) for tokens in sentences)
+        words = tagged = 0
         for doc in self._pipeline.pipe(docs, batch_size=256):
-            found = [(token.pos_ or token.tag_, token.dep_) for token in doc]
-            if found and not any(part for part, _ in found):
-                raise UserError(
-                    f"the spaCy pipeline {self._name} gives no parts of speech: name one with a "
-                    "tagger or a morphologizer"
-                )
+            found = [(token.pos_ or token.tag_ or "–", token.dep_) for token in doc]
+            words += len(found)
+            tagged += sum(part != "–" for part, _ in found)
             yield found
+        if words and not tagged:
+            raise UserError(
+                f"the spaCy pipeline {self._name} gives no parts of speech: name one with a "
+                "tagger or a morphologizer"
+            )
 
 
 def _below(root: Any) -> str:
