@@ -270,8 +270,9 @@ def own_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
     Then one job has them that works with one process, too: the model's memory is that process's.
     """
-    named = parse_options(arguments).view_as(StandardOptions).runner
-    return None if named or local_workers(arguments) < 2 else local_runner()
+    options = parse_options(arguments)
+    named = options.view_as(StandardOptions).runner
+    return None if named or local_workers(arguments) < 2 else local_runner(options)
 
 
 def _user_error(text: str) -> UserError | None:

@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import python_urns
-from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.portability.api import beam_fn_api_pb2, beam_provision_api_pb2
+from apache_beam.runners.job.utils import dict_to_struct
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     SubprocessSdkWorkerHandler,
     WorkerHandler,
@@ -33,9 +36,25 @@ _deaths: list[str] = []
 """How workers of this process died since `surviving` last looked."""
 
 
-def local_runner() -> FnApiRunner:
-    """A runner with processes of its own; a pipeline fails if one of them dies."""
-    return FnApiRunner(SubprocessSDKEnvironment.from_command_string(worker.command()))
+def local_runner(options: PipelineOptions) -> FnApiRunner:
+    """A runner with processes of its own; a pipeline fails if one of them dies.
+
+    Args:
+        options: what workers are told, such as the way to an object store; Beam's own local
+            runner tells them nothing.
+    """
+    told = {
+        f"beam:option:{name}:v1": str(value) if type(value) is int else value
+        for name, value in options.get_all_options(drop_default=True).items()
+        if isinstance(value, str | bool | int | list)
+    }
+    info = beam_provision_api_pb2.ProvisionInfo(
+        retrieval_token="unused", pipeline_options=dict_to_struct(told)
+    )
+    return FnApiRunner(
+        SubprocessSDKEnvironment.from_command_string(worker.command()),
+        provision_info=ExtendedProvisionInfo(info),
+    )
 
 
 def surviving(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:

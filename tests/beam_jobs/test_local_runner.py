@@ -12,7 +12,7 @@ import pytest
 from beam_jobs import local_runner
 from beam_jobs.collect import Concatenate, collect
 from beam_jobs.launch import launch
-from beam_jobs.shards import commit, finished, receipts, units, write_shard
+from beam_jobs.shards import commit, finished, read_shard, receipts, units, write_shard
 from models.errors import UserError
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -35,7 +35,7 @@ class Copy(beam.PTransform):
             done = finished(output, unit.name, unit.key)
             if done:
                 return done
-            if unit.index == 1:
+            if deaths and unit.index == 1:
                 die(Path(output), deaths)
             pieces = [(unit.name, TABLE, NONE)]
             return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
@@ -88,6 +88,13 @@ def test_workers_that_do_not_come_up(tmp_path, work, monkeypatch):
     monkeypatch.setattr(local_runner.worker, "command", lambda: "exit 3")
     with pytest.raises(UserError, match=r"a worker process died .*exit code 3\)"):
         launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", TWO)
+
+
+def test_workers_know_the_way_to_an_object_store(bucket, s3):
+    work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
+    result = launch("copy", work, Copy(f"{bucket}/out", 0), f"{bucket}/out", [*TWO, *s3])
+    assert [receipt.rows_out for receipt in result.receipts] == [3, 3, 3]
+    assert read_shard(result.receipts[2].shards[0]).equals(TABLE)
 
 
 def test_a_table_is_collected_though_a_worker_dies(tmp_path, work):
