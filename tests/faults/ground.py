@@ -36,7 +36,7 @@ class Ground:
     def __init__(self, folder: Path, beam: Sequence[str] = HERE) -> None:
         """Write the input; `beam` are the options that runs have."""
         self.folder, self.beam = folder, tuple(beam)
-        self.ok = True
+        self.ok, self.started = True, time.monotonic()
         self.env = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self.paths = {}
@@ -47,8 +47,8 @@ class Ground:
             Path(self.paths[side]).write_text("".join(lines), encoding="utf-8")
 
     def say(self, text: str) -> None:
-        """Print what was done."""
-        print(f"  {text}", flush=True)
+        """Print what was done, and when."""
+        print(f"  {text} ({time.monotonic() - self.started:.0f} s)", flush=True)
 
     def expect(self, what: str, holds: bool) -> None:
         """Print what was found, and remember if it is not as it should be."""

@@ -36,6 +36,7 @@ def fault(ground: Ground) -> None:
     os.environ["XDG_CACHE_HOME"] = ground.env["XDG_CACHE_HOME"] = str(ground.folder / "cache")
     configure(ground, "local", str(ground.folder))
     ground.finish("local", stage="corpus")
+    ground.say("ran on this machine's disk")
     with object_store() as options:
         ground.env.update(KEYS)
         ground.beam += tuple(options)
@@ -55,6 +56,7 @@ def fault(ground: Ground) -> None:
         shutil.rmtree(ground.env["XDG_CACHE_HOME"])
         ground.say("removed this machine's copies, as if it were another one that goes on")
         said = ground.finish("remote", stage="corpus")
+        ground.say("gave the command again")
         stages = [line.removesuffix(" …") for line in said.splitlines() if line.endswith(" …")]
         ground.expect(
             f"it goes on with {stages[0]}, without training the translation model again",

@@ -1,4 +1,4 @@
-"""The scripts of this folder that are quick; `make test-faults` runs all of them."""
+"""The scripts of this folder as tests: the quick ones always, those on Flink by test-flink."""
 
 from __future__ import annotations
 
@@ -6,11 +6,29 @@ from pathlib import Path
 
 import damaged_shard
 import disk_full
+import object_storage
+import out_of_memory
 import pytest
 import submitter_killed
+import task_manager_killed
+import worker_pool_restarted
 from ground import main
 
+SLOW, FLINK = pytest.mark.faults, pytest.mark.flink
 
-@pytest.mark.parametrize("script", [damaged_shard, disk_full, submitter_killed])
-def test_the_corpus_is_that_of_an_undisturbed_run(script, nmt_model: Path, capsys):
-    assert main(script.fault, script.__doc__) == 0, capsys.readouterr().out
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        submitter_killed,
+        damaged_shard,
+        disk_full,
+        pytest.param(out_of_memory, marks=SLOW),
+        pytest.param(object_storage, marks=SLOW),
+        pytest.param(task_manager_killed, marks=FLINK),
+        pytest.param(worker_pool_restarted, marks=FLINK),
+    ],
+    ids=lambda script: script.__name__,
+)
+def test_the_corpus_is_that_of_an_undisturbed_run(script, nmt_model: Path):
+    assert main(script.fault, script.__doc__) == 0  # what it prints shows after a failure
