@@ -177,14 +177,19 @@ def _wait(folder: Path, cluster: Cluster) -> None:
     deadline = time.monotonic() + PATIENCE
     for name, check in checks.items():
         while not check():
-            for other in NAMES:
-                if not process(folder, other):
-                    raise UserError(f"Flink's {other} ended at once: {_last(folder, other)}")
+            _all_alive(folder)
             if time.monotonic() > deadline:
                 raise UserError(
                     f"Flink's {name} is not up after {PATIENCE:.0f} seconds: {_last(folder, name)}"
                 )
             time.sleep(0.2)
+    _all_alive(folder)  # the JobManager counts a TaskManager until it misses its heartbeat
+
+
+def _all_alive(folder: Path) -> None:
+    for name in NAMES:
+        if not process(folder, name):
+            raise UserError(f"Flink's {name} ended at once: {_last(folder, name)}")
 
 
 def _last(folder: Path, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,9 +31,11 @@ def flink(ground: Ground) -> Iterator[Path]:
 
 
 def kill(folder: Path, name: str) -> None:
-    """Kill a process of the cluster and its children, as the kernel does."""
+    """Kill a process of the cluster and its children, as the kernel does; return when it is gone."""
     pid = int((folder / "pids" / name).read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
+    while cluster.process(folder, name):
+        time.sleep(0.05)
 
 
 def restart(folder: Path) -> None:
