@@ -51,18 +51,16 @@ def choose(
 
 
 def _draw(random: np.random.Generator, rows: int, count: int, size: int) -> np.ndarray:
-    """`count` different numbers below `size` in each of so many rows."""
+    """`count` different numbers below `size` in each of so many rows: what repeats is redrawn."""
     drawn = random.integers(size, size=(rows, count))
-    while True:
-        order = np.sort(drawn, axis=1)
-        again = np.flatnonzero((order[:, 1:] == order[:, :-1]).any(axis=1))
-        if not len(again):
-            return drawn
-        if 4 * count > size:  # few would be all different
-            keys = random.random((len(again), size))
-            drawn[again] = np.argsort(keys, axis=1)[:, :count]
-        else:
-            drawn[again] = random.integers(size, size=(len(again), count))
+    again = np.arange(rows)
+    while len(again):
+        order = np.argsort(drawn[again], axis=1, kind="stable")
+        ordered = np.take_along_axis(drawn[again], order, 1)
+        row, at = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+        drawn[again[row], order[row, at + 1]] = random.integers(size, size=len(row))
+        again = again[np.unique(row)]
+    return drawn
 
 
 class WordsAndPhrases(NamedTuple):
