@@ -16,15 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from beam_jobs.launch import cores
-from benchmarks.experiments import cells, labelled
+from benchmarks.experiments import cells, context, labelled, phrases
 from benchmarks.experiments.cells import Cell, Inputs, Scores, prepare, read
+from benchmarks.experiments.context import ContextCell
 from benchmarks.experiments.labelled import LabelledCell
+from benchmarks.experiments.phrases import PhraseCell
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Table, tables
 from models.errors import UserError
 from models.progress import meter
 
-KINDS: dict[type, Any] = {Cell: cells, LabelledCell: labelled}
+KINDS: dict[type, Any] = {
+    Cell: cells,
+    LabelledCell: labelled,
+    PhraseCell: phrases,
+    ContextCell: context,
+}
 """The modules that know how a kind of cell is kept and made."""
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.experiments")
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--corpus", type=Path, default=ROOT / "runs" / "multi30k" / "corpus")
-    parser.add_argument("--data", type=Path, default=data, help="has ppdb, sts and sick in it")
+    parser.add_argument(
+        "--data", type=Path, default=data, help="has ppdb, sts, sick and books in it"
+    )
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores())
@@ -45,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         phrases=options.data / "ppdb" / "ppdb-xl-lexicon.txt.gz",
         sts=options.data / "sts",
         sick=options.data / "sick",
+        books=options.data / "books",
         folder=options.folder,
     )
     try:
@@ -54,12 +64,15 @@ def main(arguments: Sequence[str]) -> int:
                 f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names it"
             )
         prepare(inputs)
-        known = {**tables(inputs.folder / "paragram.txt"), **labelled.tables(inputs)}
+        known = tables(inputs.folder / "paragram.txt")
+        for kind in (labelled, phrases, context):
+            known |= kind.tables(inputs)
         unknown = set(options.tables) - set(known)
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(known)}")
         chosen = {name: known[name] for name in options.tables or known}
         labelled.prepare(chosen, inputs)
+        phrases.prepare(chosen, inputs)
         scores = train(chosen, options.seeds, inputs, options.workers)
         for name, table in chosen.items():
             show(table, scores)

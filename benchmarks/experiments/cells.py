@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ class Inputs:
     phrases: Path
     sts: Path
     sick: Path
+    books: Path
     folder: Path
 
 
@@ -74,6 +76,21 @@ def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
         "pairs": digest(folder_of(cell, seed, inputs)),
         "evaluation": [digest(inputs.sts), digest(inputs.sick)],
     }
+    return named(key, inputs)
+
+
+def task_cell(options: EmbeddingOptions, inputs: Inputs, **others: Any) -> Path:
+    """Where the scores of a task are, or will be: named by its options, its files and `others`."""
+    chosen = options.chosen()
+    assert options.section is not None
+    chosen[options.task] = options.section.without_files()
+    chosen["initial_vectors"] = None
+    files = {key: digest(path) for key, path in options.files().items()}
+    return named({"options": chosen, "files": files, **others}, inputs)
+
+
+def named(key: Mapping[str, Any], inputs: Inputs) -> Path:
+    """The file that is known by the content of `key`."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
     return inputs.folder / "cells" / f"{name}.json"
 

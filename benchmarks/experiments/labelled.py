@@ -7,7 +7,6 @@ trial, the other halves and STS 2015 are only reported.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.cells import Inputs, Scores
+from benchmarks.experiments.cells import Inputs, Scores, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.evaluate import agreement
@@ -42,20 +41,8 @@ class LabelledCell:
 
 def kept(cell: LabelledCell, seed: int, inputs: Inputs) -> Path:
     """Where the scores of a cell are, or will be: named by what they depend on."""
-    chosen = cell.options.chosen()
-    assert cell.options.section is not None
-    chosen[cell.options.task] = cell.options.section.without_files()
-    chosen["initial_vectors"] = None
-    files = {key: digest(path) for key, path in cell.options.files().items()}
-    key = {
-        "version": VERSION,
-        "options": chosen,
-        "seed": seed,
-        "files": files,
-        "evaluation": digest(inputs.sts / "2015"),
-    }
-    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-    return inputs.folder / "cells" / f"{name}.json"
+    tests = digest(inputs.sts / "2015")
+    return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
 
 
 def run(cell: LabelledCell, seed: int, inputs: Inputs, path: Path) -> Scores:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from benchmarks.experiments.cells import Scores
-from benchmarks.experiments.tables import ERRORS, Claim, Table
+from benchmarks.experiments.tables import ERRORS, Claim, Found, Table
 from models.files import atomic_file
-
-Found = Mapping[Any, Sequence[Scores]]
 
 
 def show(table: Table, found: Found) -> None:
@@ -25,11 +21,13 @@ def show(table: Table, found: Found) -> None:
         "",
         *table.measures.values(),
         title=table.title,
-        caption="Pearson × 100, mean ± spread of seeds",
+        caption=f"{table.unit}, mean ± spread of seeds",
     )
     for name, cells in lines(table, found):
         rows.add_row(name, *cells)
     console.print(rows)
+    if not table.claims:
+        return
     claims = RichTable("the paper's claim", *_judged(table))
     for claim, verdicts in judgements(table, found):
         claims.add_row(claim, *verdicts)
@@ -40,16 +38,17 @@ def write(path: Path, table: Table, found: Found) -> None:
     """Write it as Markdown."""
     text = [f"### {table.title}", ""]
     text += _markdown(
-        ("Pearson × 100", *table.measures.values()),
+        (table.unit, *table.measures.values()),
         [(name, *cells) for name, cells in lines(table, found)],
     )
-    text += [
-        "",
-        *_markdown(
-            ("the paper's claim", *_judged(table)),
-            [(claim, *verdicts) for claim, verdicts in judgements(table, found)],
-        ),
-    ]
+    if table.claims:
+        text += [
+            "",
+            *_markdown(
+                ("the paper's claim", *_judged(table)),
+                [(claim, *verdicts) for claim, verdicts in judgements(table, found)],
+            ),
+        ]
     with atomic_file(path) as temporary:
         temporary.write_text("\n".join([*text, ""]))
 
@@ -57,10 +56,10 @@ def write(path: Path, table: Table, found: Found) -> None:
 def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     """Name and cells of every row."""
     rows = []
-    for name, cell in table.rows.items():
+    for name in table.rows:
         paper = table.paper.get(name, {})
         cells = [
-            _mean_and_spread(measure, [scores[measure] for scores in found[cell]])
+            _mean_and_spread(measure, table.values(name, measure, found))
             + (f" (paper: {paper[measure]:g})" if measure in paper else "")
             for measure in table.measures
         ]
@@ -81,10 +80,7 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
     """`holds` or `reversed` where the difference is more than its standard error, else `open`."""
-    better, worse = (
-        [scores[measure] for scores in found[table.rows[name]]]
-        for name in (claim.better, claim.worse)
-    )
+    better, worse = (table.values(name, measure, found) for name in (claim.better, claim.worse))
     difference = mean(better) - mean(worse)
     error = math.sqrt(sum(_spread(values) ** 2 / len(values) for values in (better, worse)))
     verdict = "open" if abs(difference) <= error else "holds" if difference > 0 else "reversed"

@@ -7,13 +7,16 @@ ParaNMT, from mega-batches. One epoch each, so that all tables together take les
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments.cells import Cell
+from benchmarks.experiments.cells import Cell, Scores
 from models.embeddings.options import EmbeddingOptions
+
+Found = Mapping[Any, Sequence[Scores]]
+"""Scores by cell, an entry a seed."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,22 @@ class Table:
     rows: Mapping[str, Any]
     claims: list[Claim]
     measures: Mapping[str, str] = field(default_factory=lambda: MEASURES)
-    """Heads of the columns; the first is of the data that was for choices."""
+    """Heads of the columns; `development` is of the data that was for choices."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Where rows share a cell: what the names of a row's own measures begin with."""
+    unit: str = "Pearson × 100"
     paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What the paper reports, by row and measure."""
 
     @property
     def reported(self) -> list[str]:
         """The measures by which claims are judged; of an error less is better, none is judged."""
-        return [m for m in list(self.measures)[1:] if m not in ERRORS]
+        return [m for m in self.measures if "development" not in m and m not in ERRORS]
+
+    def values(self, row: str, measure: str, found: Found) -> list[float]:
+        """What the seeds gave."""
+        key = self.parts.get(row, "") + measure
+        return [scores[key] for scores in found[self.rows[row]]]
 
 
 def tables(vectors: Path) -> dict[str, Table]:

@@ -76,6 +76,7 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path):
         phrases=tmp_path / "phrases",
         sts=tmp_path / "sts",
         sick=tmp_path / "sick",
+        books=tmp_path / "books",
         folder=tmp_path,
     )
     cell = Cell(options=EmbeddingOptions(initial_vectors=str(tmp_path / "v.txt")))

@@ -36,6 +36,7 @@ def inputs(tmp_path: Path) -> Inputs:
         phrases=tmp_path / "phrases",
         sts=tmp_path / "sts",
         sick=tmp_path / "sick",
+        books=tmp_path / "books",
         folder=tmp_path / "results",
     )
 

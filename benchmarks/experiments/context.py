@@ -1,0 +1,138 @@
+"""Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
+
+Encoders and decoders are BOW or GRU, trained in small on three books: the most frequent words
+alone, short vectors, a few epochs. Other words of the STS sentences are known through PARAGRAM
+vectors (vocabulary expansion). STS 2012 to 2014 choose how many steps decoders are unrolled and
+whether their states are joined or averaged, for either way to compare two vectors; STS 2015 and
+SICK trial are only reported.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.experiments.cells import Inputs, Scores, task_cell
+from benchmarks.experiments.tables import Claim, Table
+from models.embeddings import tasks
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.similarity_data import LabelledPairs, read_sick, read_sts
+from models.embeddings.spaces import Agreement, Space, compare_spaces
+from models.embeddings.task_options import ContextOptions
+from models.files import atomic_file, digest
+
+VERSION = 1  # of what is computed here: a change makes all cells anew
+_BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
+_KINDS = {"BOW": ("word-sum", "bow"), "GRU": ("gru", "gru")}  # as encoder and as decoder
+_COMPARE = ("dot", "cosine")
+_STEPS = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ContextCell:
+    """A model to train on contiguous text; its options name the files."""
+
+    options: EmbeddingOptions
+
+
+def kept(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
+    """Where the scores of a cell are, or will be: named by what they depend on."""
+    tests = [digest(inputs.sts), digest(inputs.sick)]
+    return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
+
+
+def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
+    """Train on one thread, compare the spaces, keep the scores at `path`.
+
+    The scores of every space, and of `states`, which is the best one that is not the encoder's.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
+        found = compare_spaces(load_encoder(Path(folder) / "model"), _data(inputs), steps=_STEPS)
+    scores, chosen = {}, {}
+    for compare in _COMPARE:
+        of = {space: _scores(agreement, compare) for space, agreement in found.items()}
+        states = [space for space in of if space.steps]
+        named = {str(space): scores for space, scores in of.items()}
+        if states:
+            best = max(states, key=lambda space: of[space]["development"])
+            chosen[compare], named["states"] = str(best), of[best]
+        for name, values in named.items():
+            scores.update({f"{name}, {compare} {key}": value for key, value in values.items()})
+    with atomic_file(path) as temporary:
+        about = {"options": cell.options.chosen(), "seed": seed, "chosen": chosen}
+        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    return scores
+
+
+def _data(inputs: Inputs) -> list[LabelledPairs]:
+    return read_sts(inputs.sts) + [p for p in read_sick(inputs.sick) if p.name == "trial"]
+
+
+def _scores(agreement: Agreement, compare: str) -> Scores:
+    groups = dict(agreement[compare])
+    reported = {"sts_2015": groups.pop("STS 2015"), "sick": groups.pop("SICK")}
+    return {"development": float(np.mean(list(groups.values()))), **reported}
+
+
+def tables(inputs: Inputs) -> dict[str, Table]:
+    """Both tables by name; the second shows all steps of one model of the first."""
+    models = {
+        f"{encoder}–{decoder}": ContextCell(options=_options(encoder, decoder, inputs))
+        for decoder in ("GRU", "BOW")
+        for encoder in ("GRU", "BOW")
+    }
+    rows, parts = {}, {}
+    for name, cell in models.items():
+        for compare in _COMPARE:
+            for space in ("encoder", "states") if name.endswith("GRU") else ("encoder",):
+                row = f"{name}, {space}, {compare}"
+                rows[row], parts[row] = cell, f"{space}, {compare} "
+    claims = [
+        Claim(f"{name}, states, {compare}", f"{name}, encoder, {compare}")
+        for compare in _COMPARE
+        for name in ("GRU–GRU", "BOW–GRU")
+    ]
+    spaces = ["encoder"] + [
+        str(Space(how, steps)) for how in ("concat", "mean") for steps in range(1, _STEPS + 1)
+    ]
+    steps = Table(
+        "Decoding Decoders: the spaces of the GRU–GRU model",
+        dict.fromkeys(spaces, models["GRU–GRU"]),
+        [],
+        parts={space: f"{space}, " for space in spaces},
+        measures={
+            f"{compare} {key}": f"{head}, {compare}"
+            for compare in _COMPARE
+            for key, head in (("development", "STS 2012–2014"), ("sts_2015", "STS 2015"))
+        },
+    )
+    title = (
+        "Decoding Decoders: the encoder's vector, or the states of the decoders (encoder–decoder)"
+    )
+    return {"decoding": Table(title, rows, claims, parts=parts), "decoding-steps": steps}
+
+
+def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
+    section = ContextOptions(
+        text=[str(inputs.books / name) for name in _BOOKS],
+        decoder=_KINDS[decoder][1],
+        expand=str(inputs.folder / "paragram.txt"),
+    )
+    return EmbeddingOptions(
+        task="context",
+        context=section,
+        model=_KINDS[encoder][0],
+        cell="normalised",
+        dim=100,
+        max_vocabulary=2000,
+        epochs=2,
+        batch_size=32,
+        clip=5.0,
+    )

@@ -1,0 +1,103 @@
+"""Cells and table of phrases: the pairwise GRU (Zhou, Huang & Ji 2017) beside the average.
+
+The phrase table is the corpus's own. A tenth of its phrases is held out: the paraphrase of one is
+to be chosen among 100 phrases. Epochs were chosen for either model with all of the data, by the
+same test on phrases held out from the others.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from beam_jobs import phrases, storage
+from beam_jobs.shards import Shard, units
+from benchmarks.experiments.cells import Inputs, Scores, task_cell
+from benchmarks.experiments.tables import Claim, Table
+from models.embeddings import tasks
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.task_options import PhrasesOptions
+from models.errors import UserError
+from models.files import atomic_file
+
+VERSION = 1  # of what is computed here: a change makes all cells anew
+_MODELS = {"PGRU": ("gru", 30), "AVG": ("word-avg", 100)}  # and epochs
+_DRAWN = (9, 29, 99)
+_SHARES = (0.01, 0.1, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhraseCell:
+    """A model to train on phrases; its options name the table."""
+
+    options: EmbeddingOptions
+
+
+def kept(cell: PhraseCell, seed: int, inputs: Inputs) -> Path:
+    """Where the scores of a cell are, or will be: named by what they depend on."""
+    return task_cell(cell.options, inputs, version=VERSION, seed=seed)
+
+
+def run(cell: PhraseCell, seed: int, inputs: Inputs, path: Path) -> Scores:
+    """Train on one thread, keep the scores at `path`.
+
+    Raises:
+        UserError: the table has too few phrases to choose among 100.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
+    if metrics["choose_among_100"] is None:
+        raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
+    scores = {"chosen": metrics["choose_among_100"]}
+    with atomic_file(path) as temporary:
+        about = {"options": cell.options.chosen(), "seed": seed}
+        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    return scores
+
+
+def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
+    """Make once, if a chosen table needs it, the phrase table of the corpus."""
+    cells = (cell for table in chosen.values() for cell in table.rows.values())
+    if not any(isinstance(cell, PhraseCell) for cell in cells) or _table(inputs).exists():
+        return
+    shards = [
+        Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
+        for path in sorted(inputs.corpus.glob("*.parquet"))
+    ]
+    phrases.run(units(shards, "phrases"), str(_table(inputs)), [])
+
+
+def _table(inputs: Inputs) -> Path:
+    return inputs.folder / "phrases.txt.gz"
+
+
+def tables(inputs: Inputs) -> dict[str, Table]:
+    """The table by its name."""
+    settings = {f"k = {k}": (k, 1.0) for k in _DRAWN}
+    settings |= {f"k = 29, {share:.0%} of the data": (29, share) for share in _SHARES[:-1]}
+    rows = {
+        f"{name}, {setting}": PhraseCell(
+            options=EmbeddingOptions(
+                task="phrases",
+                phrases=PhrasesOptions(table=str(_table(inputs)), drawn=drawn, share=share),
+                model=model,
+                initial_vectors=str(inputs.folder / "paragram.txt"),
+                epochs=epochs,
+            )
+        )
+        for setting, (drawn, share) in settings.items()
+        for name, (model, epochs) in _MODELS.items()
+    }
+    claims = [Claim(f"PGRU, k = {k}", f"AVG, k = {k}") for k in _DRAWN]
+    title = "Pairwise GRU: the paraphrase of a held-out phrase, chosen among 100"
+    return {
+        "pgru": Table(
+            title, rows, claims, measures={"chosen": "chosen rightly"}, unit="Of 100 choices"
+        )
+    }
