@@ -28,7 +28,6 @@ from models.files import atomic_file, digest
 
 VERSION = 1  # of what is computed here: a change makes all cells anew
 _BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
-_KINDS = {"BOW": ("word-sum", "bow"), "GRU": ("gru", "gru")}  # as encoder and as decoder
 _COMPARE = ("dot", "cosine")
 _STEPS = 10
 
@@ -122,13 +121,13 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
     section = ContextOptions(
         text=[str(inputs.books / name) for name in _BOOKS],
-        decoder=_KINDS[decoder][1],
+        decoder="gru" if decoder == "GRU" else "bow",
         expand=str(inputs.folder / "paragram.txt"),
     )
     return EmbeddingOptions(
         task="context",
         context=section,
-        model=_KINDS[encoder][0],
+        model="gru" if encoder == "GRU" else "word-sum",
         cell="normalised",
         dim=100,
         max_vocabulary=2000,

@@ -1,44 +1,12 @@
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-import pytest
-
-from benchmarks.experiments.cells import Inputs, read
+from benchmarks.experiments.cells import read
 from benchmarks.experiments.labelled import LabelledCell, kept, run, tables
 from benchmarks.experiments.report import lines
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings.encoders import kinds
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.task_options import SimilarityOptions
-
-WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
-
-
-@pytest.fixture
-def inputs(tmp_path: Path) -> Inputs:
-    random = np.random.default_rng(0)
-    for name in ("sick", "sts/2015", "sts/2012"):
-        (tmp_path / name).mkdir(parents=True)
-    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-    for name, rows in (("train", 60), ("trial", 20)):
-        pairs = [(" ".join(random.choice(WORDS, 3)), " ".join(random.choice(WORDS, 3)))] * rows
-        text = "".join(f"{i}\t{a}\t{b}\t{1 + i % 5}\tNEUTRAL\n" for i, (a, b) in enumerate(pairs))
-        (tmp_path / "sick" / f"SICK_{name}.txt").write_text(head + text)
-    for year in ("2012", "2015"):
-        text = "".join(
-            f"{i % 6}\t{' '.join(random.choice(WORDS, 3))}\t{' '.join(random.choice(WORDS, 3))}\n"
-            for i in range(40)
-        )
-        (tmp_path / "sts" / year / "a.tsv").write_text(text)
-    return Inputs(
-        corpus=tmp_path / "corpus",
-        phrases=tmp_path / "phrases",
-        sts=tmp_path / "sts",
-        sick=tmp_path / "sick",
-        books=tmp_path / "books",
-        folder=tmp_path / "results",
-    )
 
 
 def test_tables_name_encoders_and_claims_name_rows(inputs):
