@@ -102,7 +102,9 @@ class Text:
             for stream in (*streams, middle_stream):
                 stream.close()
             if not middles:
-                raise UserError("contiguous text: nowhere do three sentences follow one another")
+                raise UserError(
+                    "embeddings.context.text: nowhere do three sentences follow one another"
+                )
         return cls(folder)
 
     def take(self, rows: np.ndarray) -> FlatIds:

@@ -95,6 +95,43 @@ def test_mistakes_are_one_line(config, capsys, change, message):
     assert code == 2 and message in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("key", "content", "message"),
+    [
+        ("context.text", None, "embeddings.context.text[0]: {path} is not there"),
+        ("context.text", b"It rains. It pours.", "embeddings.context.text: nowhere do three sent"),
+        ("context.text", b"It rains.\nIt p\xffurs.", "{path}, row 2: not UTF-8"),
+        ("context.text", b"\x1f\x8b\x08rest", "{path}: damaged gzip file"),
+        ("context.expand", None, "embeddings.context.expand: {path} is not there"),
+        ("context.expand", b"dog 0.1\ncat x\n", "{path}: line 2 holds something that is no"),
+        ("phrases.table", None, "embeddings.phrases.table: {path} is not there"),
+        ("phrases.table", b"", "{path}: empty, no phrase pairs to train on"),
+        (
+            "phrases.table",
+            b"[X] ||| a dog ||| the dog\n[X] ||| a\n",
+            "{path}: line 2 holds no pair",
+        ),
+        ("phrases.table", b"[X] ||| dog ||| cat\n", "{path}: no two different phrases of letters"),
+    ],
+)
+def test_files_of_the_tasks_that_are_wrong(config, capsys, tmp_path, key, content, message):
+    path, story = tmp_path / "file", tmp_path / "story"
+    if content is not None:
+        path.write_bytes(content)
+    story.write_text("It rains. It pours. " * 9)
+    task = key.split(".")[0]
+    changes = [f"embeddings.task={task}", "embeddings.model=word-sum"]
+    if task == "context":
+        changes += ["embeddings.context.decoder=bow", f"embeddings.context.text=[{story}]"]
+    changes.append(f"embeddings.{key}=" + (f"[{path}]" if key == "context.text" else str(path)))
+    code, _, error = train(config, capsys, *(part for of in changes for part in ("--set", of)))
+    assert code == 2 and message.format(path=path) in error
+    assert [line for line in error.splitlines() if line.startswith("paraloom:")] == [
+        error.splitlines()[-1]
+    ]
+    assert "Traceback" not in error and not list((tmp_path / "run").glob("embeddings*"))
+
+
 def test_a_corpus_needs_bitext(config, capsys):
     assert cli.main(["corpus", "--config", str(config)]) == 2
     assert capsys.readouterr().err == "paraloom: input: is missing\n"

@@ -9,6 +9,7 @@ from models.embeddings.phrase_data import PhrasePairs
 from models.embeddings.phrase_tests import (
     Question,
     WordsAndPhrases,
+    _draw,
     choose,
     evaluate_phrases,
     read_semeval2013,
@@ -57,6 +58,26 @@ def test_the_pair_s_own_phrases_are_not_drawn():
     (first, second), *_ = seen
     assert (second[:, 1:] != first[:, 1:]).all() and (second[:, 1:] != second[:, :1]).all()
     assert all(len(set(row)) == 100 for row in second.tolist())
+
+
+@pytest.mark.parametrize(("count", "size"), [(101, 101), (101, 102), (101, 5000), (1, 1), (2, 3)])
+def test_what_is_drawn_for_a_row_is_distinct(count, size):
+    drawn = _draw(np.random.default_rng(0), 50, count, size)
+    assert drawn.shape == (50, count) and drawn.min() >= 0 and drawn.max() < size
+    assert all(len(set(row)) == count for row in drawn.tolist())
+
+
+def test_every_draw_is_as_likely_as_any_other():
+    """Of three among four numbers there are 24 in order: so each number at each place, too."""
+    rows = 24_000
+    drawn = _draw(np.random.default_rng(0), rows, 3, 4)
+    ordered, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(ordered) == 24
+    spread = np.sqrt(rows / 24 * (1 - 1 / 24))
+    assert np.abs(counts - rows / 24).max() < 4 * spread
+    for place in drawn.T:
+        spread = np.sqrt(rows / 4 * (1 - 1 / 4))
+        assert np.abs(np.bincount(place, minlength=4) - rows / 4).max() < 4 * spread
 
 
 def test_too_few_to_choose_among():
