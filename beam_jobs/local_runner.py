@@ -6,6 +6,7 @@ Beam's own waits forever for a worker that was killed, such as by the kernel for
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -22,10 +23,11 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     SubprocessSdkWorkerHandler,
     WorkerHandler,
 )
-from apache_beam.runners.portability.local_job_service import SubprocessSdkWorker
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from google.protobuf import json_format
 
 from beam_jobs import worker
+from beam_jobs.nursery import nursery
 from models.errors import UserError
 
 _TRIES = 6
@@ -52,7 +54,7 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
         retrieval_token="unused", pipeline_options=dict_to_struct(told)
     )
     return FnApiRunner(
-        SubprocessSDKEnvironment.from_command_string(worker.command()),
+        SubprocessSDKEnvironment.from_command_string(worker.__name__),
         provision_info=ExtendedProvisionInfo(info),
     )
 
@@ -90,22 +92,23 @@ def surviving(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
 class _Watched(SubprocessSdkWorkerHandler):
-    """Answers in the place of a worker that has died."""
+    """A worker from the nursery; answers in its place if it has died."""
 
     _closed = False
 
     def start_worker(self) -> None:
-        self.worker = SubprocessSdkWorker(
-            self._worker_command_line, self.control_address, self.provision_info, self.worker_id
+        told = worker.environment(
+            self.worker_id,
+            json_format.MessageToJson(self.provision_info.provision_info.pipeline_options),
+            self.control_address,
+            self.logging_api_service_descriptor().url,
         )
+        self.worker = nursery.start(worker.__name__, [str(os.getpid())], told)
         self.worker_thread = threading.Thread(target=self._run, name="run_worker", daemon=True)
         self.worker_thread.start()
 
     def _run(self) -> None:
-        try:
-            self.worker.run()
-        except RuntimeError as error:  # with the exit code, or minus the signal
-            code = int(str(error).rpartition(" ")[2])
+        if code := self.worker.wait():
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             _deaths.append(how)
             while not self._closed:  # a pipeline that sees a channel close may be on its way out

@@ -8,16 +8,41 @@ from __future__ import annotations
 
 import os
 import select
-import shlex
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
+    ApiServiceDescriptor,
+)
+from google.protobuf import text_format
 
-def command() -> str:
-    """The shell command that starts a worker of this process."""
-    return f"exec {shlex.quote(sys.executable)} -m {__name__} {os.getpid()}"
+
+def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
+    """What Beam's worker reads when it starts; `options` are the pipeline's, in JSON."""
+
+    def descriptor(url: str) -> str:
+        return text_format.MessageToString(ApiServiceDescriptor(url=url))
+
+    return {
+        "WORKER_ID": worker,
+        "PIPELINE_OPTIONS": options,
+        "CONTROL_API_SERVICE_DESCRIPTOR": descriptor(control),
+        "LOGGING_API_SERVICE_DESCRIPTOR": descriptor(logging),
+    }
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Be Beam's worker until the process with the id that is given ends."""
+    (launcher,) = arguments
+    threading.Thread(target=_end_with, args=(int(launcher),), daemon=True).start()
+    sys.stderr = Lossy(sys.stderr)
+
+    from apache_beam.runners.worker.sdk_worker_main import main
+
+    main([])
 
 
 class Lossy:
@@ -53,12 +78,3 @@ def _end_with(launcher: int) -> None:
         return
     select.select([process], [], [])
     os._exit(1)
-
-
-if __name__ == "__main__":
-    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
-    sys.stderr = Lossy(sys.stderr)
-
-    from apache_beam.runners.worker.sdk_worker_main import main
-
-    main(sys.argv[:1])

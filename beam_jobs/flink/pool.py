@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import signal
-import subprocess
 import sys
 from typing import Any
 
@@ -17,23 +16,18 @@ from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPoolServicer
 
 from beam_jobs.flink import worker
+from beam_jobs.nursery import nursery
 
 
 class Pool(BeamFnExternalWorkerPoolServicer):
     """Starts a process for every worker that is asked for."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.workers: list[subprocess.Popen] = []
-
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
         """Start a worker that calls back where the request says."""
-        self.workers = [process for process in self.workers if process.poll() is None]
         ends = ("logging", "artifact", "provision", "control")
         urls = [f"--{e}_endpoint={getattr(request, f'{e}_endpoint').url}" for e in ends]
-        command = [sys.executable, "-m", worker.__name__, f"--id={request.worker_id}", *urls]
         try:
-            self.workers.append(subprocess.Popen(command))
+            nursery.start(worker.__name__, [f"--id={request.worker_id}", *urls]).leave()
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
         return beam_fn_api_pb2.StartWorkerResponse()
@@ -47,6 +41,7 @@ def main() -> None:
     """Serve until told to end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service_port", type=int, required=True)
+    nursery.prepare()
     address, server = Pool.start(port=parser.parse_args().service_port)
     print(f"worker pool at {address}", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):

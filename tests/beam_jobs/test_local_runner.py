@@ -51,14 +51,6 @@ def die(folder: Path, times: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    """Let workers import this module."""
-    here = Path(__file__).parent
-    paths = [str(here), str(here.parents[1]), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-
-
 @pytest.fixture
 def work(tmp_path):
     return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(4)], "k")
@@ -85,7 +77,9 @@ def test_workers_that_always_die_end_the_run_in_one_line(tmp_path, work, monkeyp
 
 def test_workers_that_do_not_come_up(tmp_path, work, monkeypatch):
     monkeypatch.setattr(local_runner, "_TRIES", 2)
-    monkeypatch.setattr(local_runner.worker, "command", lambda: "exit 3")
+    (tmp_path / "stillborn.py").write_text("def main(arguments):\n    raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(local_runner.worker, "__name__", "stillborn")
     with pytest.raises(UserError, match=r"a worker process died .*exit code 3\)"):
         launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", TWO)
 

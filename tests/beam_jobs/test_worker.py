@@ -1,5 +1,4 @@
 import contextlib
-import os
 import subprocess
 import sys
 import time
@@ -12,50 +11,27 @@ from beam_jobs.worker import Lossy
 ROOT = Path(__file__).resolve().parents[2]
 
 LAUNCHER = """
-import subprocess, sys
-from beam_jobs.worker import command
-{before}
-worker = subprocess.Popen(command(), shell=True)
-print(worker.pid, flush=True)
-worker.wait()
+import os
+from beam_jobs import worker
+from beam_jobs.nursery import nursery
+told = worker.environment("w", "{}", "localhost:1", "localhost:1")
+nursery.start(worker.__name__, [str(os.getpid())], told).wait()
 """
 
 
-def start(before=""):
+def start():
     """A launcher and the worker that it started, which waits for a runner that never comes."""
     launcher = subprocess.Popen(
-        [sys.executable, "-c", LAUNCHER.format(before=before)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "CONTROL_API_SERVICE_DESCRIPTOR": 'url: "localhost:1"',
-            "LOGGING_API_SERVICE_DESCRIPTOR": 'url: "localhost:1"',
-            "PIPELINE_OPTIONS": "{}",
-        },
-        text=True,
+        [sys.executable, "-c", LAUNCHER], stderr=subprocess.DEVNULL, cwd=ROOT
     )
-    return launcher, psutil.Process(int(launcher.stdout.readline()))
+    while len(family := psutil.Process(launcher.pid).children(recursive=True)) < 2:
+        assert launcher.poll() is None
+        time.sleep(0.05)
+    return launcher, family[-1]
 
 
 def test_a_worker_ends_with_its_launcher():
     launcher, worker = start()
-    time.sleep(0.5)
-    assert worker.status() != psutil.STATUS_ZOMBIE
-    launcher.kill()
-    launcher.wait()
-    assert gone(worker)
-
-
-def test_a_path_with_a_space(tmp_path):
-    folder = tmp_path / "my projects"
-    folder.mkdir()
-    python = folder / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    launcher, worker = start(before=f"sys.executable = {str(python)!r}")
     time.sleep(0.5)
     assert worker.status() != psutil.STATUS_ZOMBIE
     launcher.kill()

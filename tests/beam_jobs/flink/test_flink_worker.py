@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from apache_beam.portability.api import beam_fn_api_pb2
 from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
@@ -14,9 +16,19 @@ from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2
 from google.protobuf import text_format
 
 from beam_jobs.flink import pool as pools
-from beam_jobs.flink.worker import environment
+from beam_jobs.worker import environment
 
 ROOT = Path(__file__).resolve().parents[3]
+STAND_IN = """
+import os, time
+from pathlib import Path
+
+def main(arguments):
+    path = Path(__file__).with_name(str(os.getpid()))
+    path.with_suffix(".new").write_text(" ".join(arguments))
+    path.with_suffix(".new").rename(path)
+    time.sleep(60)
+"""
 ENDS = ("logging", "artifact", "provision", "control")
 
 
@@ -27,7 +39,7 @@ def request(worker: str) -> beam_fn_api_pb2.StartWorkerRequest:
 
 def test_what_beams_worker_reads():
     options = {"beam:option:job_name:v1": "a job"}
-    found = environment("7-1", options, "localhost:1", "localhost:2")
+    found = environment("7-1", json.dumps(options), "localhost:1", "localhost:2")
     assert found["WORKER_ID"] == "7-1"
     assert json.loads(found["PIPELINE_OPTIONS"]) == options
     for name, url in (("CONTROL", "localhost:1"), ("LOGGING", "localhost:2")):
@@ -35,37 +47,31 @@ def test_what_beams_worker_reads():
         assert text_format.Parse(text, ApiServiceDescriptor()).url == url
 
 
-def test_two_task_managers_use_the_same_number(monkeypatch):
+def test_two_task_managers_use_the_same_number(monkeypatch, tmp_path):
     """Neither worker takes the other's place, and ending one by its number ends neither."""
-    started = []
-    popen = subprocess.Popen
-
-    def start(command):
-        started.append(command)
-        return popen(["sleep", "60"])
-
-    monkeypatch.setattr(pools.subprocess, "Popen", start)
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(pools.worker, "__name__", "stand_in")
     pool = pools.Pool()
     for _ in range(2):
         assert not pool.StartWorker(request("1-1"), None).error
+    workers = []
+    while len(workers) < 2:
+        time.sleep(0.05)
+        workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*")]
     assert not pool.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None).error
-    assert [process.poll() for process in pool.workers] == [None, None]
     ends = [f"--{end}_endpoint=localhost:{end}" for end in ENDS]
-    assert started[0][1:] == ["-m", "beam_jobs.flink.worker", "--id=1-1", *ends]
-    pool.workers[0].kill()
-    pool.workers[0].wait()
-    pool.StartWorker(request("1-2"), None)
-    assert len(pool.workers) == 2  # the dead one is forgotten
-    for process in pool.workers:
-        process.kill()
-        process.wait()
+    for worker in workers:
+        assert worker.status() == psutil.STATUS_SLEEPING
+        assert (tmp_path / str(worker.pid)).read_text().split() == ["--id=1-1", *ends]
+        worker.kill()
 
 
 def test_a_worker_that_cannot_be_started(monkeypatch):
-    def fails(command):
+    def fails(module, arguments):
         raise OSError("no memory")
 
-    monkeypatch.setattr(pools.subprocess, "Popen", fails)
+    monkeypatch.setattr(pools.nursery, "start", fails)
     assert "no memory" in pools.Pool().StartWorker(request("1"), None).error
 
 

@@ -1,0 +1,198 @@
+"""Workers are forked from a process that has imported what they need.
+
+Every job starts its workers anew, and to import Beam and Arrow takes two seconds of a core: a fork
+takes milliseconds. The nursery itself runs nothing, so that no thread and no lock is in its way.
+
+    launcher  --(module, arguments, environment; stderr, a pipe)-->  nursery  --fork-->  worker
+    launcher  <--(exit code)--  the pipe
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+_IMPORTED = (
+    "apache_beam.runners.worker.sdk_worker_main",
+    "beam_jobs.back_translate",
+    "beam_jobs.bucket",
+    "beam_jobs.ingest",
+    "beam_jobs.score",
+    "beam_jobs.select",
+)
+_REQUEST = 1 << 20  # bytes at most
+_CODE = struct.Struct("i")
+
+
+class Worker:
+    """A process that the nursery forked."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended; minus the signal that killed it."""
+        try:
+            said = os.read(self._pipe, _CODE.size)
+        finally:
+            os.close(self._pipe)
+        return _CODE.unpack(said)[0] if said else -signal.SIGKILL  # the nursery is gone
+
+    def leave(self) -> None:
+        """Let it end when it will."""
+        os.close(self._pipe)
+
+
+class Nursery:
+    """The launcher's side; the process is there from the first worker on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+
+    def prepare(self) -> None:
+        """Start the process; it imports while the launcher goes on."""
+        with self._lock:
+            self._connected()
+
+    def start(
+        self, module: str, arguments: Sequence[str] = (), added: Mapping[str, str] | None = None
+    ) -> Worker:
+        """Fork a worker, which calls `main(arguments)` of `module`.
+
+        It has this process's folder, module path, stderr (for stdout, too) and environment, with
+        the variables `added`.
+        """
+        request = {
+            "module": module,
+            "arguments": list(arguments),
+            "environment": {**os.environ, **(added or {})},
+            "folder": str(Path.cwd()),
+            "path": sys.path,
+        }
+        message = json.dumps(request).encode()
+        reading, writing = os.pipe()
+        try:
+            with self._lock:
+                try:
+                    socket.send_fds(self._connected(), [message], [2, writing])
+                except (BrokenPipeError, ConnectionResetError):  # it was killed
+                    self._socket = None
+                    socket.send_fds(self._connected(), [message], [2, writing])
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        return Worker(reading)
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
+            path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+            with theirs:
+                subprocess.Popen(
+                    [sys.executable, "-m", __name__, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    env={**os.environ, "PYTHONPATH": path},
+                    pass_fds=[theirs.fileno()],
+                )
+            self._socket = ours
+        return self._socket
+
+
+nursery = Nursery()
+"""Of this process."""
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork a worker for every request, and report how each ended, until the launcher is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # pages with these objects stay shared
+    ended, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    pipes: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([requests.fileno(), ended], [], [])
+        if ended in ready:
+            os.read(ended, 4096)
+            _report(pipes)
+        if requests.fileno() in ready:
+            message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST, 2)
+            if not message:
+                return
+            stderr, pipe = descriptors
+            try:
+                pid = os.fork()
+            except OSError as error:  # no memory, too many processes: as if it had died
+                print(error, file=sys.stderr)
+                os.close(pipe)
+            else:
+                if not pid:
+                    for each in (requests.fileno(), ended, write, pipe, *pipes.values()):
+                        os.close(each)
+                    _work(json.loads(message), stderr)
+                pipes[pid] = pipe
+            os.close(stderr)
+
+
+def _report(pipes: dict[int, int]) -> None:
+    while pipes:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        pipe = pipes.pop(pid)
+        with suppress(BrokenPipeError):
+            os.write(pipe, _CODE.pack(os.waitstatus_to_exitcode(status)))
+        os.close(pipe)
+
+
+def _work(request: dict, stderr: int) -> NoReturn:
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(stderr, 1)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        os.chdir(request["folder"])
+        sys.path[:] = request["path"]
+        importlib.import_module(request["module"]).main(request["arguments"])
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else bool(error.code)
+    except BaseException:
+        with suppress(OSError):  # a full disk
+            traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
