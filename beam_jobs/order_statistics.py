@@ -73,18 +73,18 @@ def count(columns: dict[str, Column], targets: Targets | None, seed: int = 0) ->
     counts: Counts = {}
     for name, column in columns.items():
         if targets is None:
-            counts[name, ()] = _occurrences(column.score >> 16)
+            counts[name, ()] = _occurrences((column.score >> 16).astype(np.uint16))
             continue
         for digits in {target.digits for target in targets.get(name, [])}:
             if len(digits) == 1:
-                found = column.score[column.score >> 16 == digits[0]] & 0xFFFF
+                found = column.score[column.score >> 16 == digits[0]].astype(np.uint16)
             else:
                 same = column.score == (digits[0] << 16 | digits[1])
                 if not same.any():
                     continue
                 found = id_hash(column.ids.filter(pa.array(same)), seed)
                 if len(digits) == 2:
-                    found = found >> np.uint64(48)
+                    found = (found >> np.uint64(48)).astype(np.uint16)
                 else:
                     found = found[found >> np.uint64(48) == digits[2]]
             if len(found):
@@ -104,9 +104,9 @@ def merge(many: Iterable[Counts]) -> Counts:
             merged[key] = values[0]
             continue
         digits, where = np.unique(np.concatenate([v[0] for v in values]), return_inverse=True)
-        totals = np.zeros(len(digits), np.int64)
+        totals = np.zeros(len(digits), np.uint64)
         np.add.at(totals, where, np.concatenate([v[1] for v in values]))
-        merged[key] = digits, totals
+        merged[key] = digits, _narrowed(totals)
     return merged
 
 
@@ -177,6 +177,11 @@ class OrderStatistics(beam.PTransform):
         return targets
 
 
-def _occurrences(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    digits, totals = np.unique(values, return_counts=True)
-    return digits.astype(np.uint64), totals.astype(np.int64)
+def _occurrences(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    found, totals = np.unique(digits, return_counts=True)
+    return found, _narrowed(totals)
+
+
+def _narrowed(totals: np.ndarray) -> np.ndarray:
+    """As few bytes as will do: of a large corpus there are millions, and workers send copies."""
+    return totals.astype(np.uint32 if totals.max(initial=0) < 1 << 32 else np.uint64)

@@ -48,6 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         phrases=options.data,
         sts=options.data / "sts",
         sick=options.data / "sick",
+        books=options.data / "books",
         folder=options.folder,
     )
     try:

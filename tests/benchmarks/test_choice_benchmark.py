@@ -50,6 +50,7 @@ def inputs(tmp_path) -> Inputs:
         phrases=tmp_path,
         sts=tmp_path,
         sick=tmp_path,
+        books=tmp_path,
         folder=tmp_path / "cells",
     )
 
