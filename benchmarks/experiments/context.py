@@ -1,9 +1,9 @@
 """Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
 
 Encoders and decoders are BOW or GRU, trained in small, so that none takes more than some minutes:
-on the 21,000 sentences of three books where the paper has some 70 million, of each its first 15 words;
-decoders choose among the 1000 most frequent words. Words start from PARAGRAM vectors, through which
-others are known, too (vocabulary expansion).
+on the 21,000 sentences of three books where the paper has some 70 million, of each its first 15
+words; decoders choose among the 1000 most frequent words. Words start from PARAGRAM vectors,
+through which others are known, too (vocabulary expansion).
 
 STS 2012 to 2014 chose the learning rate, and choose how many steps decoders are unrolled and
 whether their states are joined or averaged, for either way to compare two vectors; STS 2015 and
@@ -105,7 +105,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         str(Space(how, steps)) for how in ("concat", "mean") for steps in range(1, _STEPS + 1)
     ]
     steps = Table(
-        "Decoding Decoders: the spaces of the GRU–GRU model",
+        "Decoding Decoders on three books with 1000 words: the spaces of the GRU–GRU model",
         dict.fromkeys(spaces, models["GRU–GRU"]),
         [],
         parts={space: f"{space}, " for space in spaces},
@@ -116,7 +116,8 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         },
     )
     title = (
-        "Decoding Decoders: the encoder's vector, or the states of the decoders (encoder–decoder)"
+        "Decoding Decoders on three books with 1000 words: encoder–decoder, what is a sentence's "
+        "vector, how two are compared"
     )
     return {"decoding": Table(title, rows, claims, parts=parts), "decoding-steps": steps}
 
