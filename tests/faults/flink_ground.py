@@ -31,7 +31,7 @@ def flink(ground: Ground) -> Iterator[Path]:
 
 
 def kill(folder: Path, name: str) -> None:
-    """Kill a process of the cluster and its children, as the kernel does; return when it is gone."""
+    """Kill a process of the cluster and its children, as the kernel does, and see it gone."""
     pid = int((folder / "pids" / name).read_text().split()[0])
     os.killpg(pid, signal.SIGKILL)
     while cluster.process(folder, name):
