@@ -123,8 +123,10 @@ nursery = Nursery()
 def serve(requests: socket.socket) -> None:
     """Fork a worker for every request, and report how each ended, until the launcher is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
+    before = dict(os.environ)
     for name in _IMPORTED:
         importlib.import_module(name)
+    left = {name: value for name, value in os.environ.items() if before.get(name) != value}
     gc.collect()
     gc.freeze()  # pages with these objects stay shared
     ended, write = os.pipe()
@@ -151,7 +153,7 @@ def serve(requests: socket.socket) -> None:
                 if not pid:
                     for each in (requests.fileno(), ended, write, pipe, *pipes.values()):
                         os.close(each)
-                    _work(json.loads(message), stderr)
+                    _work(json.loads(message), stderr, left)
                 pipes[pid] = pipe
             os.close(stderr)
 
@@ -167,7 +169,8 @@ def _report(pipes: dict[int, int]) -> None:
         os.close(pipe)
 
 
-def _work(request: dict, stderr: int) -> NoReturn:
+def _work(request: dict, stderr: int, left: Mapping[str, str]) -> NoReturn:
+    """Be the worker; `left`: variables that modules set for themselves when they were imported."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -177,7 +180,7 @@ def _work(request: dict, stderr: int) -> NoReturn:
         os.dup2(stderr, 2)
         os.close(stderr)
         os.environ.clear()
-        os.environ.update(request["environment"])
+        os.environ.update({**left, **request["environment"]})
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         importlib.import_module(request["module"]).main(request["arguments"])

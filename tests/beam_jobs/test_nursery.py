@@ -24,6 +24,10 @@ def main(arguments):
         Path(rest[0]).write_text("\\n".join(map(str, names)))
         print("on stdout")
         print("on stderr", file=sys.stderr)
+    elif what == "tokenise":
+        import pyarrow as pa
+        from models.tokens import moses_tokens
+        assert moses_tokens(pa.array(rest))
     elif what == "exit":
         sys.exit(int(rest[0]))
     elif what == "raise":
@@ -56,6 +60,12 @@ def test_a_worker_sees_what_its_launcher_sees_now(nursery, errand, tmp_path, mon
         assert (folder, added, gone_) == (str(tmp_path / name), name, "None")
         assert int(pid) != os.getpid()
     assert capfd.readouterr().err.count("on stdout\non stderr\n") == 2
+
+
+def test_what_imported_modules_left_in_the_environment_is_there(errand, monkeypatch):
+    """The tokeniser finds its files by a variable that its import sets, in the nursery alone."""
+    monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
+    assert Nursery().start(errand, ["tokenise", "A dog."]).wait() == 0
 
 
 @pytest.mark.parametrize(
