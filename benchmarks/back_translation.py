@@ -32,8 +32,8 @@ VARIANTS = {
     "ctranslate2, float32": NmtOptions(engine="ctranslate2"),
     "ctranslate2, int8": NmtOptions(engine="ctranslate2", compute_type="int8"),
 }
-SHARD_ROWS = 10_000
-"""As a run has it by default: a shard is cut into batches by itself."""
+SHARD_ROWS = 1_000
+"""As `configs/multi30k.yaml` has it: a shard is cut into batches by itself."""
 
 
 def through_job(table: pa.Table, model: str, options: NmtOptions, folder: Path) -> Any:
