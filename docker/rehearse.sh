@@ -16,7 +16,7 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount --make-rslave "$root/dev"
 pool=
-trap '${pool:+kill $pool}; sleep 1; umount "$root/proc"; umount -R "$root/dev"' EXIT
+trap '${pool:+kill $pool}; sleep 5; umount "$root/proc"; umount -R "$root/dev"' EXIT
 chroot "$root" python3 -m venv /opt/python # stands for the Python of Beam's image
 
 in_root() {
