@@ -107,7 +107,7 @@ class Nursery:
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
             with theirs:
                 subprocess.Popen(
-                    [sys.executable, "-m", __name__, str(theirs.fileno())],
+                    [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     env={**os.environ, "PYTHONPATH": path},
                     pass_fds=[theirs.fileno()],
@@ -147,7 +147,8 @@ def serve(requests: socket.socket) -> None:
             try:
                 pid = os.fork()
             except OSError as error:  # no memory, too many processes: as if it had died
-                print(error, file=sys.stderr)
+                with suppress(OSError):
+                    print(error, file=sys.stderr)
                 os.close(pipe)
             else:
                 if not pid:
@@ -187,12 +188,15 @@ def _work(request: dict, stderr: int, left: Mapping[str, str]) -> NoReturn:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else bool(error.code)
+        if code is True:
+            with suppress(OSError):
+                print(error.code, file=sys.stderr)
     except BaseException:
         with suppress(OSError):  # a full disk
             traceback.print_exc()
     finally:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):
+            with suppress(OSError, AttributeError):  # None where the launcher had none
                 stream.flush()
         os._exit(code)
 

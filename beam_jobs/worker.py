@@ -35,9 +35,10 @@ def environment(worker: str, options: str, control: str, logging: str) -> dict[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be Beam's worker until the process with the id that is given ends."""
+    """Be Beam's worker until the process with the id that is given ends, or the nursery does."""
     (launcher,) = arguments
-    threading.Thread(target=_end_with, args=(int(launcher),), daemon=True).start()
+    for process in (int(launcher), os.getppid()):
+        threading.Thread(target=_end_with, args=(process,), daemon=True).start()
     sys.stderr = Lossy(sys.stderr)
 
     from apache_beam.runners.worker.sdk_worker_main import main

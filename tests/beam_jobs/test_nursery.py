@@ -65,7 +65,28 @@ def test_a_worker_sees_what_its_launcher_sees_now(nursery, errand, tmp_path, mon
 def test_what_imported_modules_left_in_the_environment_is_there(errand, monkeypatch):
     """The tokeniser finds its files by a variable that its import sets, in the nursery alone."""
     monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
-    assert Nursery().start(errand, ["tokenise", "A dog."]).wait() == 0
+    nursery = Nursery()
+    assert nursery.start(errand, ["tokenise", "A dog."]).wait() == 0
+
+
+def test_a_launcher_without_stdout(errand, tmp_path):
+    code = f"""if True:
+        import sys
+        from beam_jobs.nursery import nursery
+        sys.exit(nursery.start("{errand}", ["exit", "5"]).wait())
+    """
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = f"exec {sys.executable} -c '{code}' >&-"
+    done = subprocess.run(command, shell=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 5
+
+
+def test_modules_of_the_folder_it_stands_in_are_not_taken(errand, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "select.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path / "here")
+    nursery = Nursery()
+    assert nursery.start(errand, ["exit", "6"]).wait() == 6
 
 
 @pytest.mark.parametrize(
