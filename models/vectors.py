@@ -8,7 +8,6 @@ word2vec's first line `words dimensions`. The compact form is a folder that is m
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -20,7 +19,7 @@ import pyarrow.csv as pacsv
 import xxhash
 
 from models.errors import UserError
-from models.files import atomic_file, atomic_folder
+from models.files import atomic_file, atomic_folder, opened
 
 UNKNOWN = "UUUNKKK"  # the row that PARAGRAM files keep for all other words
 _BLOCK = 8 << 20  # bytes of text parsed at once
@@ -220,23 +219,16 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
 def _texts(path: Path) -> Iterator[bytes]:
     """The file in blocks of whole lines."""
     rest = b""
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
-            stream: IO[bytes] = gzip.GzipFile(fileobj=raw) if zipped else raw  # type: ignore[assignment]
-            while block := stream.read(_BLOCK):
-                whole, newline, tail = block.rpartition(b"\n")
-                if newline:
-                    yield rest + whole + newline
-                    rest = tail
-                elif len(rest) > _BLOCK:
-                    raise UserError(f"{path}: no word vectors in text form: a line has no end")
-                else:
-                    rest += block
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: damaged gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with opened(path) as stream:
+        while block := stream.read(_BLOCK):
+            whole, newline, tail = block.rpartition(b"\n")
+            if newline:
+                yield rest + whole + newline
+                rest = tail
+            elif len(rest) > _BLOCK:
+                raise UserError(f"{path}: no word vectors in text form: a line has no end")
+            else:
+                rest += block
     if rest:
         yield rest
 

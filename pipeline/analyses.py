@@ -130,7 +130,7 @@ def _evaluate_phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
             cells = (f"{of[test][measure]:.1f}" for of in found.values())
             table.add_row(f"{test}: {measure}", *cells)
     Console().print(table)
-    _write(options.json, found)
+    write_json(options.json, found)
 
 
 def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
@@ -155,7 +155,7 @@ def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
                 table.add_row(label, f"{of.count:,}", f"{of.mean:.2f}")
         tables.append(table)
     Console().print(Columns(tables))
-    _write(
+    write_json(
         options.json,
         {
             kind: {
@@ -187,7 +187,7 @@ def _errors(options: argparse.Namespace, beam: Sequence[str]) -> None:
             texts = f"{pair.first}\n{pair.second}"
             table.add_row(pair.data, texts, f"{pair.label:.1f}", *said, end_section=True)
         Console().print(table)
-    _write(
+    write_json(
         options.json,
         {
             name: [pair._asdict() for pair in pairs]
@@ -212,7 +212,7 @@ def _spaces(options: argparse.Namespace, beam: Sequence[str]) -> None:
     for space, of in found.items():
         table.add_row(str(space), *(" / ".join(f"{a[g]:.1f}" for a in of.values()) for g in groups))
     Console().print(table)
-    _write(options.json, {str(space): of for space, of in found.items()})
+    write_json(options.json, {str(space): of for space, of in found.items()})
 
 
 def _labelled(options: argparse.Namespace, command: str) -> list[Any]:
@@ -226,9 +226,10 @@ def _labelled(options: argparse.Namespace, command: str) -> list[Any]:
     ]
 
 
-def _write(file: str | None, found: Any) -> None:
+def write_json(file: str | None, found: Any) -> None:
+    """Write the figures of a command to the file of its `--json`, if it has one."""
     from models.files import atomic_file
 
     if file:
         with atomic_file(Path(file)) as path:
-            path.write_text(json.dumps(found, indent=1, ensure_ascii=False))
+            path.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from models.errors import UserError
-from pipeline.analyses import add_commands
+from pipeline.analyses import add_commands, write_json
 
 _STAGES = {
     "corpus": ("all stages", ("corpus", "statistics", "embeddings", "evaluate")),
@@ -250,14 +250,11 @@ def _plot(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    import json
-
     from rich.console import Console
 
     from models.embeddings.evaluate import evaluate_models
     from models.embeddings.model import load_encoder
     from models.embeddings.transfer import transfer
-    from models.files import atomic_file
 
     if not (options.sts or options.sick or options.transfer):
         raise UserError(
@@ -273,23 +270,16 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
         tried = transfer([(model.name, model.embed) for model in models], options.transfer)
         found["transfer"] = tried.json()
         Console().print(tried.table())
-    if options.json:
-        with atomic_file(options.json) as path:
-            path.write_text(json.dumps(found, indent=1))
+    write_json(options.json, found)
 
 
 def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    import json
-
     from beam_jobs.launch import connect
-    from models.files import atomic_file
     from pipeline.statistics import run
 
     connect(beam, options.corpora)
     found = run(options.corpora, beam, spacy=options.spacy, idf=options.idf)
-    if options.json:
-        with atomic_file(options.json) as path:
-            path.write_text(json.dumps(found, indent=1, ensure_ascii=False))
+    write_json(options.json, found)
 
 
 def _doctor(options: argparse.Namespace, beam: Sequence[str]) -> int:

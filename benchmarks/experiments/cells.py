@@ -114,10 +114,15 @@ def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
         "sts_2015": float(np.mean(by_year["STS 2015"])),
         "sick": agreement(embed, trial).pearson,
     }
-    with atomic_file(path) as temporary:
-        about = {"options": cell.options.chosen(), "pairs": cell.pairs, "seed": seed}
-        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    keep(path, scores, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
     return scores
+
+
+def keep(path: Path, scores: Scores, options: EmbeddingOptions, **others: Any) -> None:
+    """Write what a cell gave, for `read`, and what it was."""
+    with atomic_file(path) as temporary:
+        cell = {"scores": scores, "options": options.chosen(), **others}
+        temporary.write_text(json.dumps(cell, indent=1))
 
 
 def read(path: Path) -> Scores:

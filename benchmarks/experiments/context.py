@@ -12,7 +12,6 @@ SICK trial are only reported.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.experiments.cells import Inputs, Scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.model import load_encoder
@@ -28,7 +27,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.similarity_data import LabelledPairs, read_sick, read_sts
 from models.embeddings.spaces import Agreement, Space, compare_spaces
 from models.embeddings.task_options import ContextOptions
-from models.files import atomic_file, digest
+from models.files import digest
 
 VERSION = 1  # of what is computed here: a change makes all cells anew
 _BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
@@ -69,9 +68,7 @@ def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
             chosen[compare], named["states"] = str(best), of[best]
         for name, values in named.items():
             scores.update({f"{name}, {compare} {key}": value for key, value in values.items()})
-    with atomic_file(path) as temporary:
-        about = {"options": cell.options.chosen(), "seed": seed, "chosen": chosen}
-        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    keep(path, scores, cell.options, seed=seed, chosen=chosen, metrics=metrics)
     return scores
 
 

@@ -7,7 +7,6 @@ trial, the other halves and STS 2015 are only reported.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.cells import Inputs, Scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.evaluate import agreement
@@ -25,7 +24,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.similarity_data import read_sts
 from models.embeddings.task_options import MaLSTMOptions, SimilarityOptions
 from models.embeddings.train import train_embeddings
-from models.files import atomic_file, digest
+from models.files import digest
 
 VERSION = 1  # of what is computed here: a change makes all cells anew
 _YEARS = ("2012", "2013", "2014")
@@ -56,9 +55,7 @@ def run(cell: LabelledCell, seed: int, inputs: Inputs, path: Path) -> Scores:
             year = read_sts(inputs.sts / "2015")
             pearsons = [agreement(model.embed, pairs, model.compare).pearson for pairs in year]
             scores["sts_2015"] = float(np.mean(pearsons))
-    with atomic_file(path) as temporary:
-        about = {"options": cell.options.chosen(), "seed": seed}
-        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    keep(path, scores, cell.options, seed=seed, metrics=metrics)
     return scores
 
 

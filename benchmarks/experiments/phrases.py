@@ -7,7 +7,6 @@ same test on phrases held out from the others.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +16,12 @@ import pyarrow.parquet as pq
 
 from beam_jobs import phrases, storage
 from beam_jobs.shards import Shard, units
-from benchmarks.experiments.cells import Inputs, Scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.task_options import PhrasesOptions
 from models.errors import UserError
-from models.files import atomic_file
 
 VERSION = 1  # of what is computed here: a change makes all cells anew
 _MODELS = {"PGRU": ("gru", 30), "AVG": ("word-avg", 100)}  # and epochs
@@ -55,9 +53,7 @@ def run(cell: PhraseCell, seed: int, inputs: Inputs, path: Path) -> Scores:
     if metrics["choose_among_100"] is None:
         raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
     scores = {"chosen": metrics["choose_among_100"]}
-    with atomic_file(path) as temporary:
-        about = {"options": cell.options.chosen(), "seed": seed}
-        temporary.write_text(json.dumps({"scores": scores, **about, "metrics": metrics}, indent=1))
+    keep(path, scores, cell.options, seed=seed, metrics=metrics)
     return scores
 
 

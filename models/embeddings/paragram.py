@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -18,6 +16,7 @@ from models.embeddings.options import ParagramOptions
 from models.embeddings.trainer import Trainer
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
+from models.files import opened
 from models.vectors import write_vectors
 
 Format = Literal["ppdb", "tsv", "lexicon"]
@@ -115,11 +114,5 @@ def _parse(text: str, format: Format) -> Iterable[tuple[str, str]]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
-            yield from gzip.GzipFile(fileobj=raw) if zipped else raw
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: damaged gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with opened(path) as stream:
+        yield from stream

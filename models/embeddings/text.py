@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,7 +13,7 @@ import pyarrow as pa
 
 from models.embeddings.vocabulary import FlatIds, Vocabulary
 from models.errors import UserError
-from models.files import atomic_folder
+from models.files import atomic_folder, opened
 
 _SENTENCES = 10_000  # in memory as texts
 _GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
@@ -180,15 +178,10 @@ def _czeng(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, 
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        with path.open("rb") as raw:
-            zipped = raw.peek(2)[:2] == b"\x1f\x8b"
-            for number, line in enumerate(gzip.GzipFile(fileobj=raw) if zipped else raw, 1):
-                text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    with opened(path) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            try:
                 yield number, text.decode().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}, row {number}: not UTF-8") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: damaged gzip file ({error})") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+            except UnicodeDecodeError as error:
+                raise UserError(f"{path}, row {number}: not UTF-8") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,3 +42,20 @@ def kill(folder: Path, name: str) -> None:
 def restart(folder: Path) -> None:
     """Start again what is missing, as a supervisor would."""
     cluster.up(folder)
+
+
+def lose(ground: Ground, folder: Path, name: str, what: str) -> tuple[subprocess.Popen, dict]:
+    """Begin the run, kill a process of the cluster in the middle, and start it again.
+
+    Returns:
+        the command, which is still at work, and the shards that were finished before.
+    """
+    ground.configure("run")
+    command = ground.start("run")
+    ground.until(lambda: ground.in_the_middle("run", 2), command)
+    kill(folder, name)
+    before = ground.finished("run")
+    ground.say(f"killed {what} after {len(before)} shards")
+    restart(folder)
+    ground.say("it is up again")
+    return command, before

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from flink_ground import flink, kill, restart
+from flink_ground import flink, lose
 from ground import Ground, main
 
 
 def fault(ground: Ground) -> None:
     """Kill one of two, and start it again, as a supervisor would."""
     with flink(ground) as cluster:
-        ground.configure("run")
-        process = ground.start("run")
-        ground.until(lambda: ground.in_the_middle("run", 2), process)
-        kill(cluster, "taskmanager-1")
-        before = ground.finished("run")
-        ground.say(f"killed a TaskManager after {len(before)} shards")
-        restart(cluster)
-        ground.say("it is up again")
+        process, before = lose(ground, cluster, "taskmanager-1", "a TaskManager")
         _, said = process.communicate()
         ground.expect("the same command comes to its end", process.returncode == 0)
         if process.returncode:

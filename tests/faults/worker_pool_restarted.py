@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from flink_ground import flink, kill, restart
+from flink_ground import flink, lose
 from ground import Ground, main
 
 
 def fault(ground: Ground) -> None:
     """Kill the pool and its workers, and start it again, as a supervisor would."""
     with flink(ground) as cluster:
-        ground.configure("run")
-        process = ground.start("run")
-        ground.until(lambda: ground.in_the_middle("run", 2), process)
-        kill(cluster, "workers")
-        before = ground.finished("run")
-        ground.say(f"killed the pool and its workers after {len(before)} shards")
-        restart(cluster)
-        ground.say("it is up again")
+        process, before = lose(ground, cluster, "workers", "the pool and its workers")
         _, said = process.communicate()
         ground.say(f"the command ends with exit code {process.returncode}")
         if process.returncode:

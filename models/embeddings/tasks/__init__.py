@@ -2,7 +2,7 @@
 
 A task is a module of this folder, imported when it is chosen, with one function:
 
-    train(options, folder, *, shards, seed, threads) -> metrics
+    train(options, folder, *, shards, seed) -> metrics
 
 `options` are the `EmbeddingOptions`; what only this task knows, data files included, stands in a
 section of them with its name (`models/embeddings/task_options.py`). The task leaves a model folder
@@ -46,5 +46,9 @@ def train(
     Raises:
         UserError: data that cannot be read or learnt from; names the file and the row.
     """
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
     task = import_module(f"{__name__}.{options.task}")
-    return task.train(options, folder, shards=shards, seed=seed, threads=threads)
+    return task.train(options, folder, shards=shards, seed=seed)

@@ -29,12 +29,7 @@ _POOL = 200_000  # sentences shuffled together
 
 
 def train(
-    options: EmbeddingOptions,
-    folder: Path,
-    *,
-    shards: Sequence[str],
-    seed: int,
-    threads: int | None,
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Train on contiguous text.
 
@@ -42,8 +37,6 @@ def train(
         sentences (in the text), vocabulary (words), expanded (words known by `expand` alone), and
         what the trainer counts; `pairs` are sentences with one before and one behind.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
     section = options.context
     assert section is not None
     options = replace(options, tags=True, mega_batch=1)

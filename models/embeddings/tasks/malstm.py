@@ -32,12 +32,7 @@ _FORGET = 2.5  # bias of the forget gates at the start
 
 
 def train(
-    options: EmbeddingOptions,
-    folder: Path,
-    *,
-    shards: Sequence[str],
-    seed: int,
-    threads: int | None,
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 
@@ -47,8 +42,6 @@ def train(
         Spearman and mean squared error by data set), uncalibrated (the same without calibration),
         and, of SICK, entailment.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
     section = options.malstm
     assert section is not None
     data = split(section.data, held_out=section.held_out)

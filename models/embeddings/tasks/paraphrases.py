@@ -11,12 +11,7 @@ from models.embeddings.train import train_embeddings
 
 
 def train(
-    options: EmbeddingOptions,
-    folder: Path,
-    *,
-    shards: Sequence[str],
-    seed: int,
-    threads: int | None,
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Train on the pairs of the corpus."""
-    return train_embeddings(shards, folder, options, seed=seed, threads=threads)
+    return train_embeddings(shards, folder, options, seed=seed)

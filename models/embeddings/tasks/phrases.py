@@ -28,12 +28,7 @@ from models.vectors import read_vectors
 
 
 def train(
-    options: EmbeddingOptions,
-    folder: Path,
-    *,
-    shards: Sequence[str],
-    seed: int,
-    threads: int | None,
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Train on a phrase table.
 
@@ -41,8 +36,6 @@ def train(
         pairs, held_out (pairs of which one phrase is new), choose_among_100 on these (none if they
         are too few), and what the trainer counts.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
     section = options.phrases
     assert section is not None
     initial = read_vectors(options.initial_vectors) if options.initial_vectors else None

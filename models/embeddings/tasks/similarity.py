@@ -21,12 +21,7 @@ from models.embeddings.train import device_of
 
 
 def train(
-    options: EmbeddingOptions,
-    folder: Path,
-    *,
-    shards: Sequence[str],
-    seed: int,
-    threads: int | None,
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 
@@ -34,8 +29,6 @@ def train(
         pairs, development_pairs, development (Pearson × 100 of the chosen epoch), best_epoch,
         epochs, seconds, and test: Pearson, Spearman and mean squared error by data set.
     """
-    if threads is not None:
-        torch.set_num_threads(threads)
     section = options.similarity
     assert section is not None
     data = split(section.data, held_out=section.held_out)
