@@ -41,9 +41,7 @@ flink-down: setup
 
 # Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
 test-faults: setup
-	@for script in submitter_killed damaged_shard disk_full out_of_memory object_storage \
-		task_manager_killed worker_pool_restarted; do \
-		$(BIN)/python tests/faults/$$script.py || failed=1; done; exit $${failed:-0}
+	$(BIN)/pytest -s -m '' tests/faults
 
 bench: setup
 	$(BIN)/python -m benchmarks
