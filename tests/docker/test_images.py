@@ -82,9 +82,9 @@ def test_an_unknown_step_ends_with_its_usage():
 
 
 def test_all_of_the_cluster_share_one_volume_at_one_place(compose):
-    assert list(compose["volumes"]) == ["work"]
+    assert list(compose["volumes"]) == ["runs"]
     for name, service in compose["services"].items():
-        assert service["volumes"] == ["work:/work"], name
+        assert service["volumes"] == ["runs:/runs"], name
 
 
 def test_each_taskmanager_has_a_pool_on_its_loopback(compose):
