@@ -84,10 +84,11 @@ class Condition:
 
         They are compared in their own type: `<= 0.1` holds for a float32 0.1.
         """
-        if isinstance(self.value, tuple):
-            low, high = self.value
-            return np.asarray((values >= low) & (values <= high))
-        return np.asarray(_COMPARE[self.operator](values, self.value))
+        with np.errstate(over="ignore"):  # 1e99 is infinite as a float32, and compares as it should
+            if isinstance(self.value, tuple):
+                low, high = self.value
+                return np.asarray((values >= low) & (values <= high))
+            return np.asarray(_COMPARE[self.operator](values, self.value))
 
     def __str__(self) -> str:
         numbers = (repr(number).removesuffix(".0") for number in self.numbers)

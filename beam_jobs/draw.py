@@ -1,12 +1,13 @@
 """A small corpus drawn from a large one, to try things on: the same on any runner.
 
 Rows are drawn by a hash of their normalised texts and a seed. So a pair that occurs several times
-is in the draw or not, but never more likely in it, and is taken once.
+is in the draw or not, but never more likely in it, and is taken once. Of a decile with few rows
+that stand, a larger share is drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,42 +22,45 @@ from beam_jobs.repeats import row_hash
 from beam_jobs.select import Criteria, judge
 from beam_jobs.shards import Unit, read_shard
 
-VERSION = 1
+VERSION = 2
 """Raised when the job draws otherwise."""
+
+_ROOM = 1.5  # times as many rows are drawn of a decile as are wanted: it is chance how many come
 
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """What was drawn, once a seed: each seed draws about as many of all rows, anew.
+    """What was drawn, once a seed: each seed draws anew.
 
     Attributes:
         table: `hash` (of the normalised texts, uint64), `id`, both texts and the deciles, ordered
             by hash and id; the rows of all seeds.
-        below: a seed's rows are those of which the hash, mixed with the seed, is at most this.
+        below: scorer → [10] uint64: of a decile, a seed's rows are those of which the hash, mixed
+            with the seed, is at most this.
     """
 
     table: pa.Table
-    below: int
+    below: Mapping[str, np.ndarray]
 
     def rows(
         self,
         seed: int,
         scorer: str | None = None,
-        deciles: Sequence[int] = (),
+        deciles: Sequence[int] = range(10),
         *,
         most: int | None = None,
     ) -> np.ndarray:
         """The rows of `table` that `seed` drew, int64, without repeats and in their order.
 
         Args:
-            scorer: of these only rows in `deciles`; None takes all.
+            scorer: whose `deciles` count; None takes the rows of all.
             most: of these only so many, at random; the more one asks for, the more are the same.
+                Up to as many as the draw was made for, every row of these deciles in the corpus is
+                as likely among them as any other: those with the lowest keys have all been drawn.
         """
-        keys = mixed(self._hashes, seed)
-        stands = keys <= np.uint64(self.below)
-        if scorer is not None:
-            stands &= np.isin(self.table[schema.decile(scorer)].to_numpy(), deciles)
-        rows = np.flatnonzero(stands)
+        scorer = scorer or next(iter(self.below))
+        keys, decile = mixed(self._hashes, seed), self._deciles(scorer)
+        rows = np.flatnonzero(np.isin(decile, deciles) & (keys <= self.below[scorer][decile]))
         found = self._hashes[rows]
         rows = rows[np.append(True, found[1:] != found[:-1])] if len(rows) else rows
         if most is not None and most < len(rows):
@@ -72,10 +76,13 @@ class Draw:
         """A checksum of the texts of some rows, in their order."""
         return xxhash.xxh3_128_hexdigest(self._texts_hashes[rows].tobytes())
 
-    @property
-    def share(self) -> float:
-        """Of all rows, what a seed drew, about."""
-        return (self.below + 1) / 2**64
+    def standing(self, seed: int, scorer: str, decile: int) -> float:
+        """About how many rows of the corpus are in a decile and stand, without repeats."""
+        share = (float(self.below[scorer][decile]) + 1) / 2**64
+        return len(self.rows(seed, scorer, (decile,))) / share
+
+    def _deciles(self, scorer: str) -> np.ndarray:
+        return self.table[schema.decile(scorer)].to_numpy()
 
     @cached_property
     def _hashes(self) -> np.ndarray:
@@ -89,16 +96,14 @@ class Draw:
 class DrawRows(beam.PTransform):
     """Units in, the table of a `Draw` out. What `criteria` reject for itself is not drawn."""
 
-    def __init__(
-        self, criteria: Criteria, scorers: Sequence[str], seeds: Sequence[int], below: int
-    ):
+    def __init__(self, criteria: Criteria, seeds: Sequence[int], below: Mapping[str, np.ndarray]):
         super().__init__()
         self.criteria, self.seeds, self.below = criteria, tuple(seeds), below
         self.form = pa.schema(
             [
                 pa.field("hash", pa.uint64()),
                 *(pa.field(name, pa.string()) for name in ("id", "reference", "translation")),
-                *(pa.field(schema.decile(scorer), pa.int8()) for scorer in scorers),
+                *(pa.field(schema.decile(scorer), pa.int8()) for scorer in below),
             ]
         )
 
@@ -119,9 +124,12 @@ class DrawRows(beam.PTransform):
         reasons, hashes = judge(table, self.criteria)
         standing = table.filter(pa.array(reasons == "")).select(self.form.names[1:])
         found = hashes[:, 0]
+        below = np.zeros(len(found), np.uint64)
+        for scorer, of_deciles in self.below.items():
+            below = np.maximum(below, of_deciles[standing[schema.decile(scorer)].to_numpy()])
         drawn = np.zeros(len(found), bool)
         for seed in self.seeds:
-            drawn |= mixed(found, seed) <= np.uint64(self.below)
+            drawn |= mixed(found, seed) <= below
         standing = standing.add_column(0, self.form.field("hash"), pa.array(found))
         return standing.filter(pa.array(drawn)).cast(self.form)
 
@@ -133,20 +141,43 @@ def run(
     scorers: Sequence[str],
     arguments: Sequence[str],
     *,
-    rows: int,
+    most: int,
     seeds: Sequence[int],
 ) -> Draw:
-    """Draw about `rows` rows (or all there are) once for each of `seeds`.
+    """Draw `most` rows or somewhat more of every decile, or all it has, once for each of `seeds`.
+
+    How many rows of a decile stand is seen when it is drawn: where that was too few, a larger share
+    of it is drawn, with another pass over the corpus.
 
     Args:
         output: a folder for what passes on the way.
         criteria: what a row must be for itself; its deciles, size and seed have no part in it.
-        scorers: whose deciles the draw carries.
+        scorers: whose deciles they are; the draw carries them.
     """
-    share = rows / max(sum(unit.rows for unit in units), 1)
-    below = min(int(share * 2**64), 2**64 - 1)
-    transform = DrawRows(replace(criteria, deciles=None), scorers, seeds, below)
-    return Draw(table=collect("draw", units, transform, output, arguments), below=below)
+    share = 10 * _ROOM * most / max(sum(unit.rows for unit in units), 1)
+    below = {scorer: np.full(10, _below(share), np.uint64) for scorer in scorers}
+    while True:
+        transform = DrawRows(replace(criteria, deciles=None), seeds, below)
+        draw = Draw(table=collect("draw", units, transform, output, arguments), below=dict(below))
+        for scorer, bounds in below.items():
+            found = [min(len(draw.rows(s, scorer, (k,))) for s in seeds) for k in range(10)]
+            grown = [_more(int(bound), n, most) for bound, n in zip(bounds, found, strict=True)]
+            below[scorer] = np.array(grown, np.uint64)
+        if all(np.array_equal(below[scorer], draw.below[scorer]) for scorer in scorers):
+            return draw
+
+
+def _below(share: float) -> int:
+    """The highest key of a share of all rows."""
+    return min(int(share * 2**64), 2**64 - 1)
+
+
+def _more(below: int, found: int, most: int) -> int:
+    """The bound of a decile of which `found` rows came, if they are fewer than `most`."""
+    if found >= most:
+        return below
+    times = max(_ROOM * most / (found + 10), 2)  # few that came say little about how many there are
+    return _below(times * (below + 1) / 2**64)
 
 
 def mixed(hashes: np.ndarray, seed: int) -> np.ndarray:

@@ -91,6 +91,8 @@ def find_blocks(corpus: int, paths: Sequence[str]) -> list[Block]:
         for side in SIDES:
             if side not in file.schema_arrow.names:
                 raise UserError(f"{path}: has no column {side}")
+            if not _is_text(kind := file.schema_arrow.field(side).type):
+                raise UserError(f"{path}: column {side} holds {kind}, not texts")
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if groups and groups[-1][0] == path and groups[-1][2] + rows <= _BLOCK:
@@ -205,11 +207,13 @@ class _Measure(beam.DoFn):
     def process(self, block: Block) -> Iterator[pa.Table]:
         parts: dict[str, list[Moments]] = {}
         for batch in _batches(block):
-            found = sentence_moments(PairText(*(batch[side] for side in SIDES)), self.table)
+            found = {}
             for name, column in batch.items():
                 if pa.types.is_floating(column.type):
                     values = column.drop_null().to_numpy(zero_copy_only=False)
                     found[name] = Moments.of(values[np.isfinite(values)])
+            # Last: a column may have the name of a statistic
+            found |= sentence_moments(PairText(*(batch[side] for side in SIDES)), self.table)
             for name, moments in found.items():
                 parts.setdefault(name, []).append(moments)
         rows = [
@@ -219,6 +223,12 @@ class _Measure(beam.DoFn):
         yield pa.Table.from_pylist(
             [dict(zip(_MOMENTS.names, r, strict=True)) for r in rows], _MOMENTS
         )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in tests)
 
 
 def _open(path: str) -> pq.ParquetFile:

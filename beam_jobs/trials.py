@@ -7,7 +7,7 @@ key whether it is finished.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
@@ -30,7 +30,7 @@ class Part:
     """Some of the pairs of a draw.
 
     Attributes:
-        scorer: whose deciles count; None takes the pairs of all.
+        scorer: whose deciles count; None takes the pairs of all deciles.
         most: so many of them at most, drawn at random.
     """
 
@@ -40,7 +40,7 @@ class Part:
 
     def rows(self, draw: Draw, seed: int) -> np.ndarray:
         """Their rows in the table of the draw."""
-        return draw.rows(seed, self.scorer, self.deciles, most=self.most)
+        return draw.rows(seed, self.scorer, self.deciles or range(10), most=self.most)
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class Try(beam.PTransform):
         self,
         output: str,
         drawn: Shard,
-        below: int,
+        below: Mapping[str, np.ndarray],
         options: EmbeddingOptions,
         labelled: Sequence[LabelledPairs],
     ):
@@ -134,7 +134,7 @@ class _Try(beam.DoFn):
         self,
         output: str,
         drawn: Shard,
-        below: int,
+        below: Mapping[str, np.ndarray],
         options: EmbeddingOptions,
         labelled: list[LabelledPairs],
     ):

@@ -103,12 +103,12 @@ def _phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _evaluate_phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from models.embeddings.model import load_encoder
     from models.embeddings.phrase_data import read_phrase_pairs, split
     from models.embeddings.phrase_tests import evaluate_phrases, read_semeval2013, read_turney2012
+    from pipeline.console import console
 
     pairs = read_phrase_pairs(options.table) if options.table else None
     semeval = read_semeval2013(options.semeval2013) if options.semeval2013 else None
@@ -129,20 +129,20 @@ def _evaluate_phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
         for measure in measures:
             cells = (f"{of[test][measure]:.1f}" for of in found.values())
             table.add_row(f"{test}: {measure}", *cells)
-    Console().print(table)
+    console().print(table)
     write_json(options.json, found)
 
 
 def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
     import pyarrow as pa
     from rich.columns import Columns
-    from rich.console import Console
     from rich.table import Table
 
     from models.embeddings.embed import line_batches
     from models.embeddings.gates import gate_norms
     from models.embeddings.model import load_encoder
     from models.parses import Parser
+    from pipeline.console import console
 
     model, parser = load_encoder(options.model), Parser(options.spacy)
     batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
@@ -154,7 +154,7 @@ def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
             if of.count >= options.least:
                 table.add_row(label, f"{of.count:,}", f"{of.mean:.2f}")
         tables.append(table)
-    Console().print(Columns(tables))
+    console().print(Columns(tables))
     write_json(
         options.json,
         {
@@ -168,11 +168,11 @@ def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _errors(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from models.embeddings.disagreement import disagreements
     from models.embeddings.model import load_encoder
+    from pipeline.console import console
 
     if len(options.model) != 2:
         raise UserError("errors: give --model twice, once for each of the two")
@@ -186,7 +186,7 @@ def _errors(options: argparse.Namespace, beam: Sequence[str]) -> None:
             said = (f"{score:.1f}" for score in pair.scores)
             texts = f"{pair.first}\n{pair.second}"
             table.add_row(pair.data, texts, f"{pair.label:.1f}", *said, end_section=True)
-        Console().print(table)
+        console().print(table)
     write_json(
         options.json,
         {
@@ -197,11 +197,11 @@ def _errors(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _spaces(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from models.embeddings.model import load_encoder
     from models.embeddings.spaces import compare_spaces
+    from pipeline.console import console
 
     if options.steps < 1:
         raise UserError(f"--steps {options.steps}: must be at least 1")
@@ -211,7 +211,7 @@ def _spaces(options: argparse.Namespace, beam: Sequence[str]) -> None:
     table = Table("vector", *groups, caption="dot product / cosine: mean Pearson × 100")
     for space, of in found.items():
         table.add_row(str(space), *(" / ".join(f"{a[g]:.1f}" for a in of.values()) for g in groups))
-    Console().print(table)
+    console().print(table)
     write_json(options.json, {str(space): of for space, of in found.items()})
 
 

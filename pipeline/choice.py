@@ -38,7 +38,6 @@ VERSION = 1
 """Raised when the choice falls otherwise from the same scores."""
 
 _FEW = 0.25  # of the pairs of the fullest decile: with fewer, a decile has no trial
-_ROOM = 1.5  # times as many pairs are drawn as are tried: deciles lose some
 
 
 def choose(
@@ -85,8 +84,7 @@ def choose(
     seeds = [seed + i for i in range(options.seeds)]
     most = min(options.pairs, criteria.size or options.pairs)
     work = units(shards, content_key("draw", draw.VERSION))
-    rows = int(_ROOM * 10 * most)
-    drawn = draw.run(work, folder, criteria, scorers, arguments, rows=rows, seeds=seeds)
+    drawn = draw.run(work, folder, criteria, scorers, arguments, most=most, seeds=seeds)
     sample = write_shard(storage.join(folder, "draw.parquet"), drawn.table)
     small = small_encoder(options, encoder)
     vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
@@ -118,12 +116,15 @@ def choose(
     # Runs that grow from the best ones
     curves = {s: {k: fmean(values) for k, values in scores[s].items()} for s in scorers}
     runs = [(s, deciles) for s in scorers for deciles in grown(curves[s])]
+    standing = {
+        s: [fmean(drawn.standing(seed, s, k) for seed in seeds) for k in range(10)] for s in scorers
+    }
     parts = [Part(scorer=s, deciles=deciles, most=most) for s, deciles in runs]
     candidates = [
         Candidate(
             scorer=part.scorer or "",
             deciles=part.deciles,
-            rows=round(_least(replace(part, most=None), drawn, seeds) / drawn.share),
+            rows=round(sum(standing[part.scorer or ""][k] for k in part.deciles)),
             pairs=_least(part, drawn, seeds),
             scores=tuple(values),
         )
@@ -183,17 +184,18 @@ def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
         if not Path(path).exists():
             raise UserError(f"select.labelled: {path} is not there")
         try:
-            found += read_sts(path)
+            sets = read_sts(path)
         except UserError as error:
             raise UserError(f"select.labelled: {error}") from error
+        for pairs in sets:
+            if np.ptp(pairs.scores) == 0:
+                raise UserError(
+                    f"select.labelled: {path}: {pairs.name} has no other score than "
+                    f"{pairs.scores[0]:g} ({len(pairs.first):,} rows): nothing can be told from it"
+                )
+        found += sets
     if not found:
         raise UserError("select.labelled: names no file")
-    for pairs in found:
-        if np.ptp(pairs.scores) == 0:
-            raise UserError(
-                f"select.labelled: {pairs.group}, {pairs.name}: all {len(pairs.first):,} pairs "
-                f"have the score {pairs.scores[0]:g}, so nothing can be told from them"
-            )
     return found
 
 

@@ -40,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"paraloom: {options.command} takes no Beam options", file=sys.stderr)
         return 2
     try:
+        if (file := getattr(options, "json", None)) and Path(file).is_dir():
+            raise UserError(f"--json {file}: is a folder; name a file")
         work: Callable[[argparse.Namespace, Sequence[str]], int | None] = options.work
         return work(options, _place(options, beam)) or 0
     except UserError as error:
@@ -250,11 +252,10 @@ def _plot(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from rich.console import Console
-
     from models.embeddings.evaluate import evaluate_models
     from models.embeddings.model import load_encoder
     from models.embeddings.transfer import transfer
+    from pipeline.console import console
 
     if not (options.sts or options.sick or options.transfer):
         raise UserError(
@@ -265,11 +266,11 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
     report = evaluate_models(models, sts=sts, sick=sick)
     found = report.json()
     if sts or sick:
-        Console().print(report.table())
+        console().print(report.table())
     if options.transfer:
         tried = transfer([(model.name, model.embed) for model in models], options.transfer)
         found["transfer"] = tried.json()
-        Console().print(tried.table())
+        console().print(tried.table())
     write_json(options.json, found)
 
 

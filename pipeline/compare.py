@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from beam_jobs import storage
 from beam_jobs.difference import Difference, differences
 from beam_jobs.shards import Shard, receipts
 from models.errors import UserError
+from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 
@@ -76,17 +76,15 @@ def compare(first: str, second: str) -> list[Compared]:
 def run(first: str, second: str) -> bool:
     """Compare two run folders and print a table; whether they are the same."""
     found = compare(first, second)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
-    console.print(_overview(found))
+    out = console(160)
+    out.print(_overview(found))
     if any(stage.differences for stage in found):
-        console.print(_values(found))
+        out.print(_values(found))
     parts = [stage.name for stage in found if not stage.same]
     if parts:
-        console.print(f"different; the first difference is in {parts[0]}")
+        out.print(f"different; the first difference is in {parts[0]}")
     else:
-        console.print("same rows and values")
+        out.print("same rows and values")
     return not parts
 
 
@@ -124,7 +122,9 @@ def _overview(found: list[Compared]) -> Table:
     table.add_column("")
     for stage in found:
         counts = ("not finished" if rows is None else f"{rows:,}" for rows in stage.rows)
-        table.add_row(stage.name, *counts, "same" if stage.same else "[bold]different[/]")
+        table.add_row(
+            stage.name, *counts, "same" if stage.same else Text("different", style="bold")
+        )
     return table
 
 
@@ -137,7 +137,7 @@ def _values(found: list[Compared]) -> Table:
         for column, difference in stage.differences.items():
             cells = [stage.name, column, f"{difference.rows:,}"]
             for example in difference.examples:
-                table.add_row(*cells, *(escape(str(value)) for value in example))
+                table.add_row(*cells, *(str(value) for value in example))
                 cells = [""] * 3
         table.add_section()
     return table

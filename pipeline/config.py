@@ -101,9 +101,9 @@ class AutoOptions:
     """How often every trial is made, each time drawn and trained anew."""
 
     def __post_init__(self) -> None:
-        for key in ("pairs", "seeds"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"{key}: must be at least 1")
+        for key, least in (("pairs", 2), ("seeds", 1)):
+            if getattr(self, key) < least:
+                raise ValueError(f"{key}: must be at least {least}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,6 +218,8 @@ class Config:
                     "select.labelled: select.by is auto, which chooses deciles by labelled pairs; "
                     "name a file or folder of them"
                 )
+            if self.select.size == 1:
+                raise ValueError("select.size: select.by is auto, and one pair is too few to try")
         elif self.select.by not in self.score.scorers:
             known = ", ".join(self.score.scorers)
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from beam_jobs.launch import cores
+from pipeline.console import console
 from pipeline.manifest import versions
 
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
@@ -40,10 +40,10 @@ def examine() -> bool:
         except Exception as error:  # whatever an import or a driver raises is the finding
             said = str(error).splitlines() or [""]
             works, text = False, f"{type(error).__name__}: {said[0]}".removesuffix(": ")
-        mark = "[green]ok[/]" if works else "[red]fails[/]" if needed else "[yellow]no[/]"
-        table.add_row(name, mark, escape(text))
+        mark = ("ok", "green") if works else ("fails", "red") if needed else ("no", "yellow")
+        table.add_row(name, Text(*mark), text)
         well = well and (works or not needed)
-    Console().print(table)
+    console().print(table)
     return well
 
 

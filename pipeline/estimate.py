@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 
 from beam_jobs.bitext import find_bitext
@@ -22,6 +22,7 @@ from models.errors import UserError
 from models.scorers import SCORERS
 from pipeline import tables
 from pipeline.config import Config
+from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES, Run
 from pipeline.status import duration
@@ -120,12 +121,9 @@ def estimate(config: Config) -> Estimate:
 
 def show(config: Config, gpu_hour: float | None) -> None:
     """Measure, and print hours, money, disk and memory."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
     found = estimate(config)
     lines = [*_costs(found, gpu_hour), *_follows_from(config, found)]
-    console.print(Group(_table(found), *lines), highlight=False, markup=False)
+    console().print(Group(_table(found), *lines), highlight=False)
 
 
 def _model(run: Run) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow.compute as pc
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from beam_jobs import schema, storage
 from beam_jobs.shards import Shard, read_shard, receipts
 from models.errors import UserError
+from pipeline.console import console
 from pipeline.describe import selected
-from pipeline.kept import kept, way
+from pipeline.kept import current, kept, way
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 
@@ -28,16 +28,17 @@ def explain(folder: str, id: str) -> None:
     manifest = Manifest(folder)
     if not manifest.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
-    steps = find(folder, id, way(manifest.stages))
+    record = current({"config": {}, **manifest.values})
+    steps = find(folder, id, way(record["stages"]))
     if not steps:
         raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")
-    console = Console()
-    record = kept({"config": {}, **manifest.values})
+    out = console()
+    record = kept(record)
     config = record["config"]
     if "select" in config:
         config = {**config, "select": selected(config["select"], record["stages"])}
     for line in lines(steps, config):
-        console.print(line)
+        out.print(line)
 
 
 def find(

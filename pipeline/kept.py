@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from models.scorers import ENCODER
@@ -25,6 +26,13 @@ class Round(NamedTuple):
     pairs: int
     labelled: float
     kept: bool
+
+
+def current(record: Record) -> Record:
+    """The record without stages that its configuration does not have: an earlier one had them."""
+    stages: Record = record["stages"]
+    planned: Sequence[str] = record.get("planned", list(stages))
+    return {**record, "stages": {name: stages[name] for name in planned if name in stages}}
 
 
 def rounds(record: Record) -> list[Round]:
@@ -57,8 +65,9 @@ def verdict(record: Record) -> str:
 
 
 def kept_round(stages: Record) -> int:
-    """Whose corpus is the run's: 0 where there was one round only."""
-    return int(stages.get("corpus", {}).get("round", 0))
+    """Whose corpus is the run's: 0 where there was one round only, or there are no more now."""
+    number = int(stages.get("corpus", {}).get("round", 0))
+    return number if place("corpus", number) in stages else 0
 
 
 def way(stages: Record) -> list[str]:

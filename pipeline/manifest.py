@@ -58,11 +58,12 @@ class Manifest:
         """Finished stages by name."""
         return self.values["stages"]
 
-    def begin(self, config: Config, wanted: Sequence[str]) -> None:
-        """Write down what is about to run, and up to which stages."""
+    def begin(self, config: Config, planned: Sequence[str], wanted: Sequence[str]) -> None:
+        """Write down what is about to run: all stages that there are, and those wanted now."""
         self.values = {
             "config": asdict(config),
             "versions": versions(),
+            "planned": list(planned),
             "wanted": list(wanted),
             "inputs": self.values.get("inputs", []),
             "stages": self.stages,

@@ -13,6 +13,7 @@ from models.memory import forget_peak, peak_memory
 from pipeline.choice import check_choice, check_labelled
 from pipeline.config import Config
 from pipeline.data_card import write_data_card
+from pipeline.kept import current
 from pipeline.manifest import Manifest, locked
 from pipeline.places import in_sample, localised, remote_paths
 from pipeline.report import write_report
@@ -45,8 +46,9 @@ def run_stages(
     with locked(config.run):
         _sweep(config.run)
         run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
-        run.manifest.begin(config, [stage.name for stage in stages])
         names = [stage.name for stage in stages]
+        planned = [stage.name for stage in plan(config) if stage.wanted(config)]
+        run.manifest.begin(config, planned, names)
         forced = {stage.name for stage in stages if force and stage.base in targets}
         ran: set[str] = set()
         mended: set[str] = set()
@@ -55,7 +57,7 @@ def run_stages(
             try:
                 _make(run, stages, forced, doubted, ran)
                 if "corpus" in names:
-                    write_data_card(config.run, run.manifest.values)
+                    write_data_card(config.run, current(run.manifest.values))
                 write_report(config.run, run.manifest.values, names)
                 break
             except DamagedError as error:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from beam_jobs import statistics, storage
 from models.errors import UserError
 from models.statistics import Moments
+from pipeline.console import console
 
 VERSION = statistics.VERSION
 """Raised when the same corpora give other figures."""
@@ -110,10 +110,7 @@ def run(
     """Describe the corpora at `paths` and print the table."""
     corpora = {path: find_corpus(path) for path in dict.fromkeys(paths)}
     described = describe(corpora, arguments, spacy=spacy, idf=idf)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(120, 40 + 26 * len(corpora)))
-    console.print(table(described))
+    console(max(120, 40 + 26 * len(corpora))).print(table(described))
     return described
 
 
@@ -137,7 +134,8 @@ def _caption(described: Mapping[str, Any]) -> str:
         f"Parses: root and its dependents, by {described['spacy']}, of at most about "
         f"{statistics.PARSED:,} pairs."
         if described["spacy"]
-        else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy."
+        else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy, in a "
+        "configuration with statistics.spacy."
     )
     return (
         "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses. "

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
-from rich.markup import escape
+from rich.console import Group
 from rich.table import Table
 
 from beam_jobs import storage
 from beam_jobs.shards import Receipt, receipts
 from models.errors import UserError
+from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 from pipeline.summary import rejected_table
@@ -140,16 +140,14 @@ def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
 
 def show(folder: str, gpu_hour: float | None) -> None:
     """Print where the run in `folder` stands, and what back-translation costs at that price."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
+    out = console()
     found = status(folder)
     accounts = {stage.name: {"rejected": stage.rejected} for stage in found.stages}
-    console.print(Group(_headline(folder, found), _stages(found.stages)), highlight=False)
+    out.print(Group(_headline(folder, found), _stages(found.stages)), highlight=False)
     if any(stage.rejected for stage in found.stages):
-        console.print(rejected_table(accounts))
+        out.print(rejected_table(accounts))
     if gpu_hour is not None:
-        console.print(_cost(translating(folder), gpu_hour), highlight=False)
+        out.print(_cost(translating(folder), gpu_hour), highlight=False)
 
 
 def duration(seconds: float | None) -> str:
@@ -258,7 +256,6 @@ def _finished(name: str, account: dict[str, Any]) -> StageStatus:
 
 
 def _headline(folder: str, found: Status) -> str:
-    folder = escape(folder)
     current = [stage for stage in found.stages if stage.state in ("under way", "stopped")]
     if not current:
         if any(stage.state == "waiting" for stage in found.stages):

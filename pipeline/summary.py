@@ -6,12 +6,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from beam_jobs.select import tsv_path
 from pipeline import statistics
+from pipeline.console import console
 from pipeline.describe import deciles_in_words
 from pipeline.kept import kept, rounds, verdict
 from pipeline.report import report_path
@@ -33,29 +32,27 @@ def show_damage(path: str) -> None:
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     """Print what every stage did, why rows were rejected, the deciles, and where the files are."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
+    out = console(max(120, 24 * (2 + len(run.config.score.scorers))))
     accounts = {name: run.manifest.stages[name] for name in stages}
-    console.print(_stages(accounts, ran))
+    out.print(_stages(accounts, ran))
     made = {name: account for name, account in accounts.items() if "round" not in account}
     if any(account.get("rejected") for account in made.values()):
-        console.print(rejected_table(made))
+        out.print(rejected_table(made))
     record = {**run.manifest.values, "stages": accounts}
     if "loop" in accounts:
-        console.print(_rounds(record), verdict(record), sep="\n")
+        out.print(_rounds(record), verdict(record), sep="\n")
     accounts = kept(record)["stages"]
     if "bucket" in accounts and accounts["bucket"]["rows_out"]:
-        console.print(_deciles(accounts["bucket"]["deciles"]))
+        out.print(_deciles(accounts["bucket"]["deciles"]))
     if "choice" in accounts:
-        console.print(*_choice(Choice.from_json(accounts["choice"])), sep="\n")
+        out.print(*_choice(Choice.from_json(accounts["choice"])), sep="\n")
     if "nmt" in accounts:
-        console.print(f"BLEU on held-out pairs: {accounts['nmt']['training']['bleu']:.1f}")
+        out.print(f"BLEU on held-out pairs: {accounts['nmt']['training']['bleu']:.1f}")
     if "statistics" in accounts:
-        console.print(statistics.table(accounts["statistics"]["results"]))
+        out.print(statistics.table(accounts["statistics"]["results"]))
     if "evaluate" in accounts:
-        console.print(_evaluation(accounts["evaluate"]))
-    console.print(_files(run, accounts))
+        out.print(_evaluation(accounts["evaluate"]))
+    out.print(_files(run, accounts))
 
 
 def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
@@ -84,7 +81,7 @@ def rejected_table(accounts: Mapping[str, dict]) -> Table:
     table.add_column("rows", justify="right")
     for name, account in accounts.items():
         for reason, rows in account.get("rejected", {}).items():
-            table.add_row(name, escape(reason), f"{rows:,}")
+            table.add_row(name, reason, f"{rows:,}")
     return table
 
 
@@ -92,7 +89,7 @@ def _deciles(deciles: dict[str, dict[str, list]]) -> Table:
     table = Table(title="Deciles: lowest score of each")
     table.add_column("decile", justify="right")
     for score in deciles:
-        table.add_column(score, justify="right")
+        table.add_column(score, justify="right", overflow="fold")
     table.add_column("rows", justify="right")
     for decile in range(10):
         lowest = (summary["lowest"][decile] for summary in deciles.values())
@@ -107,7 +104,7 @@ def _choice(choice: Choice) -> list[Table | str]:
     title = f"Trained on {choice.sample:,} pairs of a decile: Pearson × 100 on the labelled pairs"
     table = Table("decile", title=title)
     for scorer in choice.scores:
-        table.add_column(scorer, justify="right")
+        table.add_column(scorer, justify="right", overflow="fold")
     for decile in range(10):
         cells = (mean(of[decile]) if decile in of else "" for of in choice.scores.values())
         table.add_row(str(decile), *cells)

@@ -89,7 +89,7 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
     """
     path = Path(path)
     if path.is_file():
-        _, header = next(_rows(path))
+        _, header = next(_rows(path), (1, [""]))
         return [_read_sick_file(path)] if "sentence_A" in header else read_sts(path)
     return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
 
@@ -179,7 +179,8 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         row = error.object[: error.start].count(b"\n") + 1
         raise UserError(f"{path}, row {row}: not UTF-8") from error
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+    lines = text.removesuffix("\n").split("\n") if text else []
+    for number, line in enumerate(lines, 1):
         yield number, line.removesuffix("\r").split("\t")
 
 

@@ -73,7 +73,7 @@ def document(folder: str, record: dict[str, Any], key: str = "") -> str:
             deciles,
             seed=config["seed"],
             with_corpus="corpus" in accounts,
-            stage=place("bucket", kept_round(accounts)),
+            stage=place("bucket", kept_round(record["stages"])),
         )
         sections += [
             selection_section(config, accounts, scores),

@@ -67,9 +67,12 @@ class Choice:
         return said
 
     def _ahead(self, of: Candidate) -> str:
-        difference = self.chosen.mean - of.mean
-        told = "" if abs(difference) > self.error else ", no difference that the seeds can tell,"
-        return f"{round(difference, 1) + 0.0:+.1f} ± {self.error:.1f}{told}"  # never -0.0
+        difference = round(self.chosen.mean - of.mean, 1) + 0.0  # never -0.0
+        if len(self.chosen.scores) < 2:
+            return f"{difference:+.1f} (with one seed no error can be told)"
+        far = abs(self.chosen.mean - of.mean) > self.error
+        told = "" if far else ", no difference that the seeds can tell,"
+        return f"{difference:+.1f} ± {self.error:.1f}{told}"
 
 
 def named(run: Candidate) -> str:

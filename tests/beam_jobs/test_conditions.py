@@ -83,6 +83,13 @@ def test_both_ends_of_a_range_belong_to_it():
     assert np.flatnonzero(Condition.parse("d in 2..7").holds(deciles)).tolist() == [*range(2, 8)]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_bound_that_no_score_reaches():
+    scores = np.array([-0.5, 0.1], np.float32)
+    assert Condition.parse("x <= 1e99").holds(scores).all()
+    assert not Condition.parse("x in 1e98 .. 1e99").holds(scores).any()
+
+
 def test_a_bound_is_meant_in_the_precision_of_the_scores():
     tenth = np.array([0.1], np.float32)  # as float64 it is more than 0.1
     assert Condition.parse("x <= 0.1").holds(tenth).all()

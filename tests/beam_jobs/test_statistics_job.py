@@ -194,3 +194,15 @@ def test_files_that_cannot_be_used(tmp_path):
     pq.write_table(pa.table({"reference": ["a"]}), tmp_path / "half.parquet")
     with pytest.raises(UserError, match=r"half\.parquet: has no column translation"):
         find_blocks(0, [str(tmp_path / "half.parquet")])
+    pq.write_table(
+        pa.table({"reference": ["a"], "translation": [["b", "c"]]}), tmp_path / "list.parquet"
+    )
+    with pytest.raises(UserError, match=r"list\.parquet: column translation holds list<.*not text"):
+        find_blocks(0, [str(tmp_path / "list.parquet")])
+
+
+def test_a_column_with_the_name_of_a_statistic(tmp_path):
+    table = pa.table({"reference": ["a b"], "translation": ["c"], "reference_tokens": [9.0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    (found,) = run(find_blocks(0, [str(tmp_path / "x.parquet")]), str(tmp_path / "work"), ONE)
+    assert found["reference_tokens"].mean == 2

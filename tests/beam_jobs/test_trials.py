@@ -38,7 +38,8 @@ def draw() -> Draw:
             "b_decile": np.repeat(np.int8(1), 100),
         }
     )
-    return Draw(table=table, below=2**64 - 1)
+    all_of_ten = np.full(10, 2**64 - 1, np.uint64)
+    return Draw(table=table, below={"a": all_of_ten, "b": all_of_ten})
 
 
 @pytest.fixture

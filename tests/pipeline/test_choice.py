@@ -11,6 +11,7 @@ import pytest
 from run_helpers import again, ran
 
 from beam_jobs import schema
+from beam_jobs.conditions import Condition
 from beam_jobs.select import Criteria
 from beam_jobs.shards import Shard, read_shard, write_shard
 from models.embeddings.options import EmbeddingOptions
@@ -156,6 +157,28 @@ def test_what_was_trained_is_not_trained_again(shards, labelled, account, tmp_pa
     assert fewer["second"]["scorer"] == "trigram_overlap"  # there is no other
 
 
+def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
+    """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first."""
+    found = choose(
+        shards,
+        SCORERS,
+        read_labelled([str(labelled)]),
+        AutoOptions(seeds=1, pairs=20),
+        seed=1,
+        folder=str(tmp_path),
+        criteria=replace(CRITERIA, where=(Condition.parse("translation_score >= -0.2"),)),
+        encoder=EmbeddingOptions(dim=8),
+        arguments=["--direct_num_workers=1"],
+    )
+    assert found["sample"] == 20
+    assert found["left_out"] == {"trigram_overlap": [], "translation_score": list(range(8))}
+    for runs in found["runs"].values():
+        assert all(run["pairs"] == 20 for run in runs)
+        assert runs[-1]["rows"] == pytest.approx(300, rel=0.2)
+    said = Choice.from_json(json.loads(json.dumps(found))).lines()
+    assert all("with one seed no error can be told" in line for line in said[1:])
+
+
 def test_too_few_pairs(shards, labelled, tmp_path):
     none = replace(CRITERIA, max_tokens=3)
     with pytest.raises(UserError, match="too few pairs to choose deciles by: at most 0"):
@@ -175,9 +198,10 @@ def test_too_few_pairs(shards, labelled, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "row 1: 1 tab-separated columns, expected 3"),
+        ("", "sample.tsv: no row with a score"),
+        ("3\n", "row 1: 1 tab-separated columns, expected 3"),
         ("\ta dog\ta cat\n", "no row with a score"),
-        ("3\ta dog\ta cat\n3\tone\ttwo\n", "all 2 pairs have the score 3"),
+        ("3\ta dog\ta cat\n3\tone\ttwo\n", "sample.tsv: sample has no other score than 3 (2 rows)"),
         ("9\ta dog\ta cat\n", "row 1: the score 9 is not in 0–5"),
     ],
 )
@@ -210,6 +234,20 @@ def test_a_missing_sample_is_named_before_any_work(write_config, tmp_path, capsy
     assert again("select", tmp_path, *AUTO, *more) == 2
     said = capsys.readouterr().err
     assert "select.auto.model: no encoder is named 'words'" in said and not ran(said)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("select.size=1", "select.size: select.by is auto, and one pair is too few to try"),
+        ("select.auto.pairs=1", "select.auto.pairs: must be at least 2"),
+        ("select.auto.seeds=0", "select.auto.seeds: must be at least 1"),
+    ],
+)
+def test_too_little_to_try_is_named_before_any_work(write_config, tmp_path, capsys, change, said):
+    write_config(tmp_path)
+    assert again("select", tmp_path, *AUTO, "select.labelled=x.tsv", "--set", change) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_run_chooses_and_selects(a_run, tmp_path, capsys):

@@ -297,6 +297,33 @@ def test_killed_while_the_best_round_is_copied(copy, two_rounds, monkeypatch, ca
     assert files(copy) == files(two_rounds)
 
 
+def test_a_choice_of_an_earlier_configuration_is_forgotten(
+    one_round, write_config, changes, tmp_path, capsys
+):
+    shutil.copytree(one_round / "run", tmp_path / "run")
+    auto = {**changes["select"], "by": "auto", "auto": {"pairs": 40, "seeds": 1}}
+    write_config(tmp_path, **{**changes, "select": auto, "loop": {"rounds": 1}})
+    assert again("select", tmp_path) == 0
+    card = tmp_path / "run/corpus/README.md"
+    assert "chosen by training on each" in card.read_text()
+    write_config(tmp_path, **changes)
+    assert again("corpus", tmp_path) == 0
+    labels(tmp_path, 2, tmp_path / "labels.tsv")  # the second round has no choice of its own
+    select = {**changes["select"], "labelled": str(tmp_path / "labels.tsv")}
+    write_config(tmp_path, **{**changes, "select": select})
+    assert again("corpus", tmp_path) == 0
+    assert "choice" in manifest(tmp_path)["stages"]  # for whoever goes back to it
+    assert "Round 2 of 2 is kept" in " ".join(card.read_text().split())
+    assert "chosen by training on each" not in card.read_text()
+    pair = table(tmp_path, "corpus").slice(0, 1).to_pylist()[0]
+    for rounds_now in (2, 1):
+        write_config(tmp_path, **{**changes, "select": select, "loop": {"rounds": rounds_now}})
+        assert again("bucket", tmp_path) == 0
+        capsys.readouterr()
+        assert main(["explain", str(tmp_path / "run"), pair["id"]]) == 0
+        assert "in the corpus" in capsys.readouterr().out
+
+
 def test_one_pair_is_explained_by_the_round_that_is_kept(copy, write_config, changes, capsys):
     labels(copy, 2, copy / "labels.tsv")
     write_config(

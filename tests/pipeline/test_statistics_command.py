@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,6 +54,20 @@ def test_side_by_side(corpora, tmp_path, capsys):
         {"mean": 0.5, "deviation": 0.1**0.5, "count": 5}
     )
     assert first["reference_parse_entropy"] is None
+
+
+def test_names_are_shown_as_they_are(tmp_path, capsys):
+    names = [str(tmp_path / name) for name in ("q[/b]", "[red]x", ":dog:")]
+    for name in names:
+        write(Path(name) / "x.parquet", 1)
+    assert main(["statistics", *names, *ONE]) == 0
+    said = "".join(re.split(r"[\s┃]+", capsys.readouterr().out))
+    assert "q[/b]" in said and "[red]x" in said and ":dog:" in said
+
+
+def test_a_folder_to_write_to_is_refused_before_any_work(tmp_path, capsys):
+    assert main(["statistics", "nowhere", "--json", str(tmp_path)]) == 2
+    assert f"--json {tmp_path}: is a folder; name a file" in capsys.readouterr().err
 
 
 def test_with_a_pipeline_that_parses(corpora, tmp_path, capsys):

@@ -155,6 +155,12 @@ def test_unknown_words_count_as_the_file_says():
     np.testing.assert_allclose(found, [np.sqrt(0.5), 0])
 
 
+def test_words_without_idf_are_left_out_where_the_file_has_no_row_for_them():
+    idf = WordVectors(["a", "b"], np.array([[1], [4]], np.float32))
+    rows = [("a xyzzy", "b xyzzy xyzzy"), ("xyzzy", "xyzzy")]
+    assert score(rows, PairScorer(["mean_idf"], idf=idf))["mean_idf"].tolist() == [2.5, 0]
+
+
 def test_vectors_from_a_file_and_from_the_compact_form(tmp_path):
     write_vectors(tmp_path / "v.txt", WORDS[:7], VECTORS.matrix)
     compact_vectors(tmp_path / "v.txt", tmp_path / "compact")

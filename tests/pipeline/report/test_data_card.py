@@ -59,6 +59,15 @@ def test_datasets_opens_the_shards(run, load):
     assert types["unigram_f1_decile"] == "int8"
 
 
+def test_the_readme_opens_the_shards(run, monkeypatch):
+    readme = Path(__file__).parents[3] / "README.md"
+    example = readme.read_text().split("```python\n")[1].split("from datasets")[0]
+    monkeypatch.chdir(run)
+    found: dict = {}
+    exec(example.replace("runs/sample/", ""), found)
+    assert found["pairs"].to_pylist() == corpus(run)
+
+
 def test_datasets_opens_the_folder_by_its_card(run, load):
     opened = load(str(run / "corpus"))
     assert opened.to_list() == corpus(run)
