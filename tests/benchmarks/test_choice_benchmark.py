@@ -26,6 +26,7 @@ def inputs(tmp_path) -> Inputs:
             "translation": [f"phrase {i}" for i in range(100)],
             "reference_tokens": [31 if i % 10 == 9 else 2 for i in range(100)],
             "translation_tokens": [2] * 100,
+            "unigram_f1_decile": pa.array([i // 10 for i in range(100)], pa.int8()),
         }
     )
     nothing = pa.table({"id": pa.array([], pa.string()), "reason": pa.array([], pa.string())})
@@ -42,7 +43,12 @@ def inputs(tmp_path) -> Inputs:
         "over_random": {"difference": 0.0, "error": 0.1},
     }
     select = {"max_tokens": 30, "where": []}
-    config = {"seed": 1, "select": select, "embeddings": asdict(EmbeddingOptions(dim=7))}
+    config = {
+        "seed": 1,
+        "score": {"scorers": ["unigram_f1"]},
+        "select": select,
+        "embeddings": asdict(EmbeddingOptions(dim=7)),
+    }
     record = {"config": config, "stages": {"choice": choice, "corpus": {}}}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))
     return Inputs(
