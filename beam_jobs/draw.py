@@ -46,21 +46,22 @@ class Draw:
         self,
         seed: int,
         scorer: str | None = None,
-        deciles: Sequence[int] = range(10),
+        deciles: Sequence[int] = (),
         *,
         most: int | None = None,
     ) -> np.ndarray:
         """The rows of `table` that `seed` drew, int64, without repeats and in their order.
 
         Args:
-            scorer: whose `deciles` count; None takes the rows of all.
+            scorer: whose `deciles` count; without them the rows of all.
             most: of these only so many, at random; the more one asks for, the more are the same.
                 Up to as many as the draw was made for, every row of these deciles in the corpus is
                 as likely among them as any other: those with the lowest keys have all been drawn.
         """
         scorer = scorer or next(iter(self.below))
-        keys, decile = mixed(self._hashes, seed), self._deciles(scorer)
-        rows = np.flatnonzero(np.isin(decile, deciles) & (keys <= self.below[scorer][decile]))
+        keys, decile = mixed(self._hashes, seed), self.table[schema.decile(scorer)].to_numpy()
+        stands = np.isin(decile, deciles or range(10)) & (keys <= self.below[scorer][decile])
+        rows = np.flatnonzero(stands)
         found = self._hashes[rows]
         rows = rows[np.append(True, found[1:] != found[:-1])] if len(rows) else rows
         if most is not None and most < len(rows):
@@ -76,13 +77,13 @@ class Draw:
         """A checksum of the texts of some rows, in their order."""
         return xxhash.xxh3_128_hexdigest(self._texts_hashes[rows].tobytes())
 
-    def standing(self, seed: int, scorer: str, decile: int) -> float:
-        """About how many rows of the corpus are in a decile and stand, without repeats."""
-        share = (float(self.below[scorer][decile]) + 1) / 2**64
-        return len(self.rows(seed, scorer, (decile,))) / share
+    def counts(self, seeds: Sequence[int], scorer: str) -> np.ndarray:
+        """How many rows each seed drew of each decile, without repeats: int64 [seeds, 10]."""
+        return np.array([[len(self.rows(s, scorer, (k,))) for k in range(10)] for s in seeds])
 
-    def _deciles(self, scorer: str) -> np.ndarray:
-        return self.table[schema.decile(scorer)].to_numpy()
+    def shares(self, scorer: str) -> np.ndarray:
+        """Which share of the rows of each decile that stand was drawn: float64 [10]."""
+        return (self.below[scorer].astype(float) + 1) / 2**64
 
     @cached_property
     def _hashes(self) -> np.ndarray:
@@ -160,7 +161,7 @@ def run(
         transform = DrawRows(replace(criteria, deciles=None), seeds, below)
         draw = Draw(table=collect("draw", units, transform, output, arguments), below=dict(below))
         for scorer, bounds in below.items():
-            found = [min(len(draw.rows(s, scorer, (k,))) for s in seeds) for k in range(10)]
+            found = draw.counts(seeds, scorer).min(axis=0).tolist()
             grown = [_more(int(bound), n, most) for bound, n in zip(bounds, found, strict=True)]
             below[scorer] = np.array(grown, np.uint64)
         if all(np.array_equal(below[scorer], draw.below[scorer]) for scorer in scorers):

@@ -40,7 +40,7 @@ class Part:
 
     def rows(self, draw: Draw, seed: int) -> np.ndarray:
         """Their rows in the table of the draw."""
-        return draw.rows(seed, self.scorer, self.deciles or range(10), most=self.most)
+        return draw.rows(seed, self.scorer, self.deciles, most=self.most)
 
     @property
     def name(self) -> str:

@@ -96,8 +96,8 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         where=tuple(map(Condition.parse, options["where"])),
     )
     total = sum(shard.rows for shard in bucket)
-    place, scorers = str(inputs.folder / "draw"), config["score"]["scorers"]
-    drawn = draw.run(units(bucket, ""), place, criteria, scorers, (), most=total, seeds=[0])
+    place, one = str(inputs.folder / "draw"), config["score"]["scorers"][:1]  # has all pairs
+    drawn = draw.run(units(bucket, ""), place, criteria, one, (), most=total, seeds=[0])
     for seed in range(1, seeds + 1):
         pairs = {
             "chosen": chosen,

@@ -95,9 +95,8 @@ def choose(
         return trials.run(parts, seeds, drawn, sample, place, small, labelled, arguments, base=base)
 
     # Equal samples of all deciles
-    sizes = {
-        s: [_least(Part(scorer=s, deciles=(k,)), drawn, seeds) for k in range(10)] for s in scorers
-    }
+    counts = {s: drawn.counts(seeds, s) for s in scorers}
+    sizes = {s: counts[s].min(axis=0).tolist() for s in scorers}
     fullest = min(most, max(map(max, sizes.values())))
     kept = {s: [k for k in range(10) if sizes[s][k] >= max(_FEW * fullest, 2)] for s in scorers}
     if not all(kept.values()):
@@ -116,9 +115,7 @@ def choose(
     # Runs that grow from the best ones
     curves = {s: {k: fmean(values) for k, values in scores[s].items()} for s in scorers}
     runs = [(s, deciles) for s in scorers for deciles in grown(curves[s])]
-    standing = {
-        s: [fmean(drawn.standing(seed, s, k) for seed in seeds) for k in range(10)] for s in scorers
-    }
+    standing = {s: counts[s].mean(axis=0) / drawn.shares(s) for s in scorers}
     parts = [Part(scorer=s, deciles=deciles, most=most) for s, deciles in runs]
     candidates = [
         Candidate(

@@ -14,7 +14,7 @@ from beam_jobs.shards import Shard, read_shard, receipts
 from models.errors import UserError
 from pipeline.console import console
 from pipeline.describe import selected
-from pipeline.kept import current, kept, way
+from pipeline.kept import kept, only, way
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 
@@ -28,7 +28,8 @@ def explain(folder: str, id: str) -> None:
     manifest = Manifest(folder)
     if not manifest.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
-    record = current({"config": {}, **manifest.values})
+    planned = manifest.values.get("planned", manifest.stages)
+    record = only({"config": {}, **manifest.values}, planned)
     steps = find(folder, id, way(record["stages"]))
     if not steps:
         raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from models.scorers import ENCODER
@@ -28,11 +28,10 @@ class Round(NamedTuple):
     kept: bool
 
 
-def current(record: Record) -> Record:
-    """The record without stages that its configuration does not have: an earlier one had them."""
-    stages: Record = record["stages"]
-    planned: Sequence[str] = record.get("planned", list(stages))
-    return {**record, "stages": {name: stages[name] for name in planned if name in stages}}
+def only(record: Record, names: Iterable[str]) -> Record:
+    """The record with these of its stages alone: an earlier configuration may have left others."""
+    stages = record["stages"]
+    return {**record, "stages": {name: stages[name] for name in names if name in stages}}
 
 
 def rounds(record: Record) -> list[Round]:

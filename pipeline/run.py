@@ -13,7 +13,7 @@ from models.memory import forget_peak, peak_memory
 from pipeline.choice import check_choice, check_labelled
 from pipeline.config import Config
 from pipeline.data_card import write_data_card
-from pipeline.kept import current
+from pipeline.kept import only
 from pipeline.manifest import Manifest, locked
 from pipeline.places import in_sample, localised, remote_paths
 from pipeline.report import write_report
@@ -56,9 +56,10 @@ def run_stages(
         while True:
             try:
                 _make(run, stages, forced, doubted, ran)
+                record = only(run.manifest.values, names)
                 if "corpus" in names:
-                    write_data_card(config.run, current(run.manifest.values))
-                write_report(config.run, run.manifest.values, names)
+                    write_data_card(config.run, record)
+                write_report(config.run, record)
                 break
             except DamagedError as error:
                 stage = _stage_of(error.path, run, names)

@@ -12,7 +12,7 @@ from beam_jobs.select import tsv_path
 from pipeline import statistics
 from pipeline.console import console
 from pipeline.describe import deciles_in_words
-from pipeline.kept import kept, rounds, verdict
+from pipeline.kept import kept, only, rounds, verdict
 from pipeline.report import report_path
 from pipeline.report.choice import Choice, mean
 
@@ -33,12 +33,12 @@ def show_damage(path: str) -> None:
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     """Print what every stage did, why rows were rejected, the deciles, and where the files are."""
     out = console(max(120, 24 * (2 + len(run.config.score.scorers))))
-    accounts = {name: run.manifest.stages[name] for name in stages}
+    record = only(run.manifest.values, stages)
+    accounts = record["stages"]
     out.print(_stages(accounts, ran))
     made = {name: account for name, account in accounts.items() if "round" not in account}
     if any(account.get("rejected") for account in made.values()):
         out.print(rejected_table(made))
-    record = {**run.manifest.values, "stages": accounts}
     if "loop" in accounts:
         out.print(_rounds(record), verdict(record), sep="\n")
     accounts = kept(record)["stages"]

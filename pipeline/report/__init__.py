@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from pathlib import PurePath
 from typing import Any
@@ -37,12 +36,11 @@ def report_path(folder: str) -> str:
     return storage.join(folder, "report", "index.html")
 
 
-def write_report(folder: str, record: dict[str, Any], stages: Sequence[str] | None = None) -> bool:
+def write_report(folder: str, record: dict[str, Any]) -> bool:
     """Write the report of a run, if the one that is there does not say the same already.
 
     Args:
         record: what the manifest holds: config, versions, inputs, stages.
-        stages: those that fit the configuration; None: all that the manifest has.
 
     Returns:
         whether it was written.
@@ -50,13 +48,11 @@ def write_report(folder: str, record: dict[str, Any], stages: Sequence[str] | No
     Raises:
         UserError: a shard is damaged or missing, or the folder cannot be written.
     """
-    made = record["stages"]
-    accounts = {n: made[n] for n in (made if stages is None else stages) if n in made}
     path = report_path(folder)
-    key = content_key("report", VERSION, record["config"], record["versions"], accounts)
+    key = content_key("report", VERSION, *(record[of] for of in ("config", "versions", "stages")))
     if storage.exists(path) and key_of(storage.read_bytes(path)) == key:
         return False
-    storage.write_bytes(path, document(folder, {**record, "stages": accounts}, key).encode())
+    storage.write_bytes(path, document(folder, record, key).encode())
     return True
 
 
