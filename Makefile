@@ -29,15 +29,15 @@ test: setup
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup
-	@trap '$(BIN)/python -m beam_jobs.flink down --folder .flink/test' EXIT; \
+	@trap '$(BIN)/python -m beam_jobs.runners.flink down --folder .flink/test' EXIT; \
 	trap 'exit 130' INT TERM; \
 	$(BIN)/pytest -m flink
 
 flink-up: setup
-	$(BIN)/python -m beam_jobs.flink up
+	$(BIN)/python -m beam_jobs.runners.flink up
 
 flink-down: setup
-	$(BIN)/python -m beam_jobs.flink down
+	$(BIN)/python -m beam_jobs.runners.flink down
 
 # Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
 test-faults: setup

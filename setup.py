@@ -11,7 +11,7 @@ setup(
     packages=find_packages(include=["models*", "beam_jobs*", "pipeline*"]),
     package_data={
         "models": ["py.typed"],
-        "beam_jobs": ["py.typed", "flink/pom.xml"],
+        "beam_jobs": ["py.typed", "runners/flink/pom.xml"],
         "pipeline": ["py.typed", "report/style.css", "sample/data/*.tsv"],
     },
     install_requires=[

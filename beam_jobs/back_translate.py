@@ -11,11 +11,12 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
-from beam_jobs import dataflow, schema
-from beam_jobs.attempts import begin
-from beam_jobs.launch import NAMESPACE, Result, cores, launch, local_workers
-from beam_jobs.remote import local
-from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io import schema
+from beam_jobs.io.remote import local
+from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.runners import dataflow
+from beam_jobs.runners.crash_recovery import begin
+from beam_jobs.runners.launch import NAMESPACE, Result, cores, launch, local_workers
 from models.nmt.options import NmtOptions
 
 VERSION = 1

@@ -13,10 +13,16 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs import schema
-from beam_jobs.launch import Result, launch
-from beam_jobs.order_statistics import Column, OrderStatistics, Targets, position, sortable
-from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.runners.launch import Result, launch
+from beam_jobs.transforms.order_statistics import (
+    Column,
+    OrderStatistics,
+    Targets,
+    position,
+    sortable,
+)
 
 VERSION = 1
 """Raised when the job's rows change for the same input."""

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs import schema
-from beam_jobs.bitext import Bitext, Block, read_bitext
-from beam_jobs.launch import Result, launch
-from beam_jobs.repeats import FindRepeats, row_hash
-from beam_jobs.shards import Receipt, commit, content_key, finished
+from beam_jobs.io import schema
+from beam_jobs.io.bitext import Bitext, Block, read_bitext
+from beam_jobs.io.shards import Receipt, commit, content_key, finished
+from beam_jobs.runners.launch import Result, launch
+from beam_jobs.transforms.duplicates import FindRepeats, row_hash
 
 VERSION = 1
 """Raised when the job's rows change for the same input."""

@@ -9,10 +9,10 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs import schema
-from beam_jobs.launch import Result, launch
-from beam_jobs.remote import local
-from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io import schema
+from beam_jobs.io.remote import local
+from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.runners.launch import Result, launch
 from models.scorers import PairScorer
 
 VERSION = 1

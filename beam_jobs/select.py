@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs import schema, storage
-from beam_jobs.conditions import Condition
-from beam_jobs.launch import Result, launch
-from beam_jobs.order_statistics import Column, OrderStatistics, Targets, position
-from beam_jobs.repeats import FindRepeats, row_hash
-from beam_jobs.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io import schema, storage
+from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.runners.launch import Result, launch
+from beam_jobs.transforms.duplicates import FindRepeats, row_hash
+from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
+from beam_jobs.transforms.predicates import Condition
 
 VERSION = 1
 """Raised when the job's rows change for the same input."""

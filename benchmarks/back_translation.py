@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import sacrebleu
 
-from beam_jobs import back_translate, schema
-from beam_jobs.launch import cores
-from beam_jobs.shards import Shard, commit, content_key, read_shard, units
+from beam_jobs import back_translate
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
+from beam_jobs.runners.launch import cores
 from benchmarks.report import Measured
 from models.errors import UserError
 from models.nmt.options import NmtOptions

@@ -17,11 +17,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs import draw
-from beam_jobs.conditions import Condition
-from beam_jobs.launch import cores
+from beam_jobs.analysis import sampling
+from beam_jobs.io.shards import read_shard, receipts, units
+from beam_jobs.runners.launch import cores
 from beam_jobs.select import Criteria
-from beam_jobs.shards import read_shard, receipts, units
+from beam_jobs.transforms.predicates import Condition
 from benchmarks.experiments.__main__ import ROOT, train
 from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
@@ -30,7 +30,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from models.files import atomic_file
 from pipeline.manifest import Manifest
-from pipeline.report.choice import Choice, named
+from pipeline.report.auto_select import Choice, named
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,7 +97,7 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
     )
     total = sum(shard.rows for shard in bucket)
     place, one = str(inputs.folder / "draw"), config["score"]["scorers"][:1]  # has all pairs
-    drawn = draw.run(units(bucket, ""), place, criteria, one, (), most=total, seeds=[0])
+    drawn = sampling.run(units(bucket, ""), place, criteria, one, (), most=total, seeds=[0])
     for seed in range(1, seeds + 1):
         pairs = {
             "chosen": chosen,

@@ -14,12 +14,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from beam_jobs import bucket, classifier, idf, score, select
-from beam_jobs.shards import receipts, units
-from models.human_likeness import train_classifier
-from models.idf import compact_idf, write_idf
+from beam_jobs import bucket, score, select
+from beam_jobs.analysis import human_likeness, idf
+from beam_jobs.io.shards import receipts, units
 from models.scorers import ENCODER
 from models.scorers import SCORERS as ALL
+from models.scorers.human_classifier import train_classifier
+from models.text.idf import compact_idf, write_idf
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 ALL_SCORERS = ("translation_score", *(name for name in ALL if name != ENCODER))
@@ -46,7 +47,7 @@ def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
             write_idf(counts, folder / "idf.txt")
             compact_idf(folder / "idf.txt", folder / "idf")
         elif name == "classifier":
-            sample = classifier.run(work, place, arguments, seed=1)
+            sample = human_likeness.run(work, place, arguments, seed=1)
             (folder / "classifier").mkdir(exist_ok=True)
             train_classifier(sample, folder / "classifier", seed=1)
         elif name == "score":

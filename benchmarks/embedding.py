@@ -23,7 +23,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from beam_jobs.launch import cores
+from beam_jobs.runners.launch import cores
 from benchmarks import generated
 from benchmarks.report import Measured
 from models.embeddings.encoders import build_encoder, random_vectors

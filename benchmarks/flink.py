@@ -23,9 +23,9 @@ from typing import Any
 import psutil
 
 from beam_jobs import bucket, score
-from beam_jobs.flink import cluster as clusters
-from beam_jobs.flink.programs import NAMES, TASK_MANAGERS
-from beam_jobs.shards import Shard, units
+from beam_jobs.io.shards import Shard, units
+from beam_jobs.runners.flink import cluster as clusters
+from beam_jobs.runners.flink.programs import NAMES, TASK_MANAGERS
 from benchmarks import generated
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.report import Measured

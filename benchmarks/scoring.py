@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs.launch import cores
-from beam_jobs.shards import receipts
+from beam_jobs.io.shards import receipts
+from beam_jobs.runners.launch import cores
 from benchmarks import generated, plain_scoring
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.measure import cost
 from benchmarks.report import Measured
-from models.vectors import read_vectors
+from models.text.vectors import read_vectors
 
 
 def plain(folder: Path, rows: int) -> float:

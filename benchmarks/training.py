@@ -25,14 +25,14 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from beam_jobs.launch import cores
+from beam_jobs.runners.launch import cores
 from benchmarks.embedding import captions
 from benchmarks.plain_training import PlainEncoder, PlainGRAN, PlainLSTM, PlainTrainer
 from benchmarks.report import Measured
-from models.embeddings.data import Memory, Pairs, Shards, learnable, stack
 from models.embeddings.encoders import build_encoder, kinds, random_vectors
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.trainer import Trainer
+from models.embeddings.training.data import Memory, Pairs, Shards, learnable, stack
+from models.embeddings.training.trainer import Trainer
 from models.embeddings.vocabulary import Kind, Vocabulary
 
 ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")

@@ -32,7 +32,7 @@ cp -r models beam_jobs pipeline "$root/opt/paraloom/"
 in_root docker/install.sh package
 
 in_root env -C / paraloom doctor
-chroot "$root" env -C /tmp /opt/python/bin/python -m beam_jobs.flink.pool --service_port=50321 &
+chroot "$root" env -C /tmp /opt/python/bin/python -m beam_jobs.runners.flink.pool --service_port=50321 &
 pool=$!
 sleep 5
 in_root env -C /tmp python - <<'PYTHON'
@@ -43,7 +43,7 @@ from apache_beam.transforms.environments import ExternalEnvironment
 
 from beam_jobs import schema
 from beam_jobs.score import Score
-from beam_jobs.shards import receipts, units, write_shard
+from beam_jobs.io.shards import receipts, units, write_shard
 
 row = {"id": "1", "source": "Pes.", "reference": "A dog.", "translation": "One dog."}
 row |= {"translation_score": -0.5, "translation_subwords": 4}

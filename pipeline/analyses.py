@@ -95,7 +95,7 @@ def _add_phrases(commands: argparse._SubParsersAction) -> None:
 
 
 def _phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from pipeline.phrases import run
+    from pipeline.commands.analyses.extract_phrases import run
 
     if options.min_count < 1:
         raise UserError(f"--min-count {options.min_count}: must be at least 1")
@@ -105,9 +105,13 @@ def _phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
 def _evaluate_phrases(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from rich.table import Table
 
+    from models.embeddings.applications.phrase_tests import (
+        evaluate_phrases,
+        read_semeval2013,
+        read_turney2012,
+    )
+    from models.embeddings.datasets.phrases import read_phrase_pairs, split
     from models.embeddings.model import load_encoder
-    from models.embeddings.phrase_data import read_phrase_pairs, split
-    from models.embeddings.phrase_tests import evaluate_phrases, read_semeval2013, read_turney2012
     from pipeline.console import console
 
     pairs = read_phrase_pairs(options.table) if options.table else None
@@ -138,10 +142,10 @@ def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from rich.columns import Columns
     from rich.table import Table
 
-    from models.embeddings.embed import line_batches
-    from models.embeddings.gates import gate_norms
+    from models.embeddings.applications.embed import line_batches
+    from models.embeddings.applications.gate_analysis import gate_norms
     from models.embeddings.model import load_encoder
-    from models.parses import Parser
+    from models.text.parses import Parser
     from pipeline.console import console
 
     model, parser = load_encoder(options.model), Parser(options.spacy)
@@ -170,7 +174,7 @@ def _gates(options: argparse.Namespace, beam: Sequence[str]) -> None:
 def _errors(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from rich.table import Table
 
-    from models.embeddings.disagreement import disagreements
+    from models.embeddings.applications.compare_models import disagreements
     from models.embeddings.model import load_encoder
     from pipeline.console import console
 
@@ -199,8 +203,8 @@ def _errors(options: argparse.Namespace, beam: Sequence[str]) -> None:
 def _spaces(options: argparse.Namespace, beam: Sequence[str]) -> None:
     from rich.table import Table
 
+    from models.embeddings.applications.decoder_spaces import compare_spaces
     from models.embeddings.model import load_encoder
-    from models.embeddings.spaces import compare_spaces
     from pipeline.console import console
 
     if options.steps < 1:
@@ -216,7 +220,7 @@ def _spaces(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _labelled(options: argparse.Namespace, command: str) -> list[Any]:
-    from models.embeddings.similarity_data import read_sick, read_sts
+    from models.embeddings.datasets.similarity import read_sick, read_sts
 
     if not (options.sts or options.sick):
         raise UserError(f"{command}: nothing to evaluate on; give --sts DIR, --sick DIR or both")

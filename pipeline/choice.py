@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beam_jobs import draw, storage, trials
-from beam_jobs.conditions import Condition
-from beam_jobs.draw import Draw
+from beam_jobs.analysis import probes, sampling
+from beam_jobs.analysis.probes import Part
+from beam_jobs.analysis.sampling import Draw
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Shard, content_key, units, write_shard
 from beam_jobs.select import Criteria
-from beam_jobs.shards import Shard, content_key, units, write_shard
-from beam_jobs.trials import Part
+from beam_jobs.transforms.predicates import Condition
+from models.embeddings.datasets.similarity import LabelledPairs, read_sts
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.similarity_data import LabelledPairs, read_sts
 from models.errors import UserError
 from models.files import digest
 from pipeline.config import AutoOptions, SelectOptions
@@ -83,16 +84,16 @@ def choose(
     started = time.monotonic()
     seeds = [seed + i for i in range(options.seeds)]
     most = min(options.pairs, criteria.size or options.pairs)
-    work = units(shards, content_key("draw", draw.VERSION))
-    drawn = draw.run(work, folder, criteria, scorers, arguments, most=most, seeds=seeds)
+    work = units(shards, content_key("draw", sampling.VERSION))
+    drawn = sampling.run(work, folder, criteria, scorers, arguments, most=most, seeds=seeds)
     sample = write_shard(storage.join(folder, "draw.parquet"), drawn.table)
     small = small_encoder(options, encoder)
     vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
-    base = trials.key_of(small, labelled, vectors)
+    base = probes.key_of(small, labelled, vectors)
 
     def tried(name: str, parts: Sequence[Part]) -> list[list[float]]:
         place = storage.join(folder, name)
-        return trials.run(parts, seeds, drawn, sample, place, small, labelled, arguments, base=base)
+        return probes.run(parts, seeds, drawn, sample, place, small, labelled, arguments, base=base)
 
     # Equal samples of all deciles
     counts = {s: drawn.counts(seeds, s) for s in scorers}
@@ -245,7 +246,7 @@ def choice_parts(run: Run) -> Any:
         digest(encoder.initial_vectors) if encoder.initial_vectors else None,
         run.config.seed,
         run.ranked_by,
-        [draw.VERSION, trials.VERSION],
+        [sampling.VERSION, probes.VERSION],
     ]
 
 

@@ -140,7 +140,7 @@ def _place(options: argparse.Namespace, beam: Sequence[str]) -> Sequence[str]:
     """Beam's options: what --on stands for, then what the user gave."""
     if getattr(options, "on", None) is None:
         return beam
-    from beam_jobs.flink.cluster import default_folder, read
+    from beam_jobs.runners.flink.cluster import default_folder, read
 
     return [*read(default_folder()).arguments(beam), *beam]
 
@@ -213,14 +213,14 @@ def _run_stages(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _embed(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.embed import embed_lines
+    from models.embeddings.applications.embed import embed_lines
     from models.embeddings.model import load_encoder
 
     embed_lines(load_encoder(options.model).embed, sys.stdin.buffer, sys.stdout.buffer)
 
 
 def _similarity(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.embed import similarity_lines
+    from models.embeddings.applications.embed import similarity_lines
     from models.embeddings.model import load_encoder
 
     model = load_encoder(options.model)
@@ -228,8 +228,8 @@ def _similarity(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _neighbours(options: argparse.Namespace, beam: Sequence[str]) -> None:
+    from models.embeddings.applications.neighbours import neighbour_lines
     from models.embeddings.model import load_encoder
-    from models.embeddings.neighbours import neighbour_lines
 
     if options.count < 1:
         raise UserError("neighbours: --count must be at least 1")
@@ -243,18 +243,18 @@ def _neighbours(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _plot(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.embed import line_batches
+    from models.embeddings.applications.embed import line_batches
     from models.embeddings.model import load_encoder
-    from pipeline.sentence_plots import plot
+    from pipeline.commands.model.plot import plot
 
     lines = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
     plot(load_encoder(options.model), lines, options.out, unit=options.unit)
 
 
 def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.evaluate import evaluate_models
+    from models.embeddings.applications.evaluation import evaluate_models
+    from models.embeddings.applications.transfer import transfer
     from models.embeddings.model import load_encoder
-    from models.embeddings.transfer import transfer
     from pipeline.console import console
 
     if not (options.sts or options.sick or options.transfer):
@@ -275,7 +275,7 @@ def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.launch import connect
+    from beam_jobs.runners.launch import connect
     from pipeline.statistics import run
 
     connect(beam, options.corpora)
@@ -284,31 +284,31 @@ def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _doctor(options: argparse.Namespace, beam: Sequence[str]) -> int:
-    from pipeline.doctor import examine
+    from pipeline.commands.doctor import examine
 
     return 0 if examine() else 1
 
 
 def _explain(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.launch import connect
-    from pipeline.explain import explain
+    from beam_jobs.runners.launch import connect
+    from pipeline.commands.run.explain import explain
 
     connect(beam, [options.run])
     explain(options.run, options.id)
 
 
 def _status(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.launch import connect
-    from pipeline.status import show
+    from beam_jobs.runners.launch import connect
+    from pipeline.commands.run.status import show
 
     connect(beam, [options.run])
     show(options.run, options.gpu_hour)
 
 
 def _estimate(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.launch import connect
+    from beam_jobs.runners.launch import connect
+    from pipeline.commands.corpus.estimate import show
     from pipeline.config import read_config
-    from pipeline.estimate import show
 
     config = read_config(options.config, options.changes)
     connect(beam, [config.run])
@@ -316,8 +316,8 @@ def _estimate(options: argparse.Namespace, beam: Sequence[str]) -> None:
 
 
 def _compare(options: argparse.Namespace, beam: Sequence[str]) -> int:
-    from beam_jobs.launch import connect
-    from pipeline.compare import run
+    from beam_jobs.runners.launch import connect
+    from pipeline.commands.run.compare import run
 
     connect(beam, options.runs)
     return 0 if run(*options.runs) else 1

@@ -13,8 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
-from beam_jobs.bitext import Format
-from beam_jobs.conditions import Condition
+from beam_jobs.io.bitext import Format
+from beam_jobs.transforms.predicates import Condition
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
 from models.errors import UserError

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
-from beam_jobs import remote, storage
+from beam_jobs.io import remote, storage
 from models.errors import UserError
 from pipeline.config import Config
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from beam_jobs import remote, storage
-from beam_jobs.launch import cores
-from beam_jobs.shards import content_key
+from beam_jobs.io import remote, storage
+from beam_jobs.io.shards import content_key
+from beam_jobs.runners.launch import cores
 from models.embeddings import tasks
 from models.embeddings.tasks import READ_THE_CORPUS
 from models.files import digest
@@ -79,7 +79,7 @@ def make_nmt(run: Run, key: str) -> dict[str, Any]:
 
 def embeddings_parts(run: Run) -> Any:
     """What training depends on; not how it is spread or shown."""
-    from models.embeddings.train import HOW
+    from models.embeddings.training.train import HOW
 
     options = run.config.embeddings
     kept = {name: value for name, value in options.chosen().items() if name not in HOW}
@@ -140,7 +140,7 @@ def make_embeddings(run: Run, key: str) -> dict[str, Any]:
 
 def make_evaluate(run: Run, key: str) -> dict[str, Any]:
     """The encoder on STS and SICK."""
-    from models.embeddings.evaluate import evaluate_models
+    from models.embeddings.applications.evaluation import evaluate_models
     from models.embeddings.model import load_encoder
 
     started = time.monotonic()

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from beam_jobs import back_translate, bucket, ingest, remote, score, select, storage
-from beam_jobs.bitext import find_bitext
-from beam_jobs.conditions import Condition
-from beam_jobs.launch import Result
-from beam_jobs.shards import Receipt, Shard, content_key, receipts, units
+from beam_jobs import back_translate, bucket, ingest, score, select
+from beam_jobs.io import remote, storage
+from beam_jobs.io.bitext import find_bitext
+from beam_jobs.io.shards import Receipt, Shard, content_key, receipts, units
+from beam_jobs.runners.launch import Result
+from beam_jobs.transforms.predicates import Condition
 from models.errors import UserError
 from models.files import digest
 from pipeline import tables

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from beam_jobs import remote, select, storage
-from beam_jobs.copies import copy_pairs
-from beam_jobs.shards import DamagedError, content_key
+from beam_jobs import select
+from beam_jobs.io import remote, storage
+from beam_jobs.io.copy_stage import copy_pairs
+from beam_jobs.io.shards import DamagedError, content_key
 from models.files import atomic_folder
 from pipeline import pair_stages
 from pipeline.choice import labelled_parts, read_labelled
@@ -87,7 +88,7 @@ def make_loop(run: Run, key: str) -> dict[str, Any]:
     Pearson × 100, the mean over the data sets; one on which an encoder says the same of every pair
     counts as 0. Of equally good rounds it is the first.
     """
-    from models.embeddings.evaluate import agreement
+    from models.embeddings.applications.evaluation import agreement
     from models.embeddings.model import load_encoder
 
     started = time.monotonic()

@@ -5,22 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from beam_jobs import remote, storage
-from beam_jobs.launch import connect
-from beam_jobs.shards import DamagedError
+from beam_jobs.io import remote, storage
+from beam_jobs.io.shards import DamagedError
+from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from pipeline.choice import check_choice, check_labelled
 from pipeline.config import Config
-from pipeline.data_card import write_data_card
-from pipeline.kept import only
+from pipeline.localise import in_sample, localised, remote_paths
 from pipeline.manifest import Manifest, locked
-from pipeline.places import in_sample, localised, remote_paths
 from pipeline.report import write_report
+from pipeline.report.data_card import write_data_card
+from pipeline.report.final_view import only
+from pipeline.report.summary import show_damage, show_start, show_summary
 from pipeline.rounds import taken_over
 from pipeline.stage import Run, Stage
 from pipeline.stages import STAGES, after, closure, finished, key_of, plan
-from pipeline.summary import show_damage, show_start, show_summary
 
 
 def run_stages(
@@ -149,7 +149,7 @@ def check(config: Config, stages: Sequence[str]) -> None:
     if "choice" in stages or "loop" in stages:
         check_labelled([p for p in config.select.labelled_paths if not in_sample(p, config)])
     if "statistics" in stages and config.statistics and config.statistics.spacy:
-        from models.parses import Parser
+        from models.text.parses import Parser
 
         try:
             Parser(config.statistics.spacy)

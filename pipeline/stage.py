@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from beam_jobs import remote, storage
-from beam_jobs.shards import Shard, read_whole, receipts
+from beam_jobs.io import remote, storage
+from beam_jobs.io.shards import Shard, read_whole, receipts
 from models.files import digest
 from models.scorers import ENCODER
 from pipeline.config import Config, InputOptions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from beam_jobs import back_translate, bucket, ingest, score, select
-from beam_jobs.shards import content_key
+from beam_jobs.io.shards import content_key
 from pipeline import choice, model_stages, pair_stages, statistics, tables
 from pipeline.config import Config
 from pipeline.rounds import looped

@@ -9,9 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
-from beam_jobs import statistics, storage
+from beam_jobs.analysis import statistics
+from beam_jobs.io import storage
 from models.errors import UserError
-from models.statistics import Moments
+from models.text.statistics import Moments
 from pipeline.console import console
 
 VERSION = statistics.VERSION

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beam_jobs import classifier, idf, storage
-from beam_jobs.launch import cores
-from beam_jobs.shards import units
+from beam_jobs.analysis import human_likeness, idf
+from beam_jobs.io import storage
+from beam_jobs.io.shards import units
+from beam_jobs.runners.launch import cores
 from models.files import atomic_folder, digest
 from models.scorers import SCORERS
 from pipeline.config import Config
@@ -44,8 +45,8 @@ def paragram_parts(run: Run) -> Any:
 
 def make_paragram(run: Run, key: str) -> dict[str, Any]:
     """Word vectors from a file, or trained on phrase pairs."""
-    from models.embeddings.paragram import train_paragram
-    from models.vectors import compact_vectors
+    from models.embeddings.training.paragram import train_paragram
+    from models.text.vectors import compact_vectors
 
     started = time.monotonic()
     options = run.config.score
@@ -73,7 +74,7 @@ def idf_parts(run: Run) -> Any:
 
 def make_idf(run: Run, key: str) -> dict[str, Any]:
     """IDF from a file, or counted over the references of the whole corpus, as ingest left them."""
-    from models.idf import compact_idf, write_idf
+    from models.text.idf import compact_idf, write_idf
 
     started = time.monotonic()
     file = run.config.score.idf
@@ -96,17 +97,17 @@ def make_idf(run: Run, key: str) -> dict[str, Any]:
 
 def classifier_parts(run: Run) -> Any:
     """What the classifier depends on beside the translations."""
-    return [classifier.VERSION, run.config.seed]
+    return [human_likeness.VERSION, run.config.seed]
 
 
 def make_classifier(run: Run, key: str) -> dict[str, Any]:
     """The classifier of `human_likeness`, on a sample of the run's own pairs."""
-    from models.human_likeness import train_classifier
+    from models.scorers.human_classifier import train_classifier
 
     started = time.monotonic()
     seed = run.config.seed
     work = units(run.shards("back_translate"), key)
-    sample = classifier.run(work, run.folder("classifier"), run.arguments, seed=seed)
+    sample = human_likeness.run(work, run.folder("classifier"), run.arguments, seed=seed)
     with atomic_folder(run.made("classifier")) as folder:
         metrics = train_classifier(sample, folder, seed=seed)
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from object_store import BUCKET, object_store
 
-from beam_jobs.launch import connect
+from beam_jobs.runners.launch import connect
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))

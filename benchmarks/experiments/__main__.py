@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.launch import cores
+from beam_jobs.runners.launch import cores
 from benchmarks.experiments import cells, context, labelled, phrases
 from benchmarks.experiments.cells import Cell, Inputs, Scores, prepare, read
 from benchmarks.experiments.context import ContextCell

@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
+from models.embeddings.applications.decoder_spaces import Agreement, Space, compare_spaces
+from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.similarity_data import LabelledPairs, read_sick, read_sts
-from models.embeddings.spaces import Agreement, Space, compare_spaces
-from models.embeddings.task_options import ContextOptions
+from models.embeddings.tasks.options import ContextOptions
 from models.files import digest
 
 VERSION = 1  # of what is computed here: a change makes all cells anew

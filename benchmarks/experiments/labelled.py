@@ -18,12 +18,12 @@ import numpy as np
 from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
-from models.embeddings.evaluate import agreement
+from models.embeddings.applications.evaluation import agreement
+from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.similarity_data import read_sts
-from models.embeddings.task_options import MaLSTMOptions, SimilarityOptions
-from models.embeddings.train import train_embeddings
+from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
+from models.embeddings.training.train import train_embeddings
 from models.files import digest
 
 VERSION = 1  # of what is computed here: a change makes all cells anew

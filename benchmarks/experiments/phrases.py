@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from beam_jobs import phrases, storage
-from beam_jobs.shards import Shard, units
+from beam_jobs.analysis import phrase_table
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Shard, units
 from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.task_options import PhrasesOptions
+from models.embeddings.tasks.options import PhrasesOptions
 from models.errors import UserError
 
 VERSION = 1  # of what is computed here: a change makes all cells anew
@@ -66,7 +67,7 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
         Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
         for path in sorted(inputs.corpus.glob("*.parquet"))
     ]
-    phrases.run(units(shards, "phrases"), str(_table(inputs)), [])
+    phrase_table.run(units(shards, "phrases"), str(_table(inputs)), [])
 
 
 def _table(inputs: Inputs) -> Path:

@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from models.embeddings.applications.evaluation import Model, cosines, dots
 from models.embeddings.encoders import build_encoder, kinds, tables
 from models.embeddings.encoders.context import Context
-from models.embeddings.evaluate import Model, cosines, dots
 from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.sentence_transformer import write_sentence_transformer_files

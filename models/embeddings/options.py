@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-from models.embeddings.task_options import (
+from models.embeddings.tasks.options import (
     ContextOptions,
     MaLSTMOptions,
     PhrasesOptions,

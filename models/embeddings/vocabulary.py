@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from models.errors import UserError
 from models.files import atomic_file
-from models.tokens import moses_tokens
+from models.text.tokens import moses_tokens
 
 Kind = Literal["words", "trigrams"]
 

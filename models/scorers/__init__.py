@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from models.errors import UserError
-from models.human_likeness import Classifier, open_classifier
 from models.scorers.edit_distance import edit_distance
 from models.scorers.encoder_similarity import encoder_similarity
+from models.scorers.human_classifier import Classifier, open_classifier
 from models.scorers.human_likeness import human_likeness
 from models.scorers.length_ratio import length_ratio
 from models.scorers.mean_idf import mean_idf
@@ -26,8 +26,8 @@ from models.scorers.paragram_similarity import paragram_similarity
 from models.scorers.trigram_overlap import trigram_overlap
 from models.scorers.unigram_f1 import unigram_f1
 from models.scorers.word_order import word_order
-from models.tokens import PairText
-from models.vectors import WordVectors, open_vectors, read_vectors
+from models.text.tokens import PairText
+from models.text.vectors import WordVectors, open_vectors, read_vectors
 
 if TYPE_CHECKING:
     from models.embeddings.model import SentenceEncoder

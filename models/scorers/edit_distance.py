@@ -8,7 +8,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
-from models.tokens import PairText, TokenIds
+from models.text.tokens import PairText, TokenIds
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
 _CHARACTERS = 0x110000 - len(_SURROGATES)

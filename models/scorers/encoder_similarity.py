@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.tokens import PairText
+from models.text.tokens import PairText
 
 if TYPE_CHECKING:
     from models.embeddings.model import SentenceEncoder
@@ -18,7 +18,9 @@ def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     Of averages a row's value depends on that row alone. Recurrent encoders multiply matrices whose
     last bits depend on how many rows are in them: there it depends on the block of rows as well.
     """
-    from models.embeddings.evaluate import cosines  # torch is there if the encoder is
+    from models.embeddings.applications.evaluation import (
+        cosines,  # torch is there if the encoder is
+    )
 
     sides = (pairs.reference_text, pairs.translation_text)
     cosine = cosines(*map(encoder.embed, sides))

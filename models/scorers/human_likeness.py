@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.human_likeness import Classifier, fold_of, token_hashes
-from models.tokens import PairText
+from models.scorers.human_classifier import Classifier, fold_of, token_hashes
+from models.text.tokens import PairText
 
 
 def human_likeness(pairs: PairText, classifier: Classifier) -> np.ndarray:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from models.errors import UserError
-from models.tokens import PairText
-from models.vectors import WordVectors
+from models.text.tokens import PairText
+from models.text.vectors import WordVectors
 
 
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Mean inverse document frequency of both sides' tokens: float32 [n].
 
-    `idf` is the table of `models.idf`, or any other of one number a word. A word that it does not
-    have counts as its row `UUUNKKK`, or is left out. 0 where no token is left.
+    `idf` is the table of `models.text.idf`, or any other of one number a word. A word that it does
+    not have counts as its row `UUUNKKK`, or is left out. 0 where no token is left.
 
     Raises:
         UserError: the table has more than one number a word.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.tokens import PairText, TokenIds
+from models.text.tokens import PairText, TokenIds
 
 _KEYS = 1 << 62  # keys below this leave one bit for the side
 

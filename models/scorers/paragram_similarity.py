@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.tokens import PairText, TokenIds
-from models.vectors import WordVectors
+from models.text.tokens import PairText, TokenIds
+from models.text.vectors import WordVectors
 
 _ROWS = 512  # at once: sums and the vectors of frequent words stay in the cache
 

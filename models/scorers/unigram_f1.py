@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from models.scorers.ngrams import shared_ngrams
-from models.tokens import PairText
+from models.text.tokens import PairText
 
 
 def unigram_f1(pairs: PairText) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.tokens import PairText
+from models.text.tokens import PairText
 
 
 def word_order(pairs: PairText) -> np.ndarray:

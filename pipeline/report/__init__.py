@@ -6,12 +6,12 @@ from html import escape
 from pathlib import PurePath
 from typing import Any
 
-from beam_jobs import storage
-from beam_jobs.shards import content_key
-from pipeline.describe import selected
-from pipeline.kept import kept, kept_round, rounds
+from beam_jobs.io import storage
+from beam_jobs.io.shards import content_key
+from pipeline.report.describe import selected
+from pipeline.report.final_view import kept, kept_round, rounds
 from pipeline.report.page import Section, key_of, page, tiles
-from pipeline.report.reading import read_scores
+from pipeline.report.report_data import read_scores
 from pipeline.report.sections import (
     choice_section,
     evaluation_section,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.describe import score, spoken
-from pipeline.report.choice import Choice
-from pipeline.report.reading import Density, Histogram, Interval, Region
+from pipeline.report.auto_select import Choice
+from pipeline.report.describe import score, spoken
+from pipeline.report.report_data import Density, Histogram, Interval, Region
 from pipeline.report.svg import WIDTH, Frame, Scale, element, picture, shown, text
 
 _LEVELS = 6  # shades of the density

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pipeline.describe import deciles_in_words, score, selection, spoken
-from pipeline.kept import rounds, verdict
 from pipeline.report import plots
-from pipeline.report.choice import Choice, mean, named
+from pipeline.report.auto_select import Choice, mean, named
+from pipeline.report.describe import deciles_in_words, score, selection, spoken
 from pipeline.report.differences import marked
+from pipeline.report.final_view import rounds, verdict
 from pipeline.report.page import Row, Section, figure, fold, table
-from pipeline.report.reading import SHOWN_DECILES, Histogram, Pair, Scores, regions
+from pipeline.report.report_data import SHOWN_DECILES, Histogram, Pair, Scores, regions
 from pipeline.report.svg import shown
 
 Accounts = dict[str, dict[str, Any]]
@@ -252,7 +252,7 @@ def evaluation_section(rounds: Sequence[tuple[str, dict[str, Any]]]) -> Section:
 
     Args:
         rounds: name of the round ("" if there is but one) and its results, as
-            `models.embeddings.evaluate.Report.json` gives them.
+            `models.embeddings.applications.evaluation.Report.json` gives them.
     """
     judged = [(name, model, r) for name, r in rounds for model in r["models"]]
     columns = ["data set", "pairs"]

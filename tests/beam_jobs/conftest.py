@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs import schema
-from beam_jobs.shards import Shard, write_shard
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Shard, write_shard
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import models.nmt.translate
-from beam_jobs import back_translate, schema
-from beam_jobs.launch import beam_options
-from beam_jobs.shards import units, write_shard
+from beam_jobs import back_translate
+from beam_jobs.io import schema
+from beam_jobs.io.shards import units, write_shard
+from beam_jobs.runners.launch import beam_options
 from models.errors import UserError
 from models.nmt.engine import Hypothesis
 from models.nmt.options import NmtOptions

@@ -4,8 +4,8 @@ import pytest
 
 from beam_jobs import bucket
 from beam_jobs.bucket import decile_ranks, summarise
-from beam_jobs.order_statistics import id_hash
-from beam_jobs.shards import units
+from beam_jobs.io.shards import units
+from beam_jobs.transforms.order_statistics import id_hash
 
 ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)

@@ -4,9 +4,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs import ingest, schema
-from beam_jobs.bitext import find_bitext
-from beam_jobs.shards import receipts
+from beam_jobs import ingest
+from beam_jobs.io import schema
+from beam_jobs.io.bitext import find_bitext
+from beam_jobs.io.shards import receipts
 from models.errors import UserError
 
 ONE = ["--direct_num_workers", "1"]

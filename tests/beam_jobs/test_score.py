@@ -3,9 +3,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs import schema, score
+from beam_jobs import score
+from beam_jobs.io import schema
+from beam_jobs.io.shards import receipts, units, write_shard
 from beam_jobs.score import score_table
-from beam_jobs.shards import receipts, units, write_shard
 from models.scorers import PairScorer
 
 ONE = ["--direct_num_workers", "1"]

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs import select
+from beam_jobs.io.shards import units
 from beam_jobs.select import Criteria, judge, normalised, tsv_path
-from beam_jobs.shards import units
 
 ONE = ["--direct_num_workers", "1"]
 ALL = {"by": "translation_score", "deciles": None, "max_tokens": None, "size": None, "seed": 1}

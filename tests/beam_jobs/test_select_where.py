@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs import schema
-from beam_jobs.conditions import Condition
+from beam_jobs.io import schema
+from beam_jobs.io.shards import commit, read_shard, units
 from beam_jobs.select import Criteria, judge, run
-from beam_jobs.shards import commit, read_shard, units
+from beam_jobs.transforms.predicates import Condition
 
 SCORERS = ("trigram_overlap", "unigram_f1")
 WHERE = ("trigram_overlap <= 0.5", "unigram_f1_decile in 2..7", "reference_tokens >= 6")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.shards import commit
+from beam_jobs.io.shards import commit
 from benchmarks.choice import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
 from models.embeddings.options import EmbeddingOptions

@@ -6,7 +6,7 @@ from benchmarks.experiments.report import lines
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings.encoders import kinds
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.task_options import SimilarityOptions
+from models.embeddings.tasks.options import SimilarityOptions
 
 
 def test_tables_name_encoders_and_claims_name_rows(inputs):

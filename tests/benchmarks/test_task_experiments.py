@@ -11,10 +11,10 @@ import pytest
 from benchmarks.experiments import context, phrases
 from benchmarks.experiments.cells import read
 from benchmarks.experiments.report import lines, write
+from models.embeddings.datasets.phrases import read_phrase_pairs
 from models.embeddings.encoders import check_encoder
-from models.embeddings.phrase_data import read_phrase_pairs
 from models.errors import UserError
-from models.vectors import write_vectors
+from models.text.vectors import write_vectors
 from tests.benchmarks.conftest import WORDS
 
 SYNONYMS = [("big", "large"), ("small", "little"), ("quick", "fast"), ("old", "aged")]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from beam_jobs.flink.install import FLINK, flink_version
+from beam_jobs.runners.flink.install import FLINK, flink_version
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"

@@ -17,9 +17,9 @@ import psutil
 import pytest
 import yaml
 
-from beam_jobs.flink import cluster as clusters
-from beam_jobs.flink.programs import NAMES, Cluster
-from beam_jobs.flink.reach import get
+from beam_jobs.runners.flink import cluster as clusters
+from beam_jobs.runners.flink.programs import NAMES, Cluster
+from beam_jobs.runners.flink.reach import get
 
 pytestmark = pytest.mark.flink
 
@@ -51,7 +51,7 @@ def finish(process: subprocess.Popen, code: int = 0) -> str:
 def flink(command: str, *arguments: str) -> None:
     place = ["--folder", str(FOLDER)]
     subprocess.run(
-        [sys.executable, "-m", "beam_jobs.flink", command, *place, *arguments], check=True
+        [sys.executable, "-m", "beam_jobs.runners.flink", command, *place, *arguments], check=True
     )
 
 

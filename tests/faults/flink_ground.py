@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ground import Ground
 
-from beam_jobs.flink import cluster
+from beam_jobs.runners.flink import cluster
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import yaml
 from ground import Ground, main
 from object_store import BUCKET, KEYS, object_store
 
-from beam_jobs import remote, storage
-from beam_jobs.launch import connect
+from beam_jobs.io import remote, storage
+from beam_jobs.runners.launch import connect
 
 SAMPLE = {
     "sample": {"pairs": 600},

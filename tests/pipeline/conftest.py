@@ -10,8 +10,8 @@ import yaml
 from object_store import BUCKET, object_store
 from run_helpers import command
 
-from beam_jobs import storage
-from beam_jobs.launch import connect
+from beam_jobs.io import storage
+from beam_jobs.runners.launch import connect
 
 ROWS = 120
 

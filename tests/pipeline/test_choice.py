@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from run_helpers import again, ran
 
-from beam_jobs import schema
-from beam_jobs.conditions import Condition
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Shard, read_shard, write_shard
 from beam_jobs.select import Criteria
-from beam_jobs.shards import Shard, read_shard, write_shard
+from beam_jobs.transforms.predicates import Condition
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from pipeline.choice import choose, read_labelled
 from pipeline.config import AutoOptions
-from pipeline.report.choice import Choice
+from pipeline.report.auto_select import Choice
 
 CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 SCORERS = ["trigram_overlap", "translation_score"]

@@ -7,7 +7,7 @@ import pytest
 from object_store import BUCKET
 from run_helpers import STAGES, ran
 
-from beam_jobs import remote, storage
+from beam_jobs.io import remote, storage
 from pipeline.cli import main
 
 

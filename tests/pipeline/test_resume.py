@@ -10,8 +10,8 @@ import pytest
 import yaml
 from run_helpers import STAGES, again, command, parts, ran
 
-from beam_jobs import storage
-from beam_jobs.shards import receipts
+from beam_jobs.io import storage
+from beam_jobs.io.shards import receipts
 from pipeline.manifest import locked
 from pipeline.stages import after, closure
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from run_helpers import again, kill_in, parts, ran
 
-from beam_jobs import storage
+from beam_jobs.io import storage
 from beam_jobs.select import Criteria, judge
 from models.embeddings.model import load_encoder
 from pipeline import rounds

@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from beam_jobs import schema
-from beam_jobs.shards import commit
+from beam_jobs.io import schema
+from beam_jobs.io.shards import commit
 from models.errors import UserError
 from models.scorers import PairScorer
-from models.vectors import open_vectors
+from models.text.vectors import open_vectors
 from pipeline import stages, tables
 from pipeline.config import read_config
 from pipeline.manifest import Manifest

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from models.embeddings.encoders.average import Average, Total
-from models.embeddings.encoders.bags import Input
 from models.embeddings.encoders.context import Context
 from models.embeddings.encoders.gran import GRAN
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.mixed import Mixed
+from models.embeddings.encoders.ragged_batches import Input
 from models.embeddings.encoders.recurrent import Pooling, Recurrent
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.table import Table
+from models.embeddings.training.table import Table
 from models.embeddings.vocabulary import Kind
 
 INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012–2014

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor, nn
 
-from models.embeddings.encoders.bags import Input, Tokens, means, weighted_sums
-from models.embeddings.flat import Sentences
+from models.embeddings.encoders.ragged_batches import Input, Tokens, means, weighted_sums
+from models.embeddings.ragged_columns import Sentences
 from models.embeddings.vocabulary import Kind
 
 

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from models.embeddings.encoders.average import Average
-from models.embeddings.encoders.bags import Tokens
 from models.embeddings.encoders.gru import NormalisedGRU
+from models.embeddings.encoders.ragged_batches import Tokens
 from models.embeddings.encoders.recurrent import Recurrent
-from models.embeddings.flat import Sentences, join
+from models.embeddings.ragged_columns import Sentences, join
 from models.embeddings.vocabulary import FlatIds
 
 Vector = Literal["encoder", "concat", "mean"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.bags import Tokens
 from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.tree import Tree
+from models.embeddings.encoders.prefix_trie import Tree
+from models.embeddings.encoders.ragged_batches import Tokens
 
 
 class GRAN(nn.Module):

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from models.embeddings.encoders.bags import Tokens
-from models.embeddings.encoders.tree import Tree, tree_of
+from models.embeddings.encoders.prefix_trie import Tree, tree_of
+from models.embeddings.encoders.ragged_batches import Tokens
 
 
 class GRU(nn.Module):

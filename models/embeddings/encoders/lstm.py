@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import PackedSequence
 
-from models.embeddings.encoders.bags import Tokens, by_place
-from models.embeddings.encoders.tree import Tree, tree_of
+from models.embeddings.encoders.prefix_trie import Tree, tree_of
+from models.embeddings.encoders.ragged_batches import Tokens, by_place
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input

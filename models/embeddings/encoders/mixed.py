@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.flat import Sentences
+from models.embeddings.ragged_columns import Sentences
 
 
 class Mixed(nn.Module):

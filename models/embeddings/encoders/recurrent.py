@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.bags import Input, Tokens, means
 from models.embeddings.encoders.gran import GRAN
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.flat import Sentences
+from models.embeddings.encoders.ragged_batches import Input, Tokens, means
+from models.embeddings.ragged_columns import Sentences
 from models.embeddings.vocabulary import Kind
 
 Pooling = Literal["last", "mean", "max"]

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 
 from models.embeddings.heads import Head
-from models.local_linear import LocalLinear
+from models.embeddings.heads.local_linear import LocalLinear
 
 
 class Manhattan(Head):

@@ -5,7 +5,7 @@ A task is a module of this folder, imported when it is chosen, with one function
     train(options, folder, *, shards, seed) -> metrics
 
 `options` are the `EmbeddingOptions`; what only this task knows, data files included, stands in a
-section of them with its name (`models/embeddings/task_options.py`). The task leaves a model folder
+section of them with its name (`models/embeddings/tasks/options.py`). The task leaves a model folder
 that `load_encoder` opens, all of it or nothing. `shards` are the corpus's, and empty unless the
 task reads the corpus.
 """

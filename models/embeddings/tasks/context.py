@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from models.embeddings.datasets.contiguous_text import Text, read_text
 from models.embeddings.encoders.context import Context, Neighbours
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.supervised import new_model
-from models.embeddings.text import Text, read_text
-from models.embeddings.trainer import Trainer
+from models.embeddings.training.supervised import new_model
+from models.embeddings.training.trainer import Trainer
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
-from models.vectors import WordVectors, read_vectors
+from models.text.vectors import WordVectors, read_vectors
 
 _POOL = 200_000  # sentences shuffled together
 

@@ -16,15 +16,15 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from models.embeddings.entailment import entailment
+from models.embeddings.applications.entailment import entailment
+from models.embeddings.datasets.similarity import LabelledPairs, read_labelled
+from models.embeddings.datasets.splits import pool, shares, split
+from models.embeddings.datasets.synonyms import augmented, read_synonyms
 from models.embeddings.heads.manhattan import Manhattan
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.similarity_data import LabelledPairs, read_labelled
-from models.embeddings.splits import pool, shares, split
-from models.embeddings.supervised import Training, new_model, report
-from models.embeddings.synonyms import augmented, read_synonyms
-from models.embeddings.train import device_of
+from models.embeddings.training.supervised import Training, new_model, report
+from models.embeddings.training.train import device_of
 from models.errors import UserError
 
 _SCALE = 0.01  # standard deviation of the weights at the start; chosen on held-out pairs of SICK

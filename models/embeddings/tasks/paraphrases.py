@@ -1,4 +1,4 @@
-"""Paraphrases of the corpus by the margin loss (`models/embeddings/train.py`)."""
+"""Paraphrases of the corpus by the margin loss (`models/embeddings/training/train.py`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.train import train_embeddings
+from models.embeddings.training.train import train_embeddings
 
 
 def train(

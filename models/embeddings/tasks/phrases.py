@@ -15,16 +15,16 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from models.embeddings.data import Memory, Pairs, learnable
-from models.embeddings.flat import Sentences, join_all, take_all
-from models.embeddings.loss import contrastive_loss
+from models.embeddings.applications.phrase_tests import choose
+from models.embeddings.datasets.phrases import read_phrase_pairs, split
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.phrase_data import read_phrase_pairs, split
-from models.embeddings.phrase_tests import choose
-from models.embeddings.supervised import new_model
-from models.embeddings.trainer import Trainer
+from models.embeddings.ragged_columns import Sentences, join_all, take_all
+from models.embeddings.training.data import Memory, Pairs, learnable
+from models.embeddings.training.loss import contrastive_loss
+from models.embeddings.training.supervised import new_model
+from models.embeddings.training.trainer import Trainer
 from models.errors import UserError
-from models.vectors import read_vectors
+from models.text.vectors import read_vectors
 
 
 def train(

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
+from models.embeddings.datasets.splits import split
 from models.embeddings.heads.distribution import Distribution
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.splits import split
-from models.embeddings.supervised import Training, new_model, report, trained_model
-from models.embeddings.train import device_of
+from models.embeddings.training.supervised import Training, new_model, report, trained_model
+from models.embeddings.training.train import device_of
 
 
 def train(

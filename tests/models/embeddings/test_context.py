@@ -7,21 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-
-from models.embeddings import tasks
-from models.embeddings.encoders import build_encoder, check_encoder, tables
-from models.embeddings.encoders.context import Neighbours
-from models.embeddings.evaluate import cosines, dots
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.similarity_data import LabelledPairs
-from models.embeddings.spaces import Space, compare_spaces, in_space
-from models.embeddings.task_options import ContextOptions
-from models.embeddings.tasks.context import expanded
-from models.errors import UserError
-from models.vectors import WordVectors, write_vectors
 from tests.models.embeddings.test_encoders import flat
 from tests.models.embeddings.test_gru import normalised
+
+from models.embeddings import tasks
+from models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
+from models.embeddings.applications.evaluation import cosines, dots
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.encoders import build_encoder, check_encoder, tables
+from models.embeddings.encoders.context import Neighbours
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks.context import expanded
+from models.embeddings.tasks.options import ContextOptions
+from models.errors import UserError
+from models.text.vectors import WordVectors, write_vectors
 
 D, H, V = 5, 4, 9
 BEGIN, END = 1, 2

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from torch import Tensor, nn, zeros
 
-from models.embeddings.data import Shards
-from models.embeddings.evaluate import agreement
-from models.embeddings.flat import Sentences
+from models.embeddings.applications.evaluation import agreement
+from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.similarity_data import read_sts
+from models.embeddings.ragged_columns import Sentences
+from models.embeddings.training.data import Shards
 from models.embeddings.vocabulary import FlatIds, Kind, Vocabulary
-from models.tokens import PairText
+from models.text.tokens import PairText
 
 
 class Recorder(nn.Module):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.embeddings import vocabulary as module
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
-from models.tokens import moses_tokens
+from models.text.tokens import moses_tokens
 
 TEXT = ["A dog, a cat.", "", "The dog runs"]
 

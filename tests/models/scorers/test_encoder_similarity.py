@@ -11,7 +11,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.scorers import PairScorer
-from models.tokens import moses_tokens
+from models.text.tokens import moses_tokens
 
 DIM = 20
 NAME = "encoder_similarity"

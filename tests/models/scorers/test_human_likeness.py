@@ -5,8 +5,14 @@ import pyarrow as pa
 import pytest
 
 from models.errors import UserError
-from models.human_likeness import FOLDS, Classifier, fold_of, open_classifier, train_classifier
 from models.scorers import PairScorer
+from models.scorers.human_classifier import (
+    FOLDS,
+    Classifier,
+    fold_of,
+    open_classifier,
+    train_classifier,
+)
 from tests.models.scorers.plain_likeness import buckets, fold, plain_likeness
 
 

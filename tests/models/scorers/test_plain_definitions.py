@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from benchmarks.plain_scoring import fast_tokenizer
-from models.idf import count_words, idf_table
 from models.scorers import PairScorer
 from models.scorers.edit_distance import edit_distance as by_characters
-from models.tokens import PairText
+from models.text.idf import count_words, idf_table
+from models.text.tokens import PairText
 
 
 def length_ratio(r, t):

@@ -16,9 +16,9 @@ from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
-from models.human_likeness import FOLDS, Classifier
 from models.scorers import SCORERS, PairScorer
-from models.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
+from models.scorers.human_classifier import FOLDS, Classifier
+from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
 from tests.models.scorers.plain_likeness import plain_likeness
 
 NAMES = list(SCORERS)

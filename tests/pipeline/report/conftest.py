@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from beam_jobs import bucket, schema
-from beam_jobs.conditions import Condition
+from beam_jobs import bucket
+from beam_jobs.io import schema
+from beam_jobs.io.shards import commit
 from beam_jobs.select import Criteria, judge
-from beam_jobs.shards import commit
-from models.embeddings.evaluate import evaluate_models
+from beam_jobs.transforms.predicates import Condition
+from models.embeddings.applications.evaluation import evaluate_models
 from models.scorers import PairScorer
 from pipeline.config import read_config
 from pipeline.manifest import versions

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from beam_jobs import schema
-from beam_jobs.shards import read_shard, receipts
-from pipeline.data_card import card_path, data_card, size_category, write_data_card
+from beam_jobs.io import schema
+from beam_jobs.io.shards import read_shard, receipts
+from pipeline.report.data_card import card_path, data_card, size_category, write_data_card
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 

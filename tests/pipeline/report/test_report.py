@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs import bucket, schema
-from beam_jobs.shards import commit
-from pipeline.kept import only
+from beam_jobs import bucket
+from beam_jobs.io import schema
+from beam_jobs.io.shards import commit
 from pipeline.report import document, report_path, write_report
+from pipeline.report.final_view import only
 from pipeline.report.sections import evaluation_section
 
 

@@ -10,14 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs import schema
-from beam_jobs.conditions import Condition
-from beam_jobs.shards import Receipt, Shard
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Receipt, Shard
+from beam_jobs.transforms.predicates import Condition
 from models.errors import UserError
-from pipeline.report import reading
+from pipeline.report import report_data
 from pipeline.report.differences import marked
 from pipeline.report.plots import levels
-from pipeline.report.reading import BINS, CELLS, DRAWN, SHOWN_DECILES, draw, read_scores, regions
+from pipeline.report.report_data import (
+    BINS,
+    CELLS,
+    DRAWN,
+    SHOWN_DECILES,
+    draw,
+    read_scores,
+    regions,
+)
 from pipeline.report.svg import ticks
 
 
@@ -96,9 +104,9 @@ def test_each_shard_is_read_once_and_texts_only_where_drawn(made_run, deciles, m
         read.append((shard.path, set(columns)))
         return real(shard, columns)
 
-    real = reading.read_shard
-    monkeypatch.setattr(reading, "read_shard", spy)
-    monkeypatch.setattr(reading, "draw", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
+    real = report_data.read_shard
+    monkeypatch.setattr(report_data, "read_shard", spy)
+    monkeypatch.setattr(report_data, "draw", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
     read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
     assert len({path for path, _ in read}) == len(read) == 6
     assert ["reference" in columns for _, columns in read] == [i == 1 for i in range(6)]
@@ -169,7 +177,7 @@ def test_a_damaged_shard_is_said(made_run, deciles, tmp_path):
 
 def test_scores_that_are_all_the_same_have_an_axis():
     summary = {"rows": [1] * 10, "lowest": [1.0] * 10, "highest": [1.0] * 10}
-    edges = reading.axis(summary, BINS)
+    edges = report_data.axis(summary, BINS)
     assert len(edges) == BINS + 1
     assert (np.diff(edges) > 0).all()
     assert edges[0] < 1 < edges[-1]

@@ -1,0 +1,201 @@
+"""Whether two sets of part files hold the same rows and values, however they are cut or ordered.
+
+Parts of equal name that hold the same are done with. The rows of all others are brought together by
+a hash of their id, in files of a bounded number of rows: memory does not grow with the corpus.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beam_jobs.io.shards import Shard, read_shard
+from beam_jobs.transforms.duplicates import row_hash
+
+ROW = "(the row itself)"
+"""Stands for a column where only one side has a row."""
+
+_ROWS_AT_ONCE = 200_000
+_EXAMPLES = 5
+
+
+@dataclass(slots=True)
+class Difference:
+    """Where the two sides part in one column.
+
+    Attributes:
+        rows: how many rows differ.
+        examples: (id, value of the first side, value of the second), the first ones by id; types in
+            place of values where the column's differ or only one side has it.
+    """
+
+    rows: int = 0
+    examples: list[tuple[str, Any, Any]] = field(default_factory=list)
+
+    def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any]) -> None:
+        """Count the rows of one more block, given in the order of their ids, with first values."""
+        self.rows += len(ids)
+        new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
+        self.examples = sorted(self.examples + new, key=lambda e: e[0])[:_EXAMPLES]
+
+
+def differences(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, Difference]:
+    """The columns in which two sets of part files differ (none: they hold the same).
+
+    Rows belong together by `id`; where rows share one, in the order of their other columns.
+
+    Raises:
+        UserError: a part file is not there or damaged.
+    """
+    found: dict[str, Difference] = {}
+    others = {shard.name: shard for shard in second}
+    left: tuple[list[Shard], list[Shard]] = ([], [])
+    for shard in first:
+        other = others.pop(shard.name, None)
+        if other is None or not _same(shard, other):
+            left[0].append(shard)
+            if other is not None:
+                left[1].append(other)
+    left[1].extend(others.values())
+    rows = max(sum(shard.rows for shard in side) for side in left)
+    if rows:
+        partitions = 1 + rows // _ROWS_AT_ONCE
+        with tempfile.TemporaryDirectory() as folder:
+            places = [Path(folder, name) for name in ("first", "second")]
+            for place, side in zip(places, left, strict=True):
+                place.mkdir()
+                _spread(side, place, partitions)
+            for partition in range(partitions):
+                sides = [_gather(place / str(partition)) for place in places]
+                _compare(sides[0], sides[1], found)
+    return found
+
+
+def _same(shard: Shard, other: Shard) -> bool:
+    """Whether two parts hold the same, in whatever order."""
+    if shard.digest == other.digest:  # still: what stands there must be what was written
+        return all(read_shard(s, []) is not None for s in (shard, other))
+    if shard.rows != other.rows:
+        return False
+    tables = [_sorted(read_shard(s)) for s in (shard, other)]
+    return tables[0].equals(tables[1])
+
+
+def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, Difference]) -> None:
+    """Compare the rows of one partition: those on one side alone, and the values of the others."""
+    if first is None or second is None:
+        tables = [None if t is None else _sorted(t) for t in (first, second)]
+        _alone(tables[0], True, found)
+        _alone(tables[1], False, found)
+        return
+    first, second = _sorted(first), _sorted(second)
+    ids = pa.chunked_array([*first["id"].chunks, *second["id"].chunks])
+    codes = ids.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    keys = [_numbered(codes[: len(first)]), _numbered(codes[len(first) :])]
+    _, here, there = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+    _alone(_without(first, here), True, found)
+    _alone(_without(second, there), False, found)
+    order = np.argsort(here)  # the order of ids again
+    _compare_values(first.take(here[order]), second.take(there[order]), found)
+
+
+def _numbered(codes: np.ndarray) -> np.ndarray:
+    """Codes of ids, equal ones side by side, made unique by their place among those."""
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    place = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
+    return (codes << 32) | place
+
+
+def _alone(rows: pa.Table | None, first: bool, found: dict[str, Difference]) -> None:
+    if rows is not None and len(rows):
+        there, missing = ["there"] * _EXAMPLES, ["missing"] * _EXAMPLES
+        sides = (there, missing) if first else (missing, there)
+        found.setdefault(ROW, Difference()).add(rows["id"], *sides)
+
+
+def _without(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    stays = np.ones(len(table), bool)
+    stays[rows] = False
+    return table.filter(pa.array(stays))
+
+
+def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, Difference]) -> None:
+    """Compare tables whose rows belong together one by one."""
+    if not len(first):
+        return
+    for name in dict.fromkeys([*first.column_names, *second.column_names]):
+        kinds = [
+            str(t.schema.field(name).type) if name in t.column_names else "missing"
+            for t in (first, second)
+        ]
+        if kinds[0] != kinds[1]:
+            found.setdefault(name, Difference()).add(first["id"], kinds[:1], kinds[1:])
+            continue
+        if first[name].equals(second[name]):
+            continue
+        differ = _differ(first[name], second[name])
+        if pc.any(differ).as_py():
+            values = (t[name].filter(differ)[:_EXAMPLES].to_pylist() for t in (first, second))
+            found.setdefault(name, Difference()).add(first["id"].filter(differ), *values)
+
+
+def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which values differ [n] (bool); two that are no number, or not there, do not."""
+    differ = pc.fill_null(pc.not_equal(first, second), False)
+    if pa.types.is_floating(first.type):
+        differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))
+    return pc.or_(pc.fill_null(differ, False), pc.not_equal(first.is_null(), second.is_null()))
+
+
+def _sorted(table: pa.Table) -> pa.Table:
+    """By id, and rows of equal id by their other columns."""
+    names = ["id", *sorted(name for name in table.column_names if name != "id")]
+    return table.sort_by([(name, "ascending") for name in names])
+
+
+def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
+    """Append the rows to one file a partition; files are open one at a time."""
+    for table in _blocks(shards):
+        hashes = row_hash(table["id"].combine_chunks())[:, 0]
+        partition = (hashes % np.uint64(partitions)).astype(np.int64)
+        table = table.take(np.argsort(partition, kind="stable"))
+        ends = np.cumsum(np.bincount(partition, minlength=partitions))
+        for number, end in enumerate(ends):
+            start = ends[number - 1] if number else 0
+            if end > start:
+                with (
+                    (folder / str(number)).open("ab") as stream,
+                    pa.ipc.new_stream(stream, table.schema) as sink,
+                ):
+                    sink.write_table(table.slice(start, end - start))
+
+
+def _blocks(shards: Sequence[Shard]) -> Iterator[pa.Table]:
+    """The shards' rows in blocks of at least some size, but for the last."""
+    waiting: list[pa.Table] = []
+    for shard in shards:
+        waiting.append(read_shard(shard))
+        if sum(map(len, waiting)) >= _ROWS_AT_ONCE:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _gather(path: Path) -> pa.Table | None:
+    """The rows of a partition's file, which holds one stream a block; None if it has none."""
+    if not path.exists():
+        return None
+    tables = []
+    with path.open("rb") as stream:
+        while stream.read(1):
+            stream.seek(-1, 1)
+            tables.append(pa.ipc.open_stream(stream).read_all())
+    return pa.concat_tables(tables)

@@ -1,0 +1,140 @@
+"""A phrase table of a corpus: pairs of phrases that stand in for each other, counted.
+
+In rounds: each reads the whole corpus but counts only the phrase pairs that a hash gives it, so
+that memory does not grow with the corpus, and the same pairs give the same table on any runner.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Unit, read_shard
+from beam_jobs.transforms.duplicates import row_hash
+from models.text.phrases import SCHEMA, find_phrases, merge_phrases
+from models.text.tokens import PairText
+
+ROWS = 2_000_000
+"""Sentence pairs of the corpus for each round."""
+
+_PARTITIONS = 16  # of a round, each counted by one worker
+_BATCH = 4_096  # sentence pairs aligned at once
+
+
+def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_count: int = 2) -> int:
+    """Write the phrase table of the shards of `units`, in PPDB's text form, as gzip.
+
+    A line is `[X] ||| phrase ||| paraphrase ||| Count=n`; the most frequent pairs come first.
+
+    Args:
+        table: the file; on any file system that Beam knows.
+        min_count: pairs that stand in fewer places are left out.
+
+    Returns:
+        the number of pairs.
+    """
+    rounds = 1 + sum(unit.rows for unit in units) // ROWS
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [Path(folder) / f"{number}.arrow" for number in range(rounds)]
+        for number, part in enumerate(parts):
+            name = "phrases" if rounds == 1 else f"phrases {number + 1} of {rounds}"
+            counted = CountPhrases(min_count, number, rounds)
+            found = collect(name, units, counted, str(Path(folder) / "output"), arguments)
+            order = [("count", "descending"), ("phrase", "ascending"), ("paraphrase", "ascending")]
+            with pa.ipc.new_file(part, SCHEMA) as writer:
+                writer.write_table(found.sort_by(order), max_chunksize=_BATCH)
+        return _write(table, parts)
+
+
+class CountPhrases(beam.PTransform):
+    """Units in, one phrase table out: of the round `number` of so many."""
+
+    def __init__(self, min_count: int, number: int = 0, rounds: int = 1):
+        super().__init__()
+        self.min_count = min_count
+        self.work = _Count(number, rounds)
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Count shard by shard, add up, leave out what is rare."""
+        min_count = self.min_count
+
+        def frequent(element: tuple[int, pa.Table]) -> pa.Table:
+            return element[1].filter(pc.greater_equal(element[1]["count"], min_count))
+
+        return (
+            units
+            | "Count" >> beam.ParDo(self.work).with_output_types(tuple[int, pa.Table])
+            | "Add" >> beam.CombinePerKey(_Add())
+            | "Frequent" >> beam.Map(frequent)
+            | "Together" >> beam.CombineGlobally(Concatenate(SCHEMA))
+        )
+
+
+class _Count(beam.DoFn):
+    def __init__(self, number: int, rounds: int):
+        self.number, self.rounds = np.uint64(number), np.uint64(rounds)
+
+    def setup(self) -> None:
+        pa.set_cpu_count(1)
+
+    def process(self, unit: Unit) -> Iterator[tuple[int, pa.Table]]:
+        sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
+        found = merge_phrases(find_phrases(PairText(*batch.columns)) for batch in sides)
+        found = found.combine_chunks()
+        texts = (found[name].combine_chunks() for name in SCHEMA.names[:2])
+        hashes = row_hash(*texts)[:, 0]
+        mine = hashes % self.rounds == self.number
+        partition = hashes // self.rounds % np.uint64(_PARTITIONS)
+        for key in np.unique(partition[mine]):
+            yield int(key), found.filter(pa.array(mine & (partition == key)))
+
+
+class _Add(beam.CombineFn):
+    """Tables into one; merged as soon as what is pending is as large as what it is merged into."""
+
+    def create_accumulator(self) -> list[pa.Table]:
+        return []
+
+    def add_input(self, parts: list[pa.Table], table: pa.Table) -> list[pa.Table]:
+        parts = [*parts, table]
+        merged, *pending = (part.num_rows for part in parts)
+        return [merge_phrases(parts)] if sum(pending) >= merged else parts
+
+    def merge_accumulators(self, many: Iterable[list[pa.Table]]) -> list[pa.Table]:
+        return [merge_phrases(part for parts in many for part in parts)]
+
+    def extract_output(self, parts: list[pa.Table]) -> pa.Table:
+        return merge_phrases(parts)
+
+
+def _write(path: str, parts: Sequence[Path]) -> int:
+    """Merge the sorted tables of all rounds into one file, without holding any of them."""
+    number = 0
+    with (
+        storage.writing(path) as raw,
+        # No name, no time: the same pairs give the same bytes.
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream,
+    ):
+        for count, *texts in heapq.merge(*map(_rows, parts)):
+            stream.write(f"[X] ||| {' ||| '.join(texts)} ||| Count={-count}\n".encode())
+            number += 1
+    return number
+
+
+def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
+    """The rows of a table as they are to be ordered: by count, descending, then by text."""
+    with pa.memory_map(str(part)) as source:
+        reader = pa.ipc.open_file(source)
+        for i in range(reader.num_record_batches):
+            texts, others, counts = (of.to_pylist() for of in reader.get_batch(i).columns)
+            yield from zip([-count for count in counts], texts, others, strict=True)

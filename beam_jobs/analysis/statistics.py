@@ -1,0 +1,303 @@
+"""Statistics of corpora (ParaNMT, Table 2): counted shard by shard, the same on any runner.
+
+Two readings: the first counts words (and parses), from which come the entropies and the IDF; the
+second takes means over sentences and pairs. Moments of blocks are merged in the order of the
+blocks, so the number of workers changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.analysis.idf import MergeCounts
+from beam_jobs.io import storage
+from beam_jobs.transforms.duplicates import row_hash
+from models.errors import UserError
+from models.text.idf import (
+    WordCounts,
+    compact_idf,
+    count_kinds,
+    count_words,
+    merge_counts,
+    write_idf,
+)
+from models.text.statistics import Moments, entropy, merge_moments, sentence_moments
+from models.text.tokens import PairText
+from models.text.vectors import WordVectors, open_vectors
+
+VERSION = 1
+"""Raised when the job's figures change for the same input."""
+
+SIDES = ("reference", "translation")
+PARSED = 100_000
+"""Of a corpus at most about so many pairs are parsed, drawn by a hash of their texts: parsing is
+slow, and ParaNMT's Table 2 is of 100K samples."""
+
+_BATCH = 4_096  # rows in memory
+_BLOCK = 50_000  # rows of a large file that one worker reads
+_COUNTS = pa.schema(
+    [
+        ("corpus", pa.int64()),
+        ("name", pa.string()),
+        ("texts", pa.int64()),
+        ("word", pa.string()),
+        ("documents", pa.int64()),
+        ("occurrences", pa.int64()),
+    ]
+)
+_MOMENTS = pa.schema(
+    [
+        ("corpus", pa.int64()),
+        ("block", pa.int64()),
+        ("statistic", pa.string()),
+        ("count", pa.int64()),
+        ("mean", pa.float64()),
+        ("squares", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Some row groups of a Parquet file: what a worker reads at once."""
+
+    corpus: int
+    index: int
+    path: str
+    groups: tuple[int, ...]
+    rows: int
+    draw: float  # share of the pairs that are parsed
+
+    key = ""
+
+    @property
+    def name(self) -> str:
+        """Unique among the blocks of all corpora."""
+        return f"{self.corpus:03d}-{self.index:06d}"
+
+
+def find_blocks(corpus: int, paths: Sequence[str]) -> list[Block]:
+    """The blocks of a corpus of Parquet files.
+
+    Raises:
+        UserError: a file is not there, is no Parquet, or has no texts `reference`, `translation`.
+    """
+    groups: list[tuple[str, tuple[int, ...], int]] = []
+    for path in paths:
+        file = _open(path)
+        for side in SIDES:
+            if side not in file.schema_arrow.names:
+                raise UserError(f"{path}: has no column {side}")
+            if not _is_text(kind := file.schema_arrow.field(side).type):
+                raise UserError(f"{path}: column {side} holds {kind}, not texts")
+        for group in range(file.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if groups and groups[-1][0] == path and groups[-1][2] + rows <= _BLOCK:
+                groups[-1] = (path, (*groups[-1][1], group), groups[-1][2] + rows)
+            else:
+                groups.append((path, (group,), rows))
+    draw = min(1.0, PARSED / max(sum(rows for _, _, rows in groups), 1))
+    return [
+        Block(corpus=corpus, index=i, path=path, groups=numbers, rows=rows, draw=draw)
+        for i, (path, numbers, rows) in enumerate(groups)
+    ]
+
+
+def run(
+    blocks: Sequence[Block],
+    output: str,
+    arguments: Sequence[str],
+    *,
+    spacy: str | None = None,
+    idf: str | None = None,
+) -> list[dict[str, Moments]]:
+    """The statistics of every corpus of `blocks`, by name.
+
+    Args:
+        output: a folder for what passes on the way, which all workers see.
+        spacy: the pipeline that parses; None leaves the entropy of parses out.
+        idf: IDF in text form; None counts it over the references of all corpora together.
+
+    Returns:
+        For every corpus, in order: tokens, IDF (of sentences) and entropies (of words, of parses)
+        of either side, and every score that the corpus has; mean and deviation of each.
+    """
+    counts = _by_name(collect("count words", blocks, _Counting(spacy), output, arguments))
+    folder = Path(output)
+    if idf is None:
+        references = merge_counts(c for name, c in counts.items() if name[1] == "reference")
+        idf = str(folder / "idf.txt")
+        write_idf(references, Path(idf))
+    compact_idf(idf, folder / "idf")
+    measuring = _Measuring(str(folder / "idf"))
+    found = _by_corpus(collect("measure", blocks, measuring, output, arguments))
+    for (corpus, name), of in counts.items():
+        what = f"{name}_entropy" if name.endswith("_parse") else f"{name}_vocabulary_entropy"
+        found.setdefault(corpus, {})[what] = entropy(of.table["occurrences"].to_numpy())
+    return [found.get(i, {}) for i in range(1 + max((b.corpus for b in blocks), default=-1))]
+
+
+class _Counting(beam.PTransform):
+    """Blocks in, one table out: word counts by corpus and side, and those of parses."""
+
+    def __init__(self, spacy: str | None):
+        super().__init__()
+        self.work = _Count(spacy)
+
+    def expand(self, blocks: beam.PCollection) -> beam.PCollection:
+        return (
+            blocks
+            | "Count" >> beam.ParDo(self.work).with_output_types(tuple[tuple[int, str], Any])
+            | "Add" >> beam.CombinePerKey(MergeCounts())
+            | "As table" >> beam.Map(_as_table)
+            | "Together" >> beam.CombineGlobally(Concatenate(_COUNTS))
+        )
+
+
+class _Count(beam.DoFn):
+    def __init__(self, spacy: str | None):
+        self.spacy = spacy
+
+    def setup(self) -> None:
+        pa.set_cpu_count(1)
+        if self.spacy:
+            from models.text.parses import Parser
+
+            self.parser = Parser(self.spacy)
+
+    def process(self, block: Block) -> Iterator[tuple[tuple[int, str], WordCounts]]:
+        parts: dict[str, list[WordCounts]] = {}
+        for batch in _batches(block, SIDES):
+            for side in SIDES:
+                parts.setdefault(side, []).append(count_words(batch[side]))
+                if self.spacy:
+                    texts = batch[side].filter(_drawn(batch, block.draw)).to_pylist()
+                    parses = pa.array(self.parser.top_levels(texts), pa.string())
+                    parts.setdefault(f"{side}_parse", []).append(count_kinds(parses))
+        for name, counts in parts.items():
+            yield (block.corpus, name), merge_counts(counts)
+
+
+class _Measuring(beam.PTransform):
+    """Blocks in, one table out: the moments of every block."""
+
+    def __init__(self, idf: str):
+        super().__init__()
+        self.work = _Measure(idf)
+
+    def expand(self, blocks: beam.PCollection) -> beam.PCollection:
+        return (
+            blocks
+            | "Measure" >> beam.ParDo(self.work).with_output_types(Any)
+            | "Together" >> beam.CombineGlobally(Concatenate(_MOMENTS))
+        )
+
+
+class _Measure(beam.DoFn):
+    def __init__(self, idf: str):
+        self.idf = idf
+
+    def setup(self) -> None:
+        pa.set_cpu_count(1)
+        self.table: WordVectors = open_vectors(self.idf)
+
+    def process(self, block: Block) -> Iterator[pa.Table]:
+        parts: dict[str, list[Moments]] = {}
+        for batch in _batches(block):
+            found = {}
+            for name, column in batch.items():
+                if pa.types.is_floating(column.type):
+                    values = column.drop_null().to_numpy(zero_copy_only=False)
+                    found[name] = Moments.of(values[np.isfinite(values)])
+            # Last: a column may have the name of a statistic
+            found |= sentence_moments(PairText(*(batch[side] for side in SIDES)), self.table)
+            for name, moments in found.items():
+                parts.setdefault(name, []).append(moments)
+        rows = [
+            (block.corpus, block.index, name, *astuple(merge_moments(of)))
+            for name, of in parts.items()
+        ]
+        yield pa.Table.from_pylist(
+            [dict(zip(_MOMENTS.names, r, strict=True)) for r in rows], _MOMENTS
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+def _open(path: str) -> pq.ParquetFile:
+    try:
+        if storage.is_remote(path):
+            return pq.ParquetFile(pa.BufferReader(storage.read_bytes(path)))
+        return pq.ParquetFile(path, memory_map=True)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: there is no such file") from error
+    except (OSError, pa.ArrowInvalid) as error:
+        why = str(error).splitlines()[0]
+        raise UserError(f"{path}: cannot be read as Parquet ({why})") from error
+
+
+def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dict[str, pa.Array]]:
+    """The columns of some thousand rows at a time: texts, and unless named, what is floating."""
+    file = _open(block.path)
+    floating = [f.name for f in file.schema_arrow if pa.types.is_floating(f.type)]
+    columns = list(columns or (*SIDES, *floating))
+    try:
+        for batch in file.iter_batches(_BATCH, list(block.groups), columns, use_threads=False):
+            read = {name: batch[name] for name in columns}
+            for side in SIDES:
+                read[side] = pc.fill_null(read[side].cast(pa.string()), "")
+            yield read
+    except (OSError, pa.ArrowInvalid) as error:
+        why = str(error).splitlines()[0]
+        raise UserError(f"{block.path}: cannot be read as Parquet ({why})") from error
+
+
+def _drawn(batch: dict[str, pa.Array], share: float) -> pa.Array:
+    hashes = row_hash(*(batch[side] for side in SIDES))[:, 0]
+    return pa.array(hashes <= np.uint64(min(int(share * 2**64), 2**64 - 1)))
+
+
+def _as_table(element: tuple[tuple[int, str], WordCounts]) -> pa.Table:
+    (corpus, name), counts = element
+    rows = counts.table.num_rows
+    constant = [[value] * rows for value in (corpus, name, counts.documents)]
+    return pa.table([*constant, *counts.table.columns], schema=_COUNTS)
+
+
+def _by_name(table: pa.Table) -> dict[tuple[int, str], WordCounts]:
+    """Word counts by corpus and name, from what `_as_table` made of them."""
+    found = {}
+    for row in (
+        table.group_by(["corpus", "name", "texts"]).aggregate([]).sort_by("corpus").to_pylist()
+    ):
+        corpus, name = row["corpus"], row["name"]
+        here = pc.and_(pc.equal(table["corpus"], corpus), pc.equal(table["name"], name))
+        counted = table.filter(here).select(["word", "documents", "occurrences"])
+        found[corpus, name] = WordCounts(row["texts"], counted)
+    return found
+
+
+def _by_corpus(table: pa.Table) -> dict[int, dict[str, Moments]]:
+    """The moments of whole corpora, from those of their blocks."""
+    parts: dict[int, dict[str, list[Moments]]] = {}
+    for row in table.sort_by([("corpus", "ascending"), ("block", "ascending")]).to_pylist():
+        of = parts.setdefault(row["corpus"], {}).setdefault(row["statistic"], [])
+        of.append(Moments(row["count"], row["mean"], row["squares"]))
+    return {
+        corpus: {name: merge_moments(of) for name, of in statistics.items()}
+        for corpus, statistics in parts.items()
+    }

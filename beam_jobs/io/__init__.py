@@ -1,0 +1,1 @@
+"""Files: the pair schema, shards with receipts, storage, and bitext formats."""

@@ -1,0 +1,103 @@
+"""The lines of a plain or gzip file, in memory that neither file nor line can exhaust."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import BinaryIO, cast
+
+from beam_jobs.io.storage import MissingError, is_remote, open_file, why
+from models.errors import UserError
+
+_CHUNK = 1 << 20  # bytes
+_SHOWN = 4_000  # bytes that are kept of a line that is too long
+GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_UNREADABLE = {  # none of these begins a line of UTF-8 text
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\xfd7zXZ\x00": "XZ",
+    b"PK\x03\x04": "ZIP",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+@contextmanager
+def open_text(path: str) -> Iterator[io.BufferedReader]:
+    """Open a file of UTF-8 text: decompressed if it is gzip, and behind its byte order mark.
+
+    Raises:
+        UserError: the file cannot be opened, is empty, or is neither text nor gzip. Truncated or
+            corrupt gzip raises it too, from within the block that reads.
+    """
+    with blamed(path), open_file(path) as raw:
+        stream = _buffered(raw)
+        if stream.peek(2).startswith(GZIP):
+            stream = _buffered(gzip.GzipFile(fileobj=stream))
+        head = stream.peek(8)
+        for magic, kind in _UNREADABLE.items():
+            if head.startswith(magic):
+                raise UserError(f"{path}: is {kind}; give it as UTF-8 text, plain or gzip")
+        if head.startswith(_BOM):
+            stream.read(len(_BOM))
+        if not stream.peek(1):
+            raise UserError(f"{path}: no rows, the file is empty")
+        yield stream
+
+
+def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
+    """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
+
+    Of a line longer than `limit` bytes only the beginning is given, with a line feed as its end,
+    which no other line holds.
+    """
+    lines = chain.from_iterable(_split(stream, limit))
+    return iter(lambda: list(islice(lines, rows)), [])
+
+
+def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
+    rest = b""
+    while chunk := stream.read(_CHUNK):
+        text = rest + chunk
+        *lines, rest = text.split(b"\n")
+        # Enough to see that the line is too long, even if the last byte is half a CRLF.
+        rest = rest[: limit + 2]
+        yield _trim(lines, limit, crlf=b"\r" in text)
+    if rest:
+        yield _trim([rest], limit, crlf=True)
+
+
+def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
+    if crlf:
+        lines = [line.removesuffix(b"\r") for line in lines]
+    if max(map(len, lines), default=0) > limit:
+        shown = min(limit, _SHOWN)
+        lines = [line if len(line) <= limit else line[:shown] + b"\n" for line in lines]
+    return lines
+
+
+def _buffered(stream: object) -> io.BufferedReader:
+    return io.BufferedReader(cast(io.RawIOBase, stream), _CHUNK)
+
+
+@contextmanager
+def blamed(path: str) -> Iterator[None]:
+    """Say which file an error in the block comes from, as a UserError."""
+    try:
+        yield
+    except EOFError as error:
+        raise UserError(f"{path}: truncated gzip; fetch the file again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(f"{path}: corrupt gzip ({error}); fetch the file again") from error
+    except MissingError as error:
+        raise UserError(f"{path}: no such file") from error
+    except UserError:
+        raise
+    except Exception as error:
+        if not is_remote(path) and not isinstance(error, OSError):
+            raise
+        raise UserError(f"{path}: cannot be read ({why(error)})") from error

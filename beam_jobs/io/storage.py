@@ -1,0 +1,220 @@
+"""Whole files on any file system that Beam knows, local ones without a detour.
+
+A shard is some thousand rows, so a file is read and written as one piece of bytes. It appears under
+its name whole or not at all: locally it is written under a temporary name and renamed; an object
+store shows an object when the last byte has come, so it is written in its place. Nothing is ever
+renamed there, where that would be a copy and a deletion, and a process killed between the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import xxhash
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from beam_jobs.io.s3 import keep_clients
+from models import files
+from models.errors import UserError
+from models.files import atomic_file
+
+_BLOCK = 1 << 23
+_IN_MEMORY = 1 << 26  # bytes of a stream that need no temporary file
+
+
+keep_clients()
+
+
+class MissingError(UserError):
+    """There is no file of this name."""
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` names another file system (`gs://…`, `s3://…`)."""
+    return "://" in path
+
+
+def join(folder: str, *names: str) -> str:
+    """A path below `folder`."""
+    if is_remote(folder):
+        return "/".join([folder.rstrip("/"), *names])
+    return str(Path(folder, *names))
+
+
+def open_file(path: str) -> BinaryIO:
+    """A stream of the file's bytes, as they are; the caller closes it.
+
+    Raises:
+        MissingError: it is not there.
+        UserError: it cannot be read; names the path.
+    """
+    with _blaming(path, "read"):
+        if not is_remote(path):
+            return Path(path).open("rb")
+        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def read_bytes(path: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        MissingError: it is not there.
+        UserError: it cannot be read; names the path.
+    """
+    with open_file(path) as stream, _blaming(path, "read"):
+        return stream.read()
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Put `data`, which is not empty, at `path`, whole or not at all.
+
+    Raises:
+        UserError: the folder cannot be written or the disk is full; names the path.
+    """
+    if is_remote(path):
+        put(io.BytesIO(data), path)
+        return
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def writing(path: str) -> Iterator[BinaryIO]:
+    """A stream for a file too large to hold; it is at `path` only if the block ends well.
+
+    Raises:
+        UserError: as `write_bytes`.
+    """
+    if not is_remote(path):
+        with atomic_file(path) as temporary, temporary.open("wb") as stream:
+            yield stream
+        return
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+        yield spool  # type: ignore[misc]
+        spool.seek(0)
+        put(spool, path)  # type: ignore[arg-type]
+
+
+def put(source: BinaryIO, path: str) -> None:
+    """Write a whole stream, which is not empty, to an object store; raises as `write_bytes`."""
+    with _blaming(path, "written"):
+        sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        try:
+            shutil.copyfileobj(source, sink, _BLOCK)
+        except BaseException:
+            # Closing is what shows an object, and a stream that is let go closes itself.
+            with suppress(Exception):
+                sink.close()
+                FileSystems.delete([path])
+            raise
+        sink.close()
+
+
+def copy(source: str, target: str) -> None:
+    """Put what is at `source` at `target` as well, on the same file system, whole or not at all.
+
+    Raises:
+        UserError: one cannot be read or the other not be written; names the target.
+    """
+    if not is_remote(target):
+        with atomic_file(target) as temporary:
+            shutil.copyfile(source, temporary)
+        return
+    with open_file(source) as stream:  # Beam's own copy does not say on every store if it failed
+        put(stream, target)
+
+
+def exists(path: str) -> bool:
+    """Whether a file is at `path`."""
+    if not is_remote(path):
+        return Path(path).exists()
+    with _blaming(path, "read"):
+        return FileSystems.exists(path)
+
+
+def names(folder: str) -> list[str]:
+    """The sorted names of the visible files directly in `folder`; none where it is missing."""
+    if not is_remote(folder):
+        try:
+            with os.scandir(folder) as entries:
+                return sorted(e.name for e in entries if e.is_file() and e.name[0] != ".")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    return sorted(entry.path.rsplit("/", 1)[1] for entry in match(join(folder, "*")))
+
+
+def match(pattern: str) -> list[FileMetadata]:
+    """The objects that a pattern names (`*` within a name, `**` across folders), with sizes."""
+    with _blaming(pattern, "listed"):
+        return FileSystems.match([pattern])[0].metadata_list
+
+
+def remove(path: str) -> None:
+    """Remove the file at `path` if there is one."""
+    if not is_remote(path):
+        Path(path).unlink(missing_ok=True)
+        return
+    with _blaming(path, "removed"):
+        FileSystems.delete([path])
+
+
+def remove_temporary(folder: str) -> None:
+    """Remove the files in `folder` that a process was writing when it was killed."""
+    if not is_remote(folder) and Path(folder).is_dir():
+        for path in Path(folder).glob(".*.*.????????"):
+            path.unlink(missing_ok=True)
+
+
+def size(path: str) -> int:
+    """Bytes of a file."""
+    if not is_remote(path):
+        return Path(path).stat().st_size
+    return match(path)[0].size_in_bytes
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file that may be large, in hexadecimal."""
+    if not is_remote(path):
+        return files.digest(path)
+    total = hashlib.sha256()
+    with open_file(path) as stream, _blaming(path, "read"):
+        while block := stream.read(_BLOCK):
+            total.update(block)
+    return total.hexdigest()
+
+
+def digest(data: bytes) -> str:
+    """The checksum that shards are known by (XXH3, 128 bits, hexadecimal)."""
+    return xxhash.xxh3_128_hexdigest(data)
+
+
+def why(error: BaseException) -> str:
+    """What an error of a file system says, on one line."""
+    if isinstance(error, BeamIOError) and error.exception_details:
+        error = next(iter(error.exception_details.values())) or error
+    said = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+    return " ".join(str(said).split()) or type(error).__name__
+
+
+@contextmanager
+def _blaming(path: str, what: str) -> Iterator[None]:
+    """Say which file an error in the block comes from, whichever library raises it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingError(f"{path}: cannot be {what} ({why(error)})") from error
+    except Exception as error:
+        if not is_remote(path) and not isinstance(error, OSError):
+            raise
+        raise UserError(f"{path}: cannot be {what} ({why(error)})") from error

@@ -1,0 +1,1 @@
+"""Where jobs run: launching, crash recovery, and what each runner needs."""

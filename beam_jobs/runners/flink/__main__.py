@@ -1,0 +1,43 @@
+"""Start and end a Flink cluster on this machine.
+
+python -m beam_jobs.runners.flink up [--slots N] [--free-ports]
+python -m beam_jobs.runners.flink down
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from beam_jobs.runners.flink import cluster
+from models.errors import UserError
+
+
+def main() -> int:
+    """Run a command; 0 if all is well, 2 with one line if not."""
+    parser = argparse.ArgumentParser(prog="python -m beam_jobs.runners.flink", description=__doc__)
+    parser.add_argument("command", choices=["up", "down"])
+    parser.add_argument(
+        "--folder", type=Path, default=cluster.default_folder(), help="of logs and process ids"
+    )
+    parser.add_argument("--slots", type=int, help="of each of the two TaskManagers")
+    parser.add_argument("--free-ports", action="store_true", help="not 8081 and the like")
+    options = parser.parse_args()
+    try:
+        if options.command == "up":
+            found = cluster.up(options.folder, slots=options.slots, free_ports=options.free_ports)
+            print(f"Flink is up at http://localhost:{found.rest}, logs in {options.folder}/logs")
+            print("paraloom corpus --config FILE --on flink; or, in full, what is given to Beam:")
+            print(" ".join(found.arguments()))
+        else:
+            ended = cluster.down(options.folder)
+            print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+    except UserError as error:
+        print(f"flink: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

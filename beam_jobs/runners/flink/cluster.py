@@ -1,0 +1,221 @@
+"""A standalone Flink cluster on loopback: its processes, their logs, and how to end just those.
+
+    <folder>/cluster.json     addresses and slots
+    <folder>/pids/<name>      process id and start time, so that no stranger's process is ended
+    <folder>/logs/<name>.log
+    <folder>/conf/            what Flink reads
+
+Every process leads a group of its own, in which its children are: a worker pool's workers too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+
+from beam_jobs.runners.flink.programs import (
+    NAMES,
+    TASK_MANAGERS,
+    Cluster,
+    commands,
+    write_configuration,
+)
+from beam_jobs.runners.flink.reach import get, reachable
+from beam_jobs.runners.launch import CORES, cores
+from models.errors import UserError
+from models.files import atomic_file
+
+PATIENCE = 60.0
+"""Seconds in which a cluster has to be up."""
+
+GRACE = 10.0
+"""Seconds in which a process that is told to end has to."""
+
+
+def default_folder() -> Path:
+    """`.flink` in the working directory, or what PARALOOM_FLINK names."""
+    return Path(os.environ.get("PARALOOM_FLINK") or ".flink")
+
+
+def read(folder: Path) -> Cluster:
+    """The cluster that was started in `folder`.
+
+    Raises:
+        UserError: there is none.
+    """
+    try:
+        return Cluster(**json.loads((folder / "cluster.json").read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{folder}: no Flink cluster; `make flink-up` starts one") from error
+
+
+def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> Cluster:
+    """Start what is not running yet, and wait until all of it works together.
+
+    Args:
+        slots: of each TaskManager; None shares this machine's cores among them.
+        free_ports: take ports that are free instead of the usual ones.
+
+    Raises:
+        UserError: it does not come up; what was started is ended again.
+    """
+    folder = folder.resolve()
+    running = [name for name in NAMES if process(folder, name)]
+    if running:
+        cluster = read(folder)
+        if slots not in (None, cluster.slots):
+            raise UserError(f"{folder}: a cluster with {cluster.slots} slots a TaskManager runs")
+    else:
+        cluster = _laid_out(slots or max(1, cores() // TASK_MANAGERS), free_ports)
+        try:
+            _prepare(folder, cluster)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
+    wanted = commands(folder, cluster)
+    try:
+        for name, command in wanted.items():
+            if name not in running:
+                _start(folder, name, command, cluster)
+        _wait(folder, cluster)
+    except BaseException:
+        down(folder)
+        raise
+    return cluster
+
+
+def down(folder: Path) -> list[str]:
+    """End the processes that `up` started in `folder`, and those only; give their names."""
+    folder = folder.resolve()
+    found = {name: there for name in NAMES if (there := process(folder, name))}
+    for each in found.values():
+        _signal(each, signal.SIGTERM)
+    psutil.wait_procs(list(found.values()), timeout=GRACE)
+    for name, each in found.items():
+        _signal(each, signal.SIGKILL)  # what is left of the group, a pool's workers among them
+        _pid_file(folder, name).unlink(missing_ok=True)
+    (folder / "cluster.json").unlink(missing_ok=True)
+    return list(found)
+
+
+def _laid_out(slots: int, free_ports: bool) -> Cluster:
+    if free_ports:
+        rest, rpc, job_server, artifacts, workers = _free_ports(5)
+        return Cluster(
+            rest=rest,
+            rpc=rpc,
+            job_server=job_server,
+            artifacts=artifacts,
+            workers=workers,
+            slots=slots,
+        )
+    cluster = Cluster(slots=slots)
+    for name, port in asdict(cluster).items():
+        if name != "slots" and reachable(f"localhost:{port}"):
+            raise UserError(
+                f"port {port} is taken by another program: end it, or give --free-ports"
+            )
+    return cluster
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("localhost", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def _prepare(folder: Path, cluster: Cluster) -> None:
+    for name in ("logs", "pids", "tmp"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for log in (folder / "logs").glob("*.log"):
+        log.unlink()
+    write_configuration(folder, cluster)
+    with atomic_file(folder / "cluster.json") as path:
+        path.write_text(json.dumps(asdict(cluster)))
+
+
+def _start(folder: Path, name: str, command: list[str], cluster: Cluster) -> None:
+    share = max(1, cores() // (cluster.slots * TASK_MANAGERS))
+    with (folder / "logs" / f"{name}.log").open("a") as log:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, CORES: str(share)},
+            start_new_session=True,
+        )
+    started = psutil.Process(child.pid).create_time()
+    with atomic_file(_pid_file(folder, name)) as path:
+        path.write_text(f"{child.pid} {started}")
+
+
+def _wait(folder: Path, cluster: Cluster) -> None:
+    def task_managers() -> bool:
+        try:
+            return get(f"localhost:{cluster.rest}", "overview").get("taskmanagers") == TASK_MANAGERS
+        except (OSError, ValueError):
+            return False
+
+    checks: dict[str, Callable[[], bool]] = {
+        "jobmanager": lambda: reachable(f"localhost:{cluster.rest}"),
+        "job-server": lambda: reachable(f"localhost:{cluster.job_server}"),
+        "workers": lambda: reachable(f"localhost:{cluster.workers}"),
+        NAMES[TASK_MANAGERS]: task_managers,
+    }
+    deadline = time.monotonic() + PATIENCE
+    for name, check in checks.items():
+        while not check():
+            _all_alive(folder)
+            if time.monotonic() > deadline:
+                raise UserError(
+                    f"Flink's {name} is not up after {PATIENCE:.0f} seconds: {_last(folder, name)}"
+                )
+            time.sleep(0.2)
+    _all_alive(folder)  # the JobManager counts a TaskManager until it misses its heartbeat
+
+
+def _all_alive(folder: Path) -> None:
+    for name in NAMES:
+        if not process(folder, name):
+            raise UserError(f"Flink's {name} ended at once: {_last(folder, name)}")
+
+
+def _last(folder: Path, name: str) -> str:
+    """The last thing that a log says went wrong, and where it stands."""
+    log = folder / "logs" / f"{name}.log"
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    wrong = [line for line in lines if "Error" in line or "Exception" in line or "ERROR" in line]
+    said = (wrong or lines or ["it says nothing"])[-1]
+    return f"{said[:200]} ({log})"
+
+
+def _pid_file(folder: Path, name: str) -> Path:
+    return folder / "pids" / name
+
+
+def process(folder: Path, name: str) -> psutil.Process | None:
+    """The process of that name, if it is there and has not ended."""
+    try:
+        pid, started = _pid_file(folder, name).read_text().split()
+        found = psutil.Process(int(pid))
+        same = found.create_time() == float(started)
+        return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+    except (OSError, ValueError, psutil.Error):
+        return None
+
+
+def _signal(leader: psutil.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader.pid, number)

@@ -1,0 +1,173 @@
+"""What a cluster consists of: the programs, and the files that they read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from apache_beam.options.pipeline_options import FlinkRunnerOptions
+
+from beam_jobs.runners.flink import install
+from beam_jobs.runners.launch import parse_options
+
+TASK_MANAGERS = 2
+_TASK_MANAGERS = [f"taskmanager-{i}" for i in range(1, TASK_MANAGERS + 1)]
+NAMES = ("jobmanager", *_TASK_MANAGERS, "job-server", "workers")
+"""Of the processes."""
+
+
+KEPT = 5_000
+"""Milliseconds that idle workers are kept: else every pass of a job starts its workers anew."""
+
+_OPEN = (
+    "lang lang.reflect text time util util.concurrent util.concurrent.atomic "
+    "util.concurrent.locks io net nio security"
+)
+_JAVA_OPTIONS = [
+    *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPEN.split()),
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
+    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+]
+"""What Flink needs of Java's internals (its own default `env.java.opts.all`)."""
+
+_LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+appender.console.type = CONSOLE
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where a cluster listens, and how much it does at once.
+
+    Attributes:
+        rest: Flink's REST address, which is also its web page and `--flink_master`.
+        slots: of each of the TaskManagers.
+    """
+
+    rest: int = 8081
+    rpc: int = 6123
+    job_server: int = 8099
+    artifacts: int = 8098
+    workers: int = 50000
+    slots: int = 1
+
+    def arguments(self, given: Sequence[str] = ()) -> list[str]:
+        """Beam options for a job on this cluster: on all its slots, or as many as `given` says."""
+        slots = self.slots * TASK_MANAGERS
+        asked = parse_options(given).view_as(FlinkRunnerOptions).parallelism
+        slots = asked if asked > 0 else slots
+        return [
+            "--runner=FlinkRunner",
+            f"--flink_master=localhost:{self.rest}",
+            f"--flink_version={install.flink_version()}",
+            f"--job_endpoint=localhost:{self.job_server}",
+            "--environment_type=EXTERNAL",
+            f"--environment_config=localhost:{self.workers}",
+            f"--environment_cache_millis={KEPT}",
+            f"--parallelism={slots}",
+            f"--sdk_worker_parallelism={-(-slots // TASK_MANAGERS)}",  # one for each slot
+        ]
+
+
+def write_configuration(folder: Path, cluster: Cluster) -> None:
+    """Write what the programs read into `folder`/conf."""
+    conf = folder / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    (conf / "log4j.properties").write_text(_LOG4J)
+    (conf / "config.yaml").write_text(yaml.safe_dump(_flink_config(folder, cluster)))
+
+
+def _flink_config(folder: Path, cluster: Cluster) -> Mapping[str, Any]:
+    return {
+        "jobmanager.rpc.address": "localhost",
+        "jobmanager.rpc.port": cluster.rpc,
+        "jobmanager.bind-host": "localhost",
+        "jobmanager.memory.process.size": "1g",
+        "taskmanager.host": "localhost",
+        "taskmanager.bind-host": "localhost",
+        "taskmanager.memory.process.size": "1536m",
+        # A job's passes over the corpus are many exchanges, all of them small.
+        "taskmanager.memory.network.min": "256m",
+        "taskmanager.memory.network.max": "256m",
+        "taskmanager.network.sort-shuffle.min-buffers": 32,
+        "taskmanager.numberOfTaskSlots": cluster.slots,
+        "rest.address": "localhost",
+        "rest.bind-address": "localhost",
+        "rest.port": cluster.rest,
+        "io.tmp.dirs": str(folder / "tmp"),
+        "cluster.evenly-spread-out-slots": True,
+        "classloader.resolve-order": "parent-first",  # all classes are in the class path
+        "pekko.framesize": "104857600b",  # a job names all its shards
+        # A TaskManager that died is missed soon; its shards go to the others, or to its successor.
+        "heartbeat.interval": 3000,
+        "heartbeat.timeout": 30000,
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 3,
+        "restart-strategy.fixed-delay.delay": f"{KEPT + 2_000} ms",  # not with a worker that died
+    }
+
+
+def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
+    """What starts each of NAMES.
+
+    Raises:
+        UserError: Java, Flink or the job server is missing and cannot be fetched.
+    """
+    place = install.installed()
+    conf = str(folder / "conf")
+    log = f"-Dlog4j.configurationFile=file:{conf}/log4j.properties"
+    java = [install.java(), *_JAVA_OPTIONS, log]
+    classes = ["-cp", f"{install.jars(place)}/*"]
+    memory, settings = _memory(place, conf)
+    runtime = "org.apache.flink.runtime"
+    session = f"{runtime}.entrypoint.StandaloneSessionClusterEntrypoint"
+    runner = f"{runtime}.taskexecutor.TaskManagerRunner"
+    task_manager = [*java, *memory, *classes, runner, "--configDir", conf, *settings]
+    job_server = {
+        "flink-master": f"localhost:{cluster.rest}",
+        "job-host": "localhost",
+        "job-port": cluster.job_server,
+        "artifact-port": cluster.artifacts,
+        "expansion-port": 0,
+        "artifacts-dir": folder / "tmp" / "artifacts",
+    }
+    return {
+        "jobmanager": [*java, "-Xmx768m", *classes, session, "--configDir", conf],
+        **dict.fromkeys(_TASK_MANAGERS, task_manager),
+        "job-server": [
+            *[*java, "-Xmx768m", *classes, "org.apache.beam.runners.flink.FlinkJobServerDriver"],
+            *(f"--{name}={value}" for name, value in job_server.items()),
+        ],
+        "workers": [
+            *[
+                sys.executable,
+                "-m",
+                "beam_jobs.runners.flink.pool",
+                f"--service_port={cluster.workers}",
+            ]
+        ],
+    }
+
+
+def _memory(place: Path, conf: str) -> tuple[list[str], list[str]]:
+    """Of a TaskManager: what Java, and what Flink is told of its memory."""
+    utility = "org.apache.flink.runtime.util.bash.BashJavaUtils"
+    classes = f"{place}/bash-java-utils.jar:{install.jars(place)}/*"
+    command = [install.java(), "-cp", classes, utility, "GET_TM_RESOURCE_PARAMS"]
+    done = subprocess.run([*command, "--configDir", conf], capture_output=True, text=True)
+    mark = "BASH_JAVA_UTILS_EXEC_RESULT:"
+    found = [line.split(mark, 1)[1].split() for line in done.stdout.splitlines() if mark in line]
+    if done.returncode or len(found) != 2:
+        raise RuntimeError(f"{utility}: {done.stderr}")
+    return found[0], found[1]

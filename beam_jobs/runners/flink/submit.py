@@ -1,0 +1,184 @@
+"""Before a job is handed to Flink: is all that it needs there? Each answer is one line.
+
+Without this, a wrong address or a missing TaskManager shows after minutes, as a Java traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+from apache_beam.options.pipeline_options import (
+    FlinkRunnerOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    PortableOptions,
+)
+from apache_beam.utils.subprocess_server import JavaJarServer
+
+from beam_jobs.runners.flink import install
+from beam_jobs.runners.flink.reach import get, reachable
+from beam_jobs.runners.flink.worker import FolderOptions
+from models.errors import UserError
+
+PATIENCE = 30.0
+"""Seconds in which a job server has to be up."""
+
+_HINT = "`make flink-up` starts a cluster on this machine"
+_OVER = ("FINISHED", "FAILED", "CANCELED")
+
+
+@contextmanager
+def ready(options: PipelineOptions) -> Iterator[None]:
+    """See that cluster, job server and workers are there; then a job may be submitted.
+
+    A job of the same name that is still at work is cancelled: whoever submitted it was killed.
+
+    Raises:
+        UserError: something is missing, or of another version, or is lost while the block runs.
+    """
+    flink = options.view_as(FlinkRunnerOptions)
+    portable = options.view_as(PortableOptions)
+    if flink.flink_master in ("[auto]", "[local]"):
+        raise UserError(f"--flink_master is missing, such as localhost:8081; {_HINT}")
+    _check_cluster(flink.flink_master, _expected_version(flink), flink.parallelism)
+    if portable.environment_type == "EXTERNAL" and _is_local(flink.flink_master):
+        workers = str(portable.environment_config)
+        if _is_local(workers) and not reachable(workers):
+            raise UserError(f"no worker pool at {workers} (--environment_config); {_HINT}")
+    options.view_as(FolderOptions).working_directory = str(Path.cwd())
+    cancel(flink.flink_master, options.view_as(GoogleCloudOptions).job_name)
+    if portable.job_endpoint:
+        if not reachable(portable.job_endpoint, timeout=10):
+            raise UserError(f"no job server at {portable.job_endpoint} (--job_endpoint); {_HINT}")
+        with _lost_in_one_line(flink.flink_master, portable.job_endpoint):
+            yield
+        return
+    if not flink.flink_job_server_jar:
+        raise UserError(
+            "--job_endpoint is missing, the address of a running Beam job server, "
+            "or --flink_job_server_jar, to start one"
+        )
+    with _job_server(flink.flink_job_server_jar, flink.flink_master) as endpoint:
+        portable.job_endpoint = endpoint
+        with _lost_in_one_line(flink.flink_master, endpoint):
+            yield
+
+
+@contextmanager
+def _lost_in_one_line(master: str, endpoint: str) -> Iterator[None]:
+    """Say in one line what was lost while a job ran."""
+    again = "the same command goes on from here"
+    try:
+        yield
+    except grpc.RpcError as error:
+        raise UserError(f"the job server at {endpoint} was lost; {again}") from error
+    except RuntimeError as error:
+        if not re.search(
+            r"NoResourceAvailable|no longer reachable|TaskManager .* lost", str(error)
+        ):
+            raise
+        raise UserError(f"Flink at {master} lost its TaskManagers; {again}") from error
+
+
+def _check_cluster(master: str, expected: str | None, parallelism: int) -> None:
+    try:
+        version = str(get(master, "config")["flink-version"])
+        there = get(master, "overview")
+        slots = int(there["slots-total"])
+    except (OSError, ValueError, KeyError) as error:
+        reason = getattr(error, "reason", None) or error
+        why = getattr(reason, "strerror", None) or reason
+        raise UserError(f"no Flink at {master} (--flink_master): {why}; {_HINT}") from error
+    if expected and install.flink_version(version) != expected:
+        raise UserError(
+            f"Flink at {master} is {version}, but the job server is for Flink {expected}: "
+            "both must be of one version (--flink_version, --flink_job_server_jar)"
+        )
+    if not slots:
+        raise UserError(f"Flink at {master} has no TaskManager; {_HINT}")
+    if parallelism > slots:
+        raise UserError(
+            f"Flink at {master} has {slots} slots, but --parallelism asks for {parallelism}"
+        )
+
+
+def _expected_version(flink: Any) -> str | None:
+    """Flink's version that the job server was made for, where that can be known."""
+    if flink.flink_job_server_jar:
+        jar = str(flink.flink_job_server_jar).rsplit("/", 1)[-1]
+        named = re.search(r"flink-(\d+\.\d+)-job-server", jar)
+        return named[1] if named else None
+    given = flink.get_all_options(drop_default=True).get("flink_version")
+    return str(given) if given else None
+
+
+def _is_local(address: str) -> bool:
+    host = re.sub(r"^https?://", "", address).rsplit(":", 1)[0]
+    return host in ("localhost", "127.0.0.1", "[::1]")
+
+
+def cancel(master: str, name: str | None) -> None:
+    """Cancel the jobs of that name, and wait for their end."""
+    deadline = time.monotonic() + PATIENCE
+    while name:
+        jobs = get(master, "jobs/overview")["jobs"]
+        alive = [job["jid"] for job in jobs if job["name"] == name and job["state"] not in _OVER]
+        if not alive:
+            return
+        if time.monotonic() > deadline:
+            raise UserError(f"Flink at {master} still runs {name} ({alive[0]}) and cannot end it")
+        for job in alive:
+            address = master if "://" in master else f"http://{master}"
+            path = f"{address.rstrip('/')}/jobs/{job}?mode=cancel"
+            urllib.request.urlopen(urllib.request.Request(path, method="PATCH"), timeout=10)
+        time.sleep(1)
+
+
+@contextmanager
+def _job_server(jar: str, master: str) -> Iterator[str]:
+    """A job server of our own while the block runs; its address."""
+    try:
+        jar = JavaJarServer.local_jar(jar) if "://" in jar else jar
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"{jar}: cannot be fetched ({str(error).splitlines()[0]})") from error
+    if not Path(jar).is_file():
+        raise UserError(f"{jar}: no such file (--flink_job_server_jar)")
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        endpoint = f"localhost:{free.getsockname()[1]}"
+    port = endpoint.rpartition(":")[2]
+    with tempfile.TemporaryDirectory(prefix="paraloom-job-server-") as folder:
+        log = Path(folder, "log")
+        ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
+        server = [install.java(), "-jar", jar, f"--flink-master={master}", *ports]
+        with log.open("w") as stream:
+            process = subprocess.Popen(
+                [*server, f"--artifacts-dir={folder}"], stdout=stream, stderr=stream
+            )
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not reachable(endpoint):
+                ended = process.poll() is not None
+                if ended or time.monotonic() > deadline:
+                    how = "ended at once" if ended else f"is not up after {PATIENCE:.0f} seconds"
+                    said = log.read_text(errors="replace").strip().splitlines() or [
+                        "it says nothing"
+                    ]
+                    raise UserError(f"the job server {jar} {how}: {said[0][:200]}")
+                time.sleep(0.1)
+            yield endpoint
+        finally:
+            os.write(2, log.read_bytes())  # to the log of the stage
+            process.terminate()
+            process.wait()

@@ -1,0 +1,51 @@
+"""A Python worker of a pool: told by the runner where to call, it runs in the job's own folder.
+
+The pool starts one for each that a TaskManager asks for, as the container of a worker image would
+be started (Beam's container contract), from the packages that are installed here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
+from google.protobuf import json_format
+
+from beam_jobs.runners.local.worker import environment
+
+
+class FolderOptions(PipelineOptions):
+    """Where relative paths of a job begin."""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: Any) -> None:
+        parser.add_argument("--working_directory", help="for workers that see the same disk")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Ask for the job's options, then be Beam's worker."""
+    parser = argparse.ArgumentParser()
+    for name in ("id", "logging_endpoint", "artifact_endpoint", "provision_endpoint"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--control_endpoint", required=True)
+    given = parser.parse_args(arguments)
+    with grpc.insecure_channel(given.provision_endpoint) as channel:
+        service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
+        request = beam_provision_api_pb2.GetProvisionInfoRequest()
+        info = service.GetProvisionInfo(request, metadata=(("worker_id", given.id),)).info
+    options = json_format.MessageToDict(info.pipeline_options)
+    folder = options.get("beam:option:working_directory:v1")
+    if folder and Path(folder).is_dir():
+        os.chdir(folder)
+    told = json.dumps(options)
+    os.environ.update(environment(given.id, told, given.control_endpoint, given.logging_endpoint))
+    from apache_beam.runners.worker.sdk_worker_main import main as beam_worker
+
+    beam_worker([])

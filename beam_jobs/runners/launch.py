@@ -1,0 +1,330 @@
+"""Running a job: Beam options, progress by receipts, errors in one line, the account at the end."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    suppress,
+)
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+import apache_beam as beam
+from apache_beam.metrics.metric import MetricsFilter
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    GoogleCloudOptions,
+    PipelineOptions,
+    StandardOptions,
+)
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from beam_jobs.io import remote, storage
+from beam_jobs.io import shards as shard_files
+from beam_jobs.io.shards import DamagedError, Receipt
+from beam_jobs.io.storage import MissingError
+from beam_jobs.runners import dataflow
+from beam_jobs.runners.local.runner import local_runner, surviving
+from models.errors import UserError
+from models.progress import Meter, meter
+
+NAMESPACE = "paraloom"
+"""Of the Beam metrics that jobs count."""
+
+_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
+_USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a job left: a receipt a unit, in the order of the units, and Beam's counters."""
+
+    receipts: tuple[Receipt, ...]
+    metrics: dict[str, int] = field(default_factory=dict)
+
+
+class Unit(Protocol):
+    """What a job works on at once."""
+
+    @property
+    def name(self) -> str:
+        """The name of its receipt."""
+
+    @property
+    def key(self) -> str:
+        """The key of all that its output depends on."""
+
+    @property
+    def rows(self) -> int | None:
+        """Rows to read, where that is known before."""
+
+
+CORES = "PARALOOM_CORES"
+"""Environment variable of a worker that shares its machine with others: its part of the cores."""
+
+
+def cores() -> int:
+    """Processor cores this process may use."""
+    there = len(os.sched_getaffinity(0))
+    given = os.environ.get(CORES, "")
+    return min(there, int(given)) if given.isdecimal() and int(given) else there
+
+
+def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
+    """Beam's options: what the user gave, and where no runner is named, processes on this machine.
+
+    Args:
+        processes: at most this many worker processes, if the user did not choose a runner.
+
+    Raises:
+        UserError: Beam cannot read an option.
+    """
+    options = parse_options(arguments)
+    standard = options.view_as(StandardOptions)
+    if standard.runner:
+        return options
+    # Named, so that Beam does not first try to download another local runner.
+    standard.runner = "FnApiRunner"
+    workers = local_workers(arguments)
+    workers = min(workers, processes or workers)
+    direct = options.view_as(DirectOptions)
+    direct.direct_num_workers = workers
+    direct.direct_running_mode = "in_memory"  # `own_runner` says where the workers are
+    return options
+
+
+def local_workers(arguments: Sequence[str]) -> int:
+    """How many workers the user allows on this machine; as many as cores where nothing is said."""
+    direct = parse_options(arguments).view_as(DirectOptions)
+    given = any(argument.startswith("--direct_num_workers") for argument in arguments)
+    return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
+
+
+def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
+    """Reach object stores with the user's Beam options, and see that those of `paths` answer.
+
+    Raises:
+        UserError: Beam cannot read an option; a bucket is not there or cannot be reached.
+    """
+    options = parse_options(arguments)
+    remote.connect(options)
+    buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
+    for path in buckets.values():
+        remote.ask(path, options)
+
+
+def parse_options(arguments: Sequence[str]) -> PipelineOptions:
+    """Beam's options; UserError if it cannot read one."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            options = PipelineOptions(list(arguments))
+            options.get_all_options()  # else Beam parses each when it is first asked for
+            return options
+    except SystemExit as error:  # argparse has printed its usage and why
+        reason = said.getvalue().strip().rpartition("error: ")[2]
+        raise UserError(f"Beam options: {reason}") from error
+
+
+def launch(
+    name: str,
+    units: Sequence[Unit],
+    transform: beam.PTransform,
+    output: str,
+    arguments: Sequence[str],
+    *,
+    processes: int | None = None,
+    rows_a_part: int | None = None,
+) -> Result:
+    """Run `transform` (units in, receipts out) and return its receipts.
+
+    Args:
+        processes: at most this many worker processes, if the user did not choose a runner.
+        rows_a_part: rows of a part file, to show progress where the units' rows are not known.
+
+    Units whose receipt in `output` has their key, and whose part files are intact, cost a checksum.
+
+    Raises:
+        UserError: the first error that a user can cause, from whichever worker.
+        RuntimeError: a unit is left without its receipt.
+    """
+    expected = {unit.name: unit for unit in units}
+    for receipt in shard_files.receipts(output):
+        unit = expected.get(receipt.name)
+        if unit is None or unit.key != receipt.key:
+            storage.remove(storage.join(output, "receipts", f"{receipt.name}.json"))
+    rows = {unit.name: unit.rows for unit in units}
+    known = [n for n in rows.values() if n is not None]
+    total = sum(known) if len(known) == len(rows) else None
+
+    def done() -> int:
+        if rows_a_part is not None:
+            return rows_a_part * len(storage.names(output))
+        names = storage.names(storage.join(output, "receipts"))
+        return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
+
+    with (
+        logged(output) as terminal,
+        meter(name, total=total, stream=terminal) as progress,
+        watching(done, progress, output),
+    ):
+        options = beam_options(arguments, processes=min(processes or len(units), len(units)))
+        _name_job(options, name, output)
+        dataflow.prepare(options, output)
+
+        def work() -> dict[str, int]:
+            return run_pipeline(
+                lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
+                options,
+                own_runner(arguments),
+            )
+
+        metrics = surviving(work, done)
+    receipts = []
+    for unit in units:
+        left = shard_files.read_receipt(output, unit.name)
+        if left is None or left.key != unit.key:
+            raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
+        if unit.rows is not None and left.rows_in != unit.rows:
+            raise RuntimeError(
+                f"{name}: {unit.name} has {unit.rows} rows, {left.rows_in} were read"
+            )
+        receipts.append(left)
+    shard_files.remove_strays(output, receipts)
+    return Result(receipts=tuple(receipts), metrics=metrics)
+
+
+def run_pipeline(
+    build: Callable[[beam.Pipeline], Any],
+    options: PipelineOptions,
+    runner: FnApiRunner | None = None,
+) -> dict[str, int]:
+    """Build and run a Beam pipeline; give its counters.
+
+    Args:
+        runner: takes the place of the one that the options name.
+
+    Raises:
+        UserError: a worker raised one (or a DamagedError); everything else comes as Beam raised it.
+    """
+    try:
+        with _place(options):
+            pipeline = _pipeline(options, runner)
+            build(pipeline)
+            result = pipeline.run()
+            try:
+                result.wait_until_finish()
+            except KeyboardInterrupt:
+                with suppress(Exception):
+                    result.cancel()
+                raise
+            query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
+    except Exception as error:
+        known = isinstance(error, UserError)
+        said = _user_error(f"{type(error).__name__}: {error}" if known else str(error))
+        if said is None:
+            raise
+        raise said from error
+    counters: dict[str, int] = {}
+    for counter in query["counters"]:
+        name = counter.key.metric.name
+        counters[name] = counters.get(name, 0) + counter.result
+    return dict(sorted(counters.items()))
+
+
+def _name_job(options: PipelineOptions, name: str, output: str) -> None:
+    """Name a job after stage and folder: the same command again finds what a killed one left."""
+    cloud = options.view_as(GoogleCloudOptions)
+    if cloud.job_name is None:
+        place = output if storage.is_remote(output) else str(Path(output).resolve())
+        cloud.job_name = f"paraloom-{name}-{shard_files.content_key(place)[:8]}".replace("_", "-")
+
+
+def _place(options: PipelineOptions) -> AbstractContextManager[None]:
+    """What has to be there while a job runs elsewhere."""
+    if options.view_as(StandardOptions).runner != "FlinkRunner":
+        return nullcontext()
+    from beam_jobs.runners.flink.submit import ready
+
+    return ready(options)
+
+
+def _pipeline(options: PipelineOptions, runner: FnApiRunner | None) -> beam.Pipeline:
+    try:
+        return beam.Pipeline(runner=runner, options=options)
+    except (ValueError, ImportError) as error:  # a runner's name, or what it lacks
+        raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
+
+
+def own_runner(arguments: Sequence[str]) -> FnApiRunner | None:
+    """Processes of our own on this machine, unless the user named a runner or allows only one.
+
+    Then one job has them that works with one process, too: the model's memory is that process's.
+    """
+    options = parse_options(arguments)
+    named = options.view_as(StandardOptions).runner
+    return None if named or local_workers(arguments) < 2 else local_runner(options)
+
+
+def _user_error(text: str) -> UserError | None:
+    """The error that a user can cause, from what Beam says of a worker's exception."""
+    found = _USER_ERROR.search(text)
+    return _ERRORS[found.group(1)](found.group(2).strip()) if found else None
+
+
+@contextmanager
+def logged(output: str) -> Iterator[TextIO]:
+    """Send what Beam and its workers print to `logs/` of the run; give the terminal to the block.
+
+    Of a run in an object store they stay on this machine. Beam's processes inherit file descriptor
+    2 and say much on it, an error with its traceback several times over.
+    """
+    parent, _, name = output.rstrip("/").rpartition("/")
+    folder = remote.workplace(parent) / "logs"
+    log = folder / f"{name}.log"
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with log.open("w") as stream:
+                os.dup2(stream.fileno(), 2)
+        except OSError as error:
+            raise UserError(f"{log}: cannot be written ({error.strerror})") from error
+        with os.fdopen(os.dup(saved), "w") as terminal:
+            yield terminal
+    finally:
+        sys.stderr.flush()
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+@contextmanager
+def watching(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
+    """Report progress while a job runs anywhere: what is finished shows in its output folder."""
+    stop = threading.Event()
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # a look costs requests there
+
+    def watch() -> None:
+        while not stop.wait(seconds):
+            with suppress(UserError):  # the job itself will meet it
+                progress.set(done())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+        progress.set(done())
+    finally:
+        stop.set()
+        watcher.join()

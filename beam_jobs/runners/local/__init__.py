@@ -1,0 +1,1 @@
+"""Beam's local runner, with worker processes that are forked."""

@@ -1,0 +1,123 @@
+"""Beam's local runner with worker processes whose death is noticed and survived.
+
+Beam's own waits forever for a worker that was killed, such as by the kernel for want of memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.portability import python_urns
+from apache_beam.portability.api import beam_fn_api_pb2, beam_provision_api_pb2
+from apache_beam.runners.job.utils import dict_to_struct
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    SubprocessSdkWorkerHandler,
+    WorkerHandler,
+)
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from google.protobuf import json_format
+
+from beam_jobs.runners.local import worker
+from beam_jobs.runners.local.fork_server import nursery
+from models.errors import UserError
+
+_TRIES = 6
+_LOGGER = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_deaths: list[str] = []
+"""How workers of this process died since `surviving` last looked."""
+
+
+def local_runner(options: PipelineOptions) -> FnApiRunner:
+    """A runner with processes of its own; a pipeline fails if one of them dies.
+
+    Args:
+        options: what workers are told, such as the way to an object store; Beam's own local
+            runner tells them nothing.
+    """
+    told = {
+        f"beam:option:{name}:v1": str(value) if type(value) is int else value
+        for name, value in options.get_all_options(drop_default=True).items()
+        if isinstance(value, str | bool | int | list)
+    }
+    info = beam_provision_api_pb2.ProvisionInfo(
+        retrieval_token="unused", pipeline_options=dict_to_struct(told)
+    )
+    return FnApiRunner(
+        SubprocessSDKEnvironment.from_command_string(worker.__name__),
+        provision_info=ExtendedProvisionInfo(info),
+    )
+
+
+def surviving(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
+    """Run a pipeline, and again where it lost a worker: what was finished costs a checksum.
+
+    Args:
+        done: rows finished so far.
+
+    Raises:
+        UserError: workers died six times in a row without finishing anything.
+    """
+    before, tries = done(), 0
+    while True:
+        _deaths.clear()
+        try:
+            return work()
+        except UserError:
+            raise
+        except Exception as error:
+            if not _deaths:
+                raise
+            now = done()
+            tries = 1 if now > before else tries + 1
+            before = now
+            if tries == _TRIES:
+                raise UserError(
+                    f"a worker process died {tries} times in a row (at last: {_deaths[0]}); if for "
+                    "want of memory: fewer workers need less (-- --direct_num_workers N), and so "
+                    "do smaller shards (input.shard_rows)"
+                ) from error
+            _LOGGER.error("a worker process died (%s); beginning again", _deaths[0])
+
+
+@WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
+class _Watched(SubprocessSdkWorkerHandler):
+    """A worker from the nursery; answers in its place if it has died."""
+
+    _closed = False
+
+    def start_worker(self) -> None:
+        told = worker.environment(
+            self.worker_id,
+            json_format.MessageToJson(self.provision_info.provision_info.pipeline_options),
+            self.control_address,
+            self.logging_api_service_descriptor().url,
+        )
+        self.worker = nursery.start(worker.__name__, [str(os.getpid())], told)
+        self.worker_thread = threading.Thread(target=self._run, name="run_worker", daemon=True)
+        self.worker_thread.start()
+
+    def _run(self) -> None:
+        if code := self.worker.wait():
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            _deaths.append(how)
+            while not self._closed:  # a pipeline that sees a channel close may be on its way out
+                waiting = self.control_conn._futures_by_id
+                for name in list(waiting):
+                    response = beam_fn_api_pb2.InstructionResponse(instruction_id=name, error=how)
+                    waiting.pop(name).set(response)
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        self._closed = True
+        super().close()

@@ -1,0 +1,1 @@
+"""Algorithms on distributed columns that several jobs share."""

@@ -1,0 +1,95 @@
+"""Conditions on the columns of a pair, as a user writes them: `trigram_overlap <= 0.5`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from beam_jobs.io import schema
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?"
+_CONDITION = re.compile(
+    rf"\s*(?P<column>\w+)\s*(?:(?P<compare><=|>=|<|>)\s*(?P<value>{_NUMBER})"
+    rf"|\s+in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER}))\s*"
+)
+_TOKENS = ("reference_tokens", "translation_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`column operator value`; with `in` the value is (lowest, highest), both of them included.
+
+    >>> print(Condition.parse("unigram_f1_decile in 2..7"))
+    unigram_f1_decile in 2..7
+    """
+
+    column: str
+    operator: str  # <=, >=, <, > or in
+    value: float | tuple[float, float]
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Read what a user wrote.
+
+        Raises:
+            ValueError: it is no condition, or no number is between its ends.
+        """
+        found = _CONDITION.fullmatch(text)
+        if not found:
+            raise ValueError(
+                f"{text!r} is no condition; write it as `trigram_overlap <= 0.5` (or <, >=, >) "
+                "or `unigram_f1_decile in 2..7`"
+            )
+        if found["compare"]:
+            return cls(found["column"], found["compare"], float(found["value"]))
+        low, high = float(found["low"]), float(found["high"])
+        if low > high:
+            raise ValueError(f"{text!r} holds for nothing: {low:g} is more than {high:g}")
+        return cls(found["column"], "in", (low, high))
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The value, or both ends of the range."""
+        return self.value if isinstance(self.value, tuple) else (self.value,)
+
+    def check(self, scorers: Sequence[str]) -> None:
+        """See that pairs scored with `scorers` have the column, and that its decile is one.
+
+        Raises:
+            ValueError: says which columns there are, or which deciles.
+        """
+        deciles = [schema.decile(score) for score in scorers]
+        if self.column not in (*scorers, *deciles, *_TOKENS):
+            known = ", ".join((*scorers, *_TOKENS))
+            raise ValueError(
+                f"{self.column} is no column of the pairs; there are {known}, and the deciles of "
+                f"the scores ({deciles[0]} …): a score must be among score.scorers"
+            )
+        if self.column in deciles and not all(n in range(10) for n in self.numbers):
+            raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
+
+    def holds(self, values: np.ndarray) -> np.ndarray:
+        """Which values meet the condition: bool [n].
+
+        They are compared in their own type: `<= 0.1` holds for a float32 0.1.
+        """
+        with np.errstate(over="ignore"):  # 1e99 is infinite as a float32, and compares as it should
+            if isinstance(self.value, tuple):
+                low, high = self.value
+                return np.asarray((values >= low) & (values <= high))
+            return np.asarray(_COMPARE[self.operator](values, self.value))
+
+    def __str__(self) -> str:
+        numbers = (repr(number).removesuffix(".0") for number in self.numbers)
+        return f"{self.column} {self.operator} {'..'.join(numbers)}"

@@ -1,0 +1,1 @@
+"""What a trained encoder is used for: vectors, neighbours, evaluation, analyses."""

@@ -1,0 +1,99 @@
+"""The spaces that an encoder with decoders offers, compared without training anything anew
+(Zhelezniak et al. 2018): the encoder's vector, the decoders' states joined or averaged."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from models.embeddings.applications.evaluation import COMPARE, correlation
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.encoders.context import Context, Vector
+from models.embeddings.model import SentenceEncoder
+from models.errors import UserError
+
+
+class Space(NamedTuple):
+    """What a sentence's vector is."""
+
+    vector: Vector
+    steps: int = 0
+    """for how many words the decoders are unrolled; 0 for the encoder's vector"""
+
+    def __str__(self) -> str:
+        return f"{self.vector} {self.steps}" if self.steps else self.vector
+
+
+Agreement = dict[str, dict[str, float]]
+"""Mean Pearson × 100 over the data sets of each group, by what compares two vectors."""
+
+
+def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
+    """The same model with another space: its weights are shared, not copied.
+
+    Raises:
+        UserError: the model has no decoders with states.
+    """
+    encoder = copy.copy(_context(model))
+    if space.steps and not encoder.decoders:
+        raise UserError(f"{space}: a bow decoder has no states to unroll")
+    encoder.vector, encoder.steps = space.vector, space.steps or encoder.steps
+    section = model.options.context
+    assert section is not None
+    chosen = replace(section, vector=encoder.vector, steps=encoder.steps)
+    options = replace(model.options, context=chosen)
+    return SentenceEncoder(encoder, model.vocabularies, options, model.head)
+
+
+def compare_spaces(
+    model: SentenceEncoder, data: Sequence[LabelledPairs], *, steps: int = 10
+) -> dict[Space, Agreement]:
+    """How well each space, of up to so many steps, agrees with people on labelled pairs.
+
+    Raises:
+        UserError: the model is not one with decoders.
+    """
+    each: dict[Space, dict[str, dict[str, list[float]]]] = {}
+    for pairs in data:
+        text = pa.concat_arrays([pairs.first, pairs.second])
+        for space, vectors in _vectors(model, text, steps):
+            first, second = np.split(vectors, 2)
+            for name, compare in COMPARE.items():
+                found = each.setdefault(space, {}).setdefault(name, {})
+                agreed = correlation(compare(first, second), pairs.scores)
+                found.setdefault(pairs.group, []).append(agreed.pearson)
+    return {
+        space: {
+            name: {group: float(np.mean(found)) for group, found in groups.items()}
+            for name, groups in of.items()
+        }
+        for space, of in each.items()
+    }
+
+
+def _vectors(
+    model: SentenceEncoder, text: pa.StringArray, steps: int
+) -> Iterator[tuple[Space, np.ndarray]]:
+    yield Space("encoder"), in_space(model, Space("encoder")).embed(text)
+    if not _context(model).decoders:
+        return
+    states = in_space(model, Space("concat", steps)).embed(text, batch_size=1024)
+    states = states.reshape(len(text), 2, steps, -1)
+    for k in range(1, steps + 1):
+        some = states[:, :, :k]
+        yield Space("concat", k), some.reshape(len(text), -1)
+        yield Space("mean", k), some.mean(axis=(1, 2))
+
+
+def _context(model: SentenceEncoder) -> Context:
+    if not isinstance(model.encoder, Context):
+        raise UserError(
+            f"a {model.options.model} of task {model.options.task} has no decoders; "
+            "embeddings.task: context trains one that has"
+        )
+    return model.encoder

@@ -1,0 +1,143 @@
+"""Streams of lines in, vectors or scores out, in constant memory."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.lib import format as npy
+
+from models.embeddings.applications.evaluation import Compare, Embed, cosines
+from models.errors import UserError
+from models.files import atomic_file
+
+_BATCH = 8192  # lines
+
+
+def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO) -> int:
+    """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim]; return `lines`.
+
+    A file at `out` is whole or not there. A stream that can seek (standard output, redirected to
+    a file) becomes a readable .npy with its last write; into any other (a pipe) the array is
+    copied when it is complete, as its head begins with the number of lines.
+
+    Raises:
+        UserError: a line is not UTF-8, or `out` cannot be written.
+    """
+    if isinstance(out, Path | str):
+        with atomic_file(out) as temporary, temporary.open("wb") as stream:
+            return _write_npy(embed, lines, stream)
+    with writing():
+        if _starts_at_zero(out):
+            return _write_npy(embed, lines, out)
+        with tempfile.TemporaryFile() as spool:
+            count = _write_npy(embed, lines, spool)
+            spool.seek(0)
+            shutil.copyfileobj(spool, out, 1 << 20)
+            out.flush()
+            return count
+
+
+def similarity_lines(
+    embed: Embed, lines: Iterable[bytes], out: BinaryIO, compare: Compare = cosines
+) -> int:
+    """Write one score a line for lines of two sentences with a tab between; return their number.
+
+    Raises:
+        UserError: a line does not have two columns or is not UTF-8; names its number.
+    """
+
+    count = 0
+    with writing():
+        for batch in line_batches(lines):
+            first, second = _pairs(batch, count)
+            vectors = embed(pa.concat_arrays([first, second]))
+            for value in compare(vectors[: len(batch)], vectors[len(batch) :]):
+                out.write(b"%.6f\n" % value)
+            count += len(batch)
+        out.flush()
+    return count
+
+
+def line_batches(lines: Iterable[bytes], name: str = "") -> Iterator[list[str]]:
+    """Lines in batches, without their ends; nothing but a line feed (or CR LF) ends a line.
+
+    Raises:
+        UserError: a line is not UTF-8; begins with `name` and the line's number.
+    """
+    start = 1
+    while batch := list(islice(lines, _BATCH)):
+        text = b"".join(batch)
+        try:
+            decoded = text.decode()
+        except UnicodeDecodeError as error:
+            number = start + text[: error.start].count(b"\n")
+            raise UserError(f"{name}line {number}: not UTF-8") from error
+        start += len(batch)
+        rows = decoded.removesuffix("\n").split("\n")
+        yield [row.removesuffix("\r") for row in rows]
+
+
+def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArray]:
+    pairs = [line.split("\t") for line in batch]
+    for number, pair in enumerate(pairs, before + 1):
+        if len(pair) != 2:
+            raise UserError(
+                f"line {number}: {len(pair)} tab-separated columns, expected two sentences"
+            )
+    first, second = zip(*pairs, strict=True)
+    return pa.array(first, pa.string()), pa.array(second, pa.string())
+
+
+def _write_npy(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
+    """Leave room for the head, write the rows, then the head: until then it is no .npy at all."""
+    dim = embed(pa.array([], pa.string())).shape[1]
+    out.seek(len(_head(0, dim)))
+    count = 0
+    for batch in line_batches(lines):
+        vectors = embed(pa.array(batch, pa.string()))
+        out.write(np.ascontiguousarray(vectors, np.float32).data)
+        count += len(batch)
+    head = _head(count, dim)
+    out.seek(0)
+    out.write(head)
+    out.flush()
+    out.seek(0, os.SEEK_END)
+    return count
+
+
+def _head(count: int, dim: int) -> bytes:
+    """The head of a .npy; numpy pads it so that it has the same length for every `count`."""
+    stream = io.BytesIO()
+    head = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
+    npy.write_array_header_1_0(stream, head)
+    return stream.getvalue()
+
+
+def _starts_at_zero(out: BinaryIO) -> bool:
+    """Whether the head can be written last: not in a pipe, nor behind what a file already holds."""
+    if not out.seekable() or out.tell() != 0:
+        return False
+    try:
+        return not fcntl.fcntl(out.fileno(), fcntl.F_GETFL) & os.O_APPEND
+    except OSError:
+        return True  # in memory
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn what goes wrong with standard output (a full disk, a closed pipe) into a `UserError`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"the output cannot be written ({error.strerror or error})") from error

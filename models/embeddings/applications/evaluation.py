@@ -1,0 +1,227 @@
+"""How well scores of sentence pairs agree with people: correlations, per data set and year."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from rich.table import Table
+from scipy.stats import rankdata
+
+from models.embeddings.datasets.similarity import LabelledPairs, missing, read_sick, read_sts
+from models.errors import UserError
+
+Embed = Callable[[pa.StringArray], np.ndarray]
+"""Sentences [n] to their vectors, float [n, dim]."""
+
+
+Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Vectors of n first and n second sentences, [n, dim] each, to scores of the pairs, [n]."""
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Row-wise cosines, float64 [n]; 0 where a vector is zero (a sentence without a token)."""
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    products = np.einsum("ij,ij->i", a, b)
+    return np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+
+
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Row-wise dot products, float64 [n]."""
+    return np.einsum("ij,ij->i", np.asarray(a, np.float64), np.asarray(b, np.float64))
+
+
+COMPARE: dict[str, Compare] = {"cosine": cosines, "dot": dots}
+"""What makes a score of two vectors, by name."""
+
+
+class Model(NamedTuple):
+    """What is evaluated."""
+
+    name: str
+    embed: Embed
+    compare: Compare = cosines
+    scale: tuple[float, float] | None = None
+    """If the scores are predicted labels: the ends of their scale."""
+
+
+class Correlation(NamedTuple):
+    """Agreement × 100; nan where it is undefined (one of the two sides is constant)."""
+
+    pearson: float
+    spearman: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """Several models on the same data sets."""
+
+    models: list[str]
+    data: list[LabelledPairs]
+    correlations: list[list[Correlation]]
+    """[models][data sets]"""
+    errors: list[list[float]] = field(default_factory=list)
+    """[models][data sets]: mean squared error of predicted labels; nan where there are none"""
+
+    def mean(self, model: int, group: str) -> Correlation:
+        """Unweighted mean over the group's data sets; undefined if one of them is."""
+        pairs = zip(self.data, self.correlations[model], strict=True)
+        found = [correlation for data, correlation in pairs if data.group == group]
+        return Correlation(*(float(column) for column in np.mean(found, axis=0)))
+
+    def table(self) -> Table:
+        """`Pearson / Spearman` of every model per data set, the means, what is not there."""
+        caption = "Pearson / Spearman × 100"
+        if self._predicting():
+            caption += ", mean squared error of predicted labels"
+        table = Table("data set", "pairs", caption=caption)
+        table.columns[1].justify = "right"
+        for name in self.models:
+            table.add_column(name, justify="right")
+        lacking = missing(self.data)
+        for group in self._groups():
+            for i, data in enumerate(self.data):
+                if data.group == group:
+                    cells = (self._cell(model, i) for model in range(len(self.models)))
+                    table.add_row(f"{group} {data.name}", f"{len(data.first):,}", *cells)
+            means = (_cell(self.mean(model, group)) for model in range(len(self.models)))
+            if _is_year(group):
+                table.add_row(f"{group} mean", "", *means, style="bold")
+            if group in lacking:
+                absent = f"{group} without {', '.join(lacking[group])} (not there)"
+                table.add_row(absent, style="dim")
+            table.add_section()
+        return table
+
+    def json(self) -> dict[str, Any]:
+        """The same for programs; an undefined correlation is None.
+
+        `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`
+        """
+        lacking = missing(self.data)
+        groups: dict[str, Any] = {}
+        for group in self._groups():
+            groups[group] = {
+                "data_sets": {
+                    data.name: {
+                        "pairs": len(data.first),
+                        "unscored": data.unscored,
+                        "models": self._by_model(
+                            (results[i] for results in self.correlations),
+                            (results[i] for results in self.errors),
+                        ),
+                    }
+                    for i, data in enumerate(self.data)
+                    if data.group == group
+                },
+                "missing": lacking.get(group, []),
+            }
+            if _is_year(group):
+                means = (self.mean(model, group) for model in range(len(self.models)))
+                groups[group]["mean"] = self._by_model(means)
+        return {"models": self.models, "groups": groups}
+
+    def _groups(self) -> list[str]:
+        return list(dict.fromkeys(data.group for data in self.data))
+
+    def _predicting(self) -> bool:
+        return not np.isnan(np.array(self.errors)).all()
+
+    def _cell(self, model: int, data: int) -> str:
+        cell = _cell(self.correlations[model][data])
+        error = self.errors[model][data] if self.errors else np.nan
+        return cell if np.isnan(error) else f"{cell}, {error:.3f}"
+
+    def _by_model(
+        self, correlations: Iterable[Correlation], errors: Iterable[float] = ()
+    ) -> Mapping[str, Any]:
+        found = {
+            name: {
+                key: None if np.isnan(value) else round(value, 4)
+                for key, value in correlation._asdict().items()
+            }
+            for name, correlation in zip(self.models, correlations, strict=True)
+        }
+        for name, error in zip(self.models, errors, strict=False):
+            if not np.isnan(error):
+                found[name]["mse"] = round(error, 4)
+        return found
+
+
+def evaluate_models(
+    models: Sequence[Model | tuple[str, Embed]],
+    sts: Path | str | None = None,
+    sick: Path | str | None = None,
+) -> Report:
+    """Correlate every model's scores with the labels in the folders `sts` and `sick`.
+
+    Raises:
+        UserError: a folder holds no data, or a row is broken; names the file and the row. Or two
+            models have the same name.
+    """
+    entered = [Model(*model) for model in models]
+    names = [model.name for model in entered]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{name}: stands twice among the models")
+    data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
+    judged = [
+        [_judge(model, scores(model.embed, pairs, model.compare), pairs) for pairs in data]
+        for model in entered
+    ]
+    return Report(
+        models=names,
+        data=data,
+        correlations=[[correlation for correlation, _ in row] for row in judged],
+        errors=[[error for _, error in row] for row in judged],
+    )
+
+
+def _judge(model: Model, found: np.ndarray, data: LabelledPairs) -> tuple[Correlation, float]:
+    error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
+    return correlation(found, data.scores), float(error)
+
+
+def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Correlation:
+    """Correlation of the scores with the labels of one data set."""
+    return correlation(scores(embed, data, compare), data.scores)
+
+
+def scores(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> np.ndarray:
+    """The scores of a data set's pairs, float64 [n]."""
+    vectors = embed(pa.concat_arrays([data.first, data.second]))
+    half = len(data.first)
+    return compare(vectors[:half], vectors[half:])
+
+
+def correlation(predicted: np.ndarray, labels: np.ndarray) -> Correlation:
+    """Pearson's r and Spearman's ρ (ties share their mean rank), × 100.
+
+    >>> correlation(np.array([0.1, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])).spearman
+    100.0
+    """
+    # Rounding alone must not pass for a signal: 1e-9 is far below what a float32 cosine resolves.
+    if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
+        return Correlation(float("nan"), float("nan"))
+    return Correlation(_pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels)))
+
+
+def _pearson(x: np.ndarray, y: np.ndarray) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    return float(100 * np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))
+
+
+def _is_year(group: str) -> bool:
+    return group.removeprefix("STS ").isdecimal()
+
+
+def _cell(correlation: Correlation) -> str:
+    # The two are undefined together.
+    if np.isnan(correlation.pearson):
+        return "undefined"
+    return f"{correlation.pearson:.1f} / {correlation.spearman:.1f}"

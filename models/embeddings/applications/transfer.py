@@ -1,0 +1,164 @@
+"""Transfer tasks: what a logistic regression can tell from sentence vectors (as in SentEval)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rich.table import Table
+
+from models.embeddings.applications.evaluation import Embed, correlation
+from models.embeddings.datasets.transfer import Examples, Task, find_tasks
+
+FOLDS = 10
+_STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1
+_CHOOSING = 0.1  # share of the training part that chooses among them
+
+Scores = dict[str, float]
+"""In percent: `accuracy`, of MRPC `f1` as well; of SICK-R `pearson`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transfer:
+    """Several models on the tasks that are there."""
+
+    models: list[str]
+    tasks: list[Task]
+    missing: list[str]
+    scores: list[list[Scores]]
+    """[models][tasks]"""
+
+    def table(self) -> Table:
+        """One row a task."""
+        table = Table("task", "tested on", title="Transfer tasks", caption="percent")
+        for name in self.models:
+            table.add_column(name, justify="right")
+        for i, task in enumerate(self.tasks):
+            cells = (_cell(of[i]) for of in self.scores)
+            table.add_row(task.name, task.tested, *cells)
+        if self.missing:
+            table.add_row(f"without {', '.join(self.missing)} (not there)", style="dim")
+        return table
+
+    def json(self) -> dict[str, Any]:
+        """`tasks.<task>.models.<model>.accuracy`, and what is missing."""
+        tasks = {
+            task.name: {
+                "tested": task.tested,
+                "train": len(task.train),
+                "models": {
+                    name: {key: round(value, 4) for key, value in of[i].items()}
+                    for name, of in zip(self.models, self.scores, strict=True)
+                },
+            }
+            for i, task in enumerate(self.tasks)
+        }
+        return {"tasks": tasks, "missing": self.missing}
+
+
+def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> Transfer:
+    """Try every model's vectors on the tasks below a folder.
+
+    Raises:
+        UserError: no task is there, or a row is broken; names the file and the row.
+    """
+    tasks, missing = find_tasks(folder)
+    return Transfer(
+        models=[name for name, _ in models],
+        tasks=tasks,
+        missing=missing,
+        scores=[[evaluate(embed, task) for task in tasks] for _, embed in models],
+    )
+
+
+def evaluate(embed: Embed, task: Task, *, seed: int = 1) -> Scores:
+    """What a logistic regression on a model's vectors gets right.
+
+    Trained on the training part and tested on the other where the task has one, else by
+    cross-validation in `FOLDS`. A tenth of what it trains on chooses its regularisation.
+    """
+    features, labels = _features(embed, task.train), task.train.labels
+    if task.test is not None:
+        other = _features(embed, task.test)
+        predicted = _predictor(features, labels, seed)(other)
+        return _judge(predicted, task.test.labels, task.name)
+    predicted = np.empty_like(labels)
+    for train, test in _folds(labels, seed):
+        predicted[test] = _predictor(features[train], labels[train], seed)(features[test])
+    return _judge(predicted, labels, task.name)
+
+
+def _features(embed: Embed, examples: Examples) -> np.ndarray:
+    """The vectors; of pairs |a − b| and a ⊙ b, side by side."""
+    if examples.second is None:
+        return embed(examples.first)
+    vectors = embed(pa.concat_arrays([examples.first, examples.second]))
+    first, second = vectors[: len(examples)], vectors[len(examples) :]
+    return np.concatenate([np.abs(first - second), first * second], axis=1)
+
+
+def _folds(labels: np.ndarray, seed: int) -> Any:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    kind = KFold if labels.dtype.kind == "f" else StratifiedKFold
+    return kind(FOLDS, shuffle=True, random_state=seed).split(labels, labels)
+
+
+def _predictor(features: np.ndarray, labels: np.ndarray, seed: int) -> Any:
+    """A fitted regression, as a function of features."""
+    order = np.random.default_rng(seed).permutation(len(labels))
+    chooses, rest = np.split(order, [max(1, round(_CHOOSING * len(order)))])
+
+    def success(strength: float) -> float:
+        predicted = _fit(features[rest], labels[rest], strength)(features[chooses])
+        (value,) = list(_judge(predicted, labels[chooses], "").values())
+        return float(np.nan_to_num(value, nan=-100.0))
+
+    return _fit(features, labels, max(_STRENGTHS, key=success))
+
+
+def _fit(features: np.ndarray, labels: np.ndarray, strength: float) -> Any:
+    """Logistic regression on classes; of numbers, on the whole ones around them (Tai et al. 2015).
+
+    A number between two whole ones stands as either of them, each with the weight that makes it
+    their mean; what is predicted is the mean of the distribution.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=strength, tol=1e-3, max_iter=200))
+    if labels.dtype.kind != "f":
+        return model.fit(features, labels).predict
+    low = np.floor(labels)
+    rows = np.concatenate([np.arange(len(labels))] * 2)
+    classes = np.concatenate([low, low + 1])
+    weights = np.concatenate([low + 1 - labels, labels - low])
+    keep = weights > 0
+    model.fit(
+        features[rows[keep]],
+        classes[keep].astype(int),
+        logisticregression__sample_weight=weights[keep],
+    )
+    values = model[-1].classes_
+    return lambda found: model.predict_proba(found) @ values
+
+
+def _judge(predicted: np.ndarray, labels: np.ndarray, task: str) -> Scores:
+    if labels.dtype.kind == "f":
+        return {"pearson": correlation(predicted, labels).pearson}
+    scores = {"accuracy": 100 * float(np.mean(predicted == labels))}
+    if task == "MRPC":
+        both = np.sum((predicted == "1") & (labels == "1"))
+        scores["f1"] = 100 * float(
+            2 * both / max(np.sum(predicted == "1") + np.sum(labels == "1"), 1)
+        )
+    return scores
+
+
+def _cell(scores: Mapping[str, float]) -> str:
+    return " / ".join(f"{value:.1f}" for value in scores.values())

@@ -1,0 +1,1 @@
+"""Data that encoders are trained and tested on, as it is published."""

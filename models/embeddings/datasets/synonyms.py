@@ -1,0 +1,103 @@
+"""More training pairs out of those there are: words replaced by synonyms (Zhang et al. 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.datasets.splits import take
+from models.embeddings.training.paragram import read_phrases
+from models.errors import UserError
+
+_WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
+
+Synonyms = Mapping[str, Sequence[str]]
+"""The synonyms of each word, all of them single words in lower case."""
+
+
+def read_synonyms(path: Path | str) -> Synonyms:
+    """Read a thesaurus: WordNet's folder (`data.noun` …), or paraphrases as `read_phrases` reads.
+
+    Synonyms are the words of one synset, or the paraphrases; phrases of several words are left out.
+
+    Raises:
+        UserError: nothing there, a broken line, or not one pair of single words.
+    """
+    path = Path(path)
+    pairs = _wordnet(path) if path.is_dir() else read_phrases(path)
+    found: dict[str, dict[str, None]] = {}
+    for left, right in pairs:
+        left, right = left.lower(), right.lower()
+        if left != right and left.isalpha() and right.isalpha():
+            found.setdefault(left, {})[right] = None
+    if not found:
+        raise UserError(f"{path}: no two words that mean the same")
+    return {word: list(others) for word, others in found.items()}
+
+
+def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
+    """Ordered pairs of different words of one synset."""
+    files = [folder / name for name in _WORDNET if (folder / name).is_file()]
+    if not files:
+        raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")
+    for file in files:
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if line.startswith("  "):  # the licence
+                continue
+            # offset, file, type, number of words (hexadecimal), then each word and its sense
+            fields = line.split(" ")
+            try:
+                count = int(fields[3], 16)
+                words = fields[4 : 4 + 2 * count : 2]
+            except (ValueError, IndexError) as error:
+                raise UserError(f"{file}: line {number} is no synset") from error
+            if len(words) != count:
+                raise UserError(f"{file}: line {number} has fewer words than it says ({count})")
+            words = [word.partition("(")[0] for word in words]  # adjectives: galore(ip)
+            yield from ((a, b) for a in words for b in words if a != b)
+
+
+def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
+    """`count` pairs with the labels of pairs of `data`, in which words became synonyms.
+
+    A pair is drawn at random; of its words that have synonyms, r are replaced, where r is drawn
+    with P(r) ∝ 2⁻ʳ, by one of their synonyms each. A pair without such words stays as it is.
+    """
+    random = Random(f"augment {seed}")
+    sides = data.first.to_pylist(), data.second.to_pylist()
+    rows = [random.randrange(len(data.scores)) for _ in range(count)]
+    first, second = [], []
+    for row in rows:
+        words = [side[row].split(" ") for side in sides]
+        places = [
+            (i, j)
+            for i, side in enumerate(words)
+            for j, w in enumerate(side)
+            if _known(w, synonyms)
+        ]
+        random.shuffle(places)
+        replaced = 1
+        while random.random() < 0.5:
+            replaced += 1
+        for i, j in places[:replaced]:
+            words[i][j] = random.choice(synonyms[words[i][j].lower()])
+        first.append(" ".join(words[0]))
+        second.append(" ".join(words[1]))
+    drawn = take(data, np.array(rows, np.int64))
+    return LabelledPairs(
+        group=data.group,
+        name=f"{data.name}, augmented",
+        first=pa.array(first, pa.string()),
+        second=pa.array(second, pa.string()),
+        scores=drawn.scores,
+        scale=data.scale,
+    )
+
+
+def _known(word: str, synonyms: Synonyms) -> bool:
+    return word.lower() in synonyms

@@ -1,0 +1,211 @@
+"""Classification data on which sentence vectors are tried, in the forms in which it is spread.
+
+SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's (`label text`), MRPC's
+and SICK's own tables. Files are found by their names, wherever they are below a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from models.embeddings.datasets.similarity import read_labelled
+from models.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examples:
+    """n sentences, or pairs of them, with what is to be told of each."""
+
+    first: pa.StringArray
+    """[n]"""
+    second: pa.StringArray | None = None
+    """[n], of pairs"""
+    labels: np.ndarray
+    """[n]: strings, or float64 where they are numbers on a scale"""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """A task whose files are there."""
+
+    name: str
+    train: Examples
+    test: Examples | None
+    """None: it has no split of its own, or its test part is not there"""
+    tested: str
+    """what is reported: 10-fold, dev, validation, trial or test"""
+
+
+class _Form(NamedTuple):
+    """One way in which a task is spread: the files of its parts, and how each is read."""
+
+    read: Callable[[Path], Examples]
+    train: tuple[str, ...]  # all of them are needed
+    tests: Mapping[str, str] = {}  # what to report: the first that is there; file by name
+
+
+def find_tasks(folder: Path | str) -> tuple[list[Task], list[str]]:
+    """The tasks whose files are somewhere below a folder, and the names of the others.
+
+    Raises:
+        UserError: no task is there, or a row is broken; names the file and the row.
+    """
+    folder = Path(folder)
+    files: dict[str, Path] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            files.setdefault(path.name, path)
+    tasks, missing = [], []
+    for name, forms in _TASKS.items():
+        form = next((form for form in forms if all(file in files for file in form.train)), None)
+        if form is None:
+            missing.append(name)
+            continue
+        train = _join([form.read(files[file]) for file in form.train])
+        tested = next((part for part, file in form.tests.items() if file in files), None)
+        test = form.read(files[form.tests[tested]]) if tested else None
+        tasks.append(Task(name=name, train=train, test=test, tested=tested or "10-fold"))
+    if not tasks:
+        names = ", ".join(_TASKS)
+        raise UserError(f"{folder}: none of the transfer tasks is here ({names})")
+    return tasks, missing
+
+
+def _join(parts: list[Examples]) -> Examples:
+    second = [part.second for part in parts if part.second is not None]
+    return Examples(
+        first=pa.concat_arrays([part.first for part in parts]),
+        second=pa.concat_arrays(second) if second else None,
+        labels=np.concatenate([part.labels for part in parts]),
+    )
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The rows that are not empty and their numbers; UTF-8, or else Latin-1 as older data is."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield number, line.strip("\r")
+
+
+def _class_of_name(path: Path) -> Examples:
+    """A file of sentences of one class, which its suffix names."""
+    texts = [line.strip() for _, line in _lines(path)]
+    return Examples(first=pa.array(texts, pa.string()), labels=np.full(len(texts), path.suffix))
+
+
+def _label_first(path: Path) -> Examples:
+    """`label text`; of TREC's `LABEL:fine` the part before the colon."""
+    rows = []
+    for number, line in _lines(path):
+        label, space, text = line.strip().partition(" ")
+        if not space:
+            raise UserError(f"{path}, row {number}: no text behind the label {label!r}")
+        rows.append((text, label.partition(":")[0]))
+    return _examples(path, rows)
+
+
+def _label_last(path: Path) -> Examples:
+    """`text <tab> label`."""
+    rows = []
+    for number, line in _lines(path):
+        text, tab, label = line.rpartition("\t")
+        if not tab:
+            raise UserError(f"{path}, row {number}: no tab between text and label")
+        rows.append((text, label.strip()))
+    return _examples(path, rows)
+
+
+def _mrpc(path: Path) -> Examples:
+    """A head line, then label, two numbers and two sentences between tabs."""
+    lines = _lines(path)
+    next(lines, None)
+    rows = []
+    for number, line in lines:
+        columns = line.split("\t")
+        if len(columns) != 5 or columns[0] not in ("0", "1"):
+            raise UserError(
+                f"{path}, row {number}: expected 0 or 1, two numbers and two sentences between tabs"
+            )
+        rows.append((columns[3], columns[4], columns[0]))
+    if not rows:
+        raise UserError(f"{path}: no row with a label")
+    first, second, labels = zip(*rows, strict=True)
+    return Examples(
+        first=pa.array(first, pa.string()),
+        second=pa.array(second, pa.string()),
+        labels=np.array(labels),
+    )
+
+
+def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], Examples]:
+    def read(path: Path) -> Examples:
+        (data,) = read_labelled(path)
+        labels: np.ndarray = data.scores
+        if kind == "entailment":
+            if data.entailment is None:
+                raise UserError(f"{path}, row 1: no column entailment_judgment")
+            labels = data.entailment.to_numpy(zero_copy_only=False).astype(str)
+        return Examples(first=data.first, second=data.second, labels=labels)
+
+    return read
+
+
+def _examples(path: Path, rows: list[tuple[str, str]]) -> Examples:
+    if not rows:
+        raise UserError(f"{path}: no row with a label")
+    texts, labels = zip(*rows, strict=True)
+    return Examples(first=pa.array(texts, pa.string()), labels=np.array(labels))
+
+
+def _two_classes(*files: str, all: str) -> tuple[_Form, ...]:
+    return _Form(_class_of_name, files), _Form(_label_first, (all,))
+
+
+_SICK_FILES = ("SICK_train.txt",), {"test": "SICK_test_annotated.txt", "trial": "SICK_trial.txt"}
+_TASKS: dict[str, tuple[_Form, ...]] = {
+    "MR": _two_classes("rt-polarity.pos", "rt-polarity.neg", all="rt-polarity.all"),
+    "CR": _two_classes("custrev.pos", "custrev.neg", all="custrev.all"),
+    "SUBJ": _two_classes("subj.subjective", "subj.objective", all="subj.all"),
+    "MPQA": _two_classes("mpqa.pos", "mpqa.neg", all="mpqa.all"),
+    "SST": (
+        _Form(
+            _label_last, ("sentiment-train",), {"test": "sentiment-test", "dev": "sentiment-dev"}
+        ),
+        _Form(
+            _label_first,
+            ("stsa.binary.train",),
+            {"test": "stsa.binary.test", "dev": "stsa.binary.dev"},
+        ),
+    ),
+    "TREC": (
+        _Form(_label_first, ("train_5500.label",), {"test": "TREC_10.label"}),
+        _Form(_label_first, ("TREC.train.all",), {"test": "TREC.test.all"}),
+    ),
+    "MRPC": (
+        _Form(_mrpc, ("msr_paraphrase_train.txt",), {"test": "msr_paraphrase_test.txt"}),
+        _Form(
+            _mrpc,
+            ("msr-para-train.tsv",),
+            {"test": "msr-para-test.tsv", "validation": "msr-para-val.tsv"},
+        ),
+    ),
+    "SICK-R": (_Form(_sick("relatedness"), *_SICK_FILES),),
+    "SICK-E": (_Form(_sick("entailment"), *_SICK_FILES),),
+}

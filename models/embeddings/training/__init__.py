@@ -1,0 +1,1 @@
+"""Training: data, negatives, losses, loops, checkpoints."""

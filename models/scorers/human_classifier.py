@@ -1,0 +1,207 @@
+"""A classifier that tells human from machine-translated text.
+
+Wieting, Mallinson & Gimpel (2017) train one on references and back-translations and filter by the
+probability that a translation is a reference (reference/translation classification). Theirs are an
+LSTM and a word average; here it is a logistic regression on token n-grams, which scores a corpus at
+the speed of the other scorers. One model a fold: a pair is scored by the model of its fold, which
+saw neither of the pair's texts, wherever else they occur.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from models.errors import UserError
+from models.text.tokens import PairText, TokenIds
+
+FOLDS = 5
+_ORDER = 3  # n-grams of 1 to 3 tokens
+_BITS = 20  # of the bucket of an n-gram: 2 to this power are there
+_NEXT, _SPREAD = np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x9E3779B97F4A7C15)  # odd: no bit is lost
+_PENALTY = 0.15  # on the squared weights, over the number of texts
+_EPOCHS = 10
+_ROWS = 4096
+_WEIGHTS, _RECORD = "weights.safetensors", "classifier.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """Logistic regressions, one a fold: `weights` float32 [folds, buckets], `bias` [folds]."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+
+    def probability(self, tokens: TokenIds, hashes: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """P(human | text) of n texts, each by the model of its fold: float32 [n].
+
+        Args:
+            hashes: of the token with each number, uint64.
+            fold: int [n].
+        """
+        from scipy.special import expit
+
+        total = np.zeros(len(fold))
+        for rows, buckets in _ngrams(tokens, hashes):
+            total += np.bincount(rows, self.weights[fold[rows], buckets], minlength=len(fold))
+        probability: np.ndarray = expit(self.bias[fold] + total * _scale(tokens))
+        return probability.astype(np.float32)
+
+
+def fold_of(reference: pa.Array) -> np.ndarray:
+    """The fold of each pair, by a hash of its reference: uint8 [n].
+
+    All translations of one reference are in the same fold, and a scorer needs no more than texts.
+    """
+    digest = xxhash.xxh3_64_intdigest
+    texts = reference.cast(pa.binary()).to_pylist()
+    return np.fromiter((digest(text) % FOLDS for text in texts), np.uint8, len(texts))
+
+
+def token_hashes(vocabulary: pa.StringArray) -> np.ndarray:
+    """A hash of each token, uint64 [V]."""
+    digest = xxhash.xxh3_64_intdigest
+    tokens = vocabulary.cast(pa.binary()).to_pylist()
+    return np.fromiter((digest(token) for token in tokens), np.uint64, len(tokens))
+
+
+def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, Any]:
+    """Train the models on a sample of pairs and write them to `folder`.
+
+    Args:
+        sample: `reference`, `translation`, and of each text the folds in which it occurs in the
+            whole corpus, one bit a fold: `reference_folds`, `translation_folds` (uint8). A text is
+            used for the folds in which it does not occur; so no model sees a text that it scores.
+
+    Returns:
+        what the models know of texts that they never saw: accuracy (of a balanced choice, so 0.5
+        is chance), on references and on translations, and the mean of −ln P(what it is).
+
+    Raises:
+        UserError: too few different texts.
+    """
+    from safetensors.numpy import save_file
+    from sklearn.linear_model import SGDClassifier
+
+    rows = len(sample)
+    features, human = _features(sample), np.repeat([True, False], rows)
+    seen = np.concatenate([sample[f"{side}_folds"].to_numpy() for side in _SIDES])
+    models, trained = [], []
+    for fold in range(FOLDS):
+        usable = np.flatnonzero(seen >> fold & 1 == 0)
+        # A text of each kind in turn: the same pairs in the same order, whatever made the sample.
+        usable = usable[np.argsort(usable % max(rows, 1), kind="stable")]
+        if len(np.unique(human[usable])) < 2:
+            raise UserError(
+                f"human_likeness: of {rows:,} pairs too few differ to train its classifier; "
+                "take it out of score.scorers"
+            )
+        model = SGDClassifier(
+            loss="log_loss",
+            alpha=_PENALTY / len(usable),
+            max_iter=_EPOCHS,
+            tol=None,
+            average=True,
+            random_state=seed,
+        )
+        models.append(model.fit(features[usable], human[usable]))
+        trained.append(len(usable))
+    found = Classifier(
+        np.concatenate([model.coef_ for model in models]).astype(np.float32),
+        np.concatenate([model.intercept_ for model in models]).astype(np.float32),
+    )
+    metrics = {**_evaluate(found, sample), "texts": trained}
+    save_file({"weights": found.weights, "bias": found.bias}, folder / _WEIGHTS)
+    record = {"folds": FOLDS, "order": _ORDER, "bits": _BITS, "metrics": metrics}
+    (folder / _RECORD).write_text(json.dumps(record, indent=1))
+    return metrics
+
+
+def open_classifier(folder: Path | str) -> Classifier:
+    """Read what `train_classifier` wrote.
+
+    Raises:
+        UserError: it is not that.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    folder = Path(folder)
+    try:
+        tensors = load_file(folder / _WEIGHTS)
+        found = Classifier(tensors["weights"], tensors["bias"])
+    except (OSError, KeyError, SafetensorError) as error:
+        raise UserError(f"{folder}: no classifier, make it again ({error})") from error
+    if found.weights.shape != (FOLDS, 1 << _BITS) or found.bias.shape != (FOLDS,):
+        raise UserError(f"{folder}: a classifier of another version, make it again")
+    return found
+
+
+_SIDES = ("reference", "translation")
+
+
+def _ngrams(tokens: TokenIds, hashes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Row and bucket of every n-gram, n by n."""
+    token = hashes[tokens.ids]
+    key = token
+    for n in range(1, _ORDER + 1):
+        if n > 1:
+            key = key[:-1] * _NEXT + token[n - 1 :]  # modulo 2**64
+        rows = tokens.rows[: len(key)]
+        inside = rows == tokens.rows[n - 1 :]
+        yield rows[inside], (key[inside] * _SPREAD >> np.uint64(64 - _BITS)).astype(np.int64)
+
+
+def _scale(tokens: TokenIds) -> np.ndarray:
+    """The value of an n-gram in each row: one over the root of how many there are, float64 [n]."""
+    counts = sum(np.maximum(tokens.lengths - n, 0) for n in range(_ORDER))
+    return 1 / np.sqrt(np.maximum(counts, 1))
+
+
+def _features(sample: pa.Table) -> Any:
+    """The n-grams of all references, then of all translations: a sparse matrix, float32."""
+    from scipy.sparse import csr_matrix, vstack
+
+    blocks: dict[str, list[Any]] = {side: [] for side in _SIDES}
+    for pairs in _pairs(sample):
+        hashes = token_hashes(pairs.vocabulary)
+        for side in _SIDES:
+            tokens = getattr(pairs, side)
+            rows, buckets = map(np.concatenate, zip(*_ngrams(tokens, hashes), strict=True))
+            values = _scale(tokens)[rows].astype(np.float32)
+            shape = (len(pairs), 1 << _BITS)
+            blocks[side].append(csr_matrix((values, (rows, buckets)), shape=shape))
+    return vstack([*blocks["reference"], *blocks["translation"]], format="csr")
+
+
+def _evaluate(classifier: Classifier, sample: pa.Table) -> dict[str, float]:
+    found: dict[str, list[np.ndarray]] = {side: [] for side in _SIDES}
+    for pairs in _pairs(sample):
+        hashes, fold = token_hashes(pairs.vocabulary), fold_of(pairs.reference_text)
+        for side in _SIDES:
+            found[side].append(classifier.probability(getattr(pairs, side), hashes, fold))
+    human, machine = (np.concatenate(found[side]).astype(np.float64) for side in _SIDES)
+    right = float((human > 0.5).mean()), float((machine < 0.5).mean())
+    least = np.finfo(np.float32).tiny
+    surprise = -np.log(np.maximum(np.append(human, 1 - machine), least)).mean()
+    return {
+        "accuracy": math.fsum(right) / 2,
+        "accuracy_references": right[0],
+        "accuracy_translations": right[1],
+        "log_loss": float(surprise),
+        "pairs": len(sample),
+    }
+
+
+def _pairs(sample: pa.Table) -> Iterator[PairText]:
+    for start in range(0, max(len(sample), 1), _ROWS):
+        block = sample.slice(start, _ROWS)
+        yield PairText(*(block[side].combine_chunks() for side in _SIDES))

@@ -1,0 +1,1 @@
+"""Text as columns: tokens, word vectors, IDF, phrases, parses."""

@@ -1,0 +1,128 @@
+"""What is installed, which engines and devices work, and what to do where one does not."""
+
+from __future__ import annotations
+
+import ctypes.util
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from beam_jobs.runners.launch import cores
+from pipeline.console import console
+from pipeline.manifest import versions
+
+Finding = tuple[bool, str]  # whether it works, and what was found or what to do
+
+
+def examine() -> bool:
+    """Print a table of checks; whether everything that a run on this machine needs is there."""
+    checks: list[tuple[str, bool, Callable[[], Finding]]] = [
+        ("Python 3.11 or later", True, _python),
+        ("libraries", True, _libraries),
+        ("engine ctranslate2, CPU", True, _ctranslate2),
+        ("engine fairseq", True, _fairseq),
+        ("Moses tokeniser", True, _tokeniser),
+        ("GPU, torch", False, _torch_gpu),
+        ("GPU, ctranslate2", False, _ctranslate2_gpu),
+        ("memory", True, _memory),
+        ("disk", True, _disk),
+        ("Java (Flink's job server)", False, _java),
+    ]
+    table = Table("check", "", "found", title="paraloom doctor")
+    well = True
+    for name, needed, check in checks:
+        try:
+            works, text = check()
+        except Exception as error:  # whatever an import or a driver raises is the finding
+            said = str(error).splitlines() or [""]
+            works, text = False, f"{type(error).__name__}: {said[0]}".removesuffix(": ")
+        mark = ("ok", "green") if works else ("fails", "red") if needed else ("no", "yellow")
+        table.add_row(name, Text(*mark), text)
+        well = well and (works or not needed)
+    console().print(table)
+    return well
+
+
+def _python() -> Finding:
+    return sys.version_info >= (3, 11), sys.version.split()[0]
+
+
+def _libraries() -> Finding:
+    found = versions()
+    missing = [name for name, version in found.items() if version == "not installed"]
+    if missing:
+        return False, f"{', '.join(missing)} missing: run make setup"
+    return True, ", ".join(f"{n} {v}" for n, v in found.items() if n not in ("python", "paraloom"))
+
+
+def _ctranslate2() -> Finding:
+    import ctranslate2
+
+    types = sorted(ctranslate2.get_supported_compute_types("cpu"))
+    return "float32" in types, f"{cores()} cores; {', '.join(types)}"
+
+
+def _fairseq() -> Finding:
+    import fairseq.models.transformer
+    import torch
+
+    return True, f"fairseq {fairseq.__version__}, {torch.get_num_threads()} threads"
+
+
+def _tokeniser() -> Finding:
+    import pyarrow as pa
+
+    from models.text.tokens import moses_tokens
+
+    tokens = moses_tokens(pa.array(["It's a dog."]))[0].as_py()
+    return tokens == ["it", "'s", "a", "dog", "."], " ".join(tokens)
+
+
+def _torch_gpu() -> Finding:
+    import torch
+
+    if not torch.cuda.is_available():
+        return False, "no CUDA device that torch can use: everything runs on the CPU"
+    return True, f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+
+
+def _ctranslate2_gpu() -> Finding:
+    import ctranslate2
+
+    devices = ctranslate2.get_cuda_device_count()
+    if not devices:
+        return False, "none"
+    if ctypes.util.find_library("cublas") is None and not _has_cublas_wheel():
+        return False, "a GPU, but no CUDA 12 cuBLAS: pip install nvidia-cublas-cu12"
+    return True, f"{devices} device(s)"
+
+
+def _has_cublas_wheel() -> bool:
+    from importlib import metadata
+
+    try:
+        metadata.version("nvidia-cublas-cu12")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _memory() -> Finding:
+    import psutil
+
+    free = psutil.virtual_memory().available / 2**30
+    return free >= 3, f"{free:.1f} GiB free" + ("" if free >= 3 else ": a run may need 3")
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(Path.cwd()).free / 2**30
+    return free >= 1, f"{free:.1f} GiB free here" + ("" if free >= 1 else ": free some")
+
+
+def _java() -> Finding:
+    path = shutil.which("java")
+    return path is not None, path or "not there: only a Flink cluster needs it"

@@ -1,0 +1,117 @@
+"""Pictures of sentence vectors: sentences along one unit, and in the plane of two components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from models.embeddings.applications.components import principal_components, spread_rows
+from models.embeddings.model import SentenceEncoder
+from models.errors import UserError
+from models.files import atomic_file
+from pipeline.report.svg import Frame, Scale, element, picture, shown, text, ticks
+
+WIDTH = 760
+_SHOWN = 24  # sentences in a picture of a unit
+_NAMED = 12  # sentences named in a picture of components
+_LINE = 17
+_CHARACTER = 6.2  # width of one, on the wide side
+_STYLE = """
+svg{background:#fff}text{font:11px sans-serif;fill:#222}.axis{stroke:#888}
+.point{fill:#2a6fb0;fill-opacity:.55}.named{fill:#c23b22}
+"""
+
+
+def plot(
+    model: SentenceEncoder, sentences: Sequence[str], out: Path | str, *, unit: int | None = None
+) -> None:
+    """Draw sentences as an SVG file: along one unit of their vectors, or by principal components.
+
+    Args:
+        unit: number of the unit, from 0; None draws the first two components.
+
+    Raises:
+        UserError: too few sentences, or no such unit.
+    """
+    if len(sentences) < 2:
+        raise UserError(f"plot: {len(sentences)} sentences are too few, two are needed")
+    vectors = model.embed(sentences)
+    if unit is None:
+        drawn = components_plot(sentences, vectors)
+    elif 0 <= unit < model.dim:
+        drawn = unit_plot(sentences, vectors[:, unit], unit)
+    else:
+        raise UserError(f"plot: no unit {unit}, the model has units 0 to {model.dim - 1}")
+    with atomic_file(out) as temporary:
+        temporary.write_text(drawn, encoding="utf-8")
+
+
+def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
+    """Sentences at the values that one unit has for them; the lowest above."""
+    order = np.argsort(values, kind="stable")
+    rows = order[np.unique(np.linspace(0, len(order) - 1, _SHOWN).round().astype(int))]
+    bottom = 20 + _LINE * len(rows)
+    low, high = _room(values)
+    x_axis = Scale(low, high, 20, WIDTH - 20)
+    drawn = [element("line", x1=20, x2=WIDTH - 20, y1=bottom, y2=bottom, class_="axis")]
+    for value in ticks(low, high):
+        at = x_axis.at(value)
+        drawn.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
+        drawn.append(text(at, bottom + 15, shown(value), anchor="middle"))
+    for i, row in enumerate(rows):
+        x, y = x_axis.at(float(values[row])), 20 + _LINE * i
+        drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
+        left = x < WIDTH / 2
+        place = x + 9 if left else x - 9
+        fits = int((WIDTH - place if left else place) / _CHARACTER)
+        sentence = _cut(sentences[row], fits)
+        drawn.append(text(place, y + 4, sentence, anchor="start" if left else "end"))
+    drawn.append(text(WIDTH / 2, bottom + 32, f"unit {unit}", anchor="middle"))
+    title = f"Sentences along unit {unit}"
+    saying = f"From {_cut(sentences[rows[0]])!r} to {_cut(sentences[rows[-1]])!r}."
+    return _file(drawn, bottom + 40, title, saying)
+
+
+def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
+    """All sentences as points in the plane of the first two components; some of them named."""
+    found = principal_components(vectors)
+    rows = spread_rows(found.places, _NAMED)
+    bottom = 420
+    scales = (
+        Scale(*_room(values), start, end)
+        for values, start, end in zip(
+            found.places.T, (60, bottom - 40), (WIDTH - 20, 12), strict=True
+        )
+    )
+    frame = Frame(*scales)
+    names = [f"component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(found.shares)]
+    drawn = frame.axes(names[0], names[1])
+    for x, y in found.places:
+        left, top = frame.x.at(float(x)), frame.y.at(float(y))
+        drawn.append(element("circle", cx=left, cy=top, r=2.5, class_="point"))
+    for number, row in enumerate(rows, 1):
+        x, y = frame.x.at(float(found.places[row, 0])), frame.y.at(float(found.places[row, 1]))
+        drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
+        drawn.append(text(x + 6, y - 4, str(number)))
+        drawn.append(text(20, bottom + _LINE * number, f"{number}  {_cut(sentences[row])}"))
+    saying = f"{len(sentences)} sentences; {len(rows)} that stand far apart are named below."
+    height = bottom + _LINE * (len(rows) + 1)
+    return _file(drawn, height, "Sentences by principal components", saying)
+
+
+def _room(values: np.ndarray) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    more = 0.05 * (high - low) or 1.0
+    return low - more, high + more
+
+
+def _cut(sentence: str, longest: int = int(WIDTH / _CHARACTER)) -> str:
+    return sentence if len(sentence) <= longest else f"{sentence[: longest - 1]}…"
+
+
+def _file(drawn: list[str], height: float, title: str, saying: str) -> str:
+    content = [element("style", _STYLE), *drawn]
+    svg = picture(content, height=height, name="plot", title=title, saying=saying, width=WIDTH)
+    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"

@@ -1,0 +1,90 @@
+"""The sample of the classifier, and in which folds its texts occur, against a plain definition."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from beam_jobs.analysis import human_likeness
+from beam_jobs.io.shards import units, write_shard
+from beam_jobs.select import normalised
+from models.scorers.human_classifier import fold_of
+
+ONE = ["--direct_num_workers", "1"]
+
+
+def corpus(rows):
+    """Texts that repeat on either side, some but for case and punctuation."""
+    rng = np.random.default_rng(2)
+    texts = [f"text number {i}" for i in range(rows // 2)]
+    variants = [*texts, *(f"Text number {i}." for i in range(rows // 2))]
+    return pa.table(
+        {
+            "id": [f"id-{i:04d}" for i in range(rows)],
+            "source": ["zdroj"] * rows,
+            "reference": rng.choice(variants, rows).tolist(),
+            "translation": rng.choice(variants, rows).tolist(),
+        }
+    )
+
+
+def work(folder, table, rows):
+    return units(
+        [
+            write_shard(str(folder / f"part-{first:05d}.parquet"), table.slice(first, rows))
+            for first in range(0, len(table), rows)
+        ],
+        "key",
+    )
+
+
+def plainly(table):
+    """The folds of every text: of all pairs that have it, whatever its case and punctuation."""
+    folds = {}
+    fold = fold_of(table["reference"].combine_chunks()).tolist()
+    sides = [normalised(table[s].combine_chunks()).to_pylist() for s in human_likeness._SIDES]
+    for side in sides:
+        for text, k in zip(side, fold, strict=True):
+            folds[text] = folds.get(text, 0) | 1 << k
+    return [[folds[text] for text in side] for side in sides]
+
+
+@pytest.mark.parametrize(("rows", "workers"), [(1000, "1"), (50, "1"), (50, "3")])
+def test_folds_of_every_text(tmp_path, rows, workers):
+    table = corpus(300)
+    found = human_likeness.run(
+        work(tmp_path / "in", table, rows),
+        str(tmp_path / "out"),
+        ["--direct_num_workers", workers],
+        seed=1,
+    )
+    expected = plainly(table)
+    assert found.select(["id", "reference", "translation"]).equals(
+        table.select(["id", "reference", "translation"])
+    )
+    assert found["reference_folds"].to_pylist() == expected[0]
+    assert found["translation_folds"].to_pylist() == expected[1]
+    assert len(set(expected[0])) > 5
+
+
+def test_a_part_of_a_large_corpus_is_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(human_likeness, "PAIRS", 100)
+    table = corpus(800)
+    expected = dict(zip(table["id"].to_pylist(), zip(*plainly(table), strict=True), strict=True))
+    drawn = []
+    for seed, rows in ((1, 1000), (1, 90), (2, 1000)):
+        shards = work(tmp_path / f"{rows}", table, rows)
+        found = human_likeness.run(shards, str(tmp_path / "out"), ONE, seed=seed)
+        assert 60 < len(found) < 140
+        for row in found.to_pylist():  # marked by the whole corpus, not by the sample
+            assert (row["reference_folds"], row["translation_folds"]) == expected[row["id"]]
+        drawn.append(found)
+    assert drawn[0].equals(drawn[1])
+    assert not drawn[0].equals(drawn[2])
+
+
+def test_nothing_to_draw_from(tmp_path):
+    assert len(human_likeness.run([], str(tmp_path / "out"), ONE, seed=1)) == 0
+    empty = work(tmp_path, corpus(2).slice(0, 0), 1) or units(
+        [write_shard(str(tmp_path / "part-0.parquet"), corpus(2).slice(0, 0))], "key"
+    )
+    assert len(human_likeness.run(empty, str(tmp_path / "out"), ONE, seed=1)) == 0

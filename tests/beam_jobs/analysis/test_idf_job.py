@@ -1,0 +1,84 @@
+"""Words counted by the Beam job, against counting everything at once."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from beam_jobs.analysis import idf
+from beam_jobs.analysis.idf import MergeCounts
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Shard, units, write_shard
+from benchmarks.plain_scoring import fast_tokenizer
+from models.errors import UserError
+from models.text.idf import count_words, merge_counts
+
+CAPTIONS = [
+    "Two dogs run over the grass.",
+    "A dog, a dog and one more dog!",
+    "The boy's kite flies over two trees.",
+    "Two men sit.",
+    "",
+    "A boy sits in the grass.",
+] * 5
+
+
+def write(folder, texts, rows):
+    return [
+        write_shard(
+            str(folder / f"part-{first:03d}.parquet"),
+            pa.table({"reference": pa.array(texts[first : first + rows], pa.string())}),
+        )
+        for first in range(0, len(texts), rows)
+    ]
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+@pytest.mark.parametrize("rows", [4, 100])
+def test_counts_of_the_corpus(tmp_path, workers, rows):
+    work = units(write(tmp_path / "in", CAPTIONS, rows), "key")
+    out = tmp_path / "idf"
+    counts = idf.run(work, str(out), ["--direct_num_workers", workers])
+    tokenize = fast_tokenizer()
+    texts = [tokenize(caption) if caption else [] for caption in CAPTIONS]
+    documents = Counter(word for text in texts for word in set(text))
+    occurrences = Counter(word for text in texts for word in text)
+    assert counts.documents == len(CAPTIONS)
+    assert counts.table.to_pylist() == [
+        {"word": w, "documents": documents[w], "occurrences": occurrences[w]}
+        for w in sorted(documents)
+    ]
+    assert storage.names(str(out)) == storage.names(str(out / "begun")) == []  # nothing is left
+
+
+def test_an_empty_corpus(tmp_path):
+    counts = idf.run([], str(tmp_path / "idf"), ["--direct_num_workers", "1"])
+    assert (counts.documents, counts.table.num_rows) == (0, 0)
+
+
+def test_a_damaged_shard_is_one_line(tmp_path):
+    shards = write(tmp_path, CAPTIONS, 10)
+    damaged = Shard(shards[1].path, shards[1].rows, "another checksum")
+    with pytest.raises(UserError, match=r"part-010\.parquet: damaged"):
+        idf.run(units([shards[0], damaged], "key"), str(tmp_path / "idf"), [])
+
+
+def test_no_more_is_held_than_twice_the_vocabulary():
+    combine = MergeCounts()
+    parts = combine.create_accumulator()
+    for first in range(60):
+        words = [" ".join(f"w{(first * 7 + i) % 500}" for i in range(40))]
+        parts = combine.add_input(parts, count_words(pa.array(words)))
+        held = sum(part.table.num_rows for part in parts)
+        assert held <= 2 * merge_counts(parts).table.num_rows + 40
+    assert combine.extract_output(parts).documents == 60
+
+
+def test_what_a_killed_job_left_is_not_taken(tmp_path):
+    out = tmp_path / "idf"
+    (out / "begun").mkdir(parents=True)
+    (out / "begun" / "part-000").touch()
+    (out / "collected.arrow").write_bytes(b"of another corpus")
+    counts = idf.run(units(write(tmp_path / "in", CAPTIONS, 10), "key"), str(out), [])
+    assert counts.documents == len(CAPTIONS)
+    assert storage.names(str(out)) == storage.names(str(out / "begun")) == []

@@ -1,0 +1,100 @@
+"""Trials: each made once, kept by what it depends on, the same on any number of workers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from beam_jobs.analysis import probes
+from beam_jobs.analysis.probes import Part, key_of
+from beam_jobs.analysis.sampling import Draw
+from beam_jobs.io.shards import write_shard
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.options import EmbeddingOptions
+
+WORDS = [f"word{i}" for i in range(40)]
+OPTIONS = EmbeddingOptions(dim=8, epochs=1, batch_size=10, mega_batch=1, loaders=0)
+PARTS = [
+    Part(scorer="a", deciles=(0,), most=30),
+    Part(scorer="a", deciles=(0, 1), most=50),
+    Part(most=40),
+    Part(scorer="b", deciles=(0, 1), most=40),  # the same pairs as the one before
+]
+
+
+@pytest.fixture
+def draw() -> Draw:
+    random = np.random.default_rng(1)
+    left = [" ".join(random.choice(WORDS, 4)) for _ in range(100)]
+    table = pa.table(
+        {
+            "hash": np.sort(random.integers(0, 2**64, 100, np.uint64)),
+            "id": [f"id-{i}" for i in range(100)],
+            "reference": left,
+            "translation": [f"{text} too" for text in left],
+            "a_decile": (np.arange(100) % 2).astype(np.int8),
+            "b_decile": np.repeat(np.int8(1), 100),
+        }
+    )
+    all_of_ten = np.full(10, 2**64 - 1, np.uint64)
+    return Draw(table=table, below={"a": all_of_ten, "b": all_of_ten})
+
+
+@pytest.fixture
+def labelled() -> list[LabelledPairs]:
+    random = np.random.default_rng(2)
+    sides = [pa.array([" ".join(random.choice(WORDS, 4)) for _ in range(60)]) for _ in range(2)]
+    scores = random.integers(0, 6, 60).astype(float)
+    return [LabelledPairs(group="some", name="x", first=sides[0], second=sides[1], scores=scores)]
+
+
+def tried(draw, labelled, folder: Path, parts=PARTS, *, base="base", workers=1):
+    drawn = write_shard(str(folder / "draw.parquet"), draw.table)
+    output = str(folder / "trials")
+    arguments = [f"--direct_num_workers={workers}"]
+    return probes.run(parts, [1, 2], draw, drawn, output, OPTIONS, labelled, arguments, base=base)
+
+
+def receipts(folder: Path) -> dict[str, dict]:
+    """What stands in the folder, with the time of writing."""
+    found = (folder / "trials" / "receipts").glob("*.json")
+    return {p.stem: {**json.loads(p.read_text()), "at": p.stat().st_mtime_ns} for p in found}
+
+
+def test_the_same_on_any_number_of_workers(draw, labelled, tmp_path):
+    one = tried(draw, labelled, tmp_path / "one")
+    two = tried(draw, labelled, tmp_path / "two", workers=2)
+    assert one == two
+    assert one[2] == one[3]
+    assert len({score for scores in one for score in scores}) == 6
+
+
+def test_kept_by_what_they_depend_on(draw, labelled, tmp_path):
+    first = tried(draw, labelled, tmp_path)
+    before = receipts(tmp_path)
+    assert len(before) == 6  # two of four parts have the same pairs
+
+    (tmp_path / "trials" / "receipts" / "a-0-30.2.json").unlink()  # as if it had been killed
+    wider = [*PARTS, Part(scorer="a", deciles=(1,), most=30)]
+    assert tried(draw, labelled, tmp_path, wider)[:4] == first
+    after = receipts(tmp_path)
+    new = {"a-0-30.2", "a-1-30.1", "a-1-30.2"}
+    assert set(after) == set(before) | new
+    assert {name for name in after if after[name] != before.get(name)} == new
+
+    tried(draw, labelled, tmp_path, PARTS[:1], base="other options")
+    assert {name for name, receipt in receipts(tmp_path).items()} == {"a-0-30.1", "a-0-30.2"}
+    assert receipts(tmp_path)["a-0-30.1"]["at"] > after["a-0-30.1"]["at"]
+
+
+def test_a_key_for_everything_that_matters(labelled):
+    base = key_of(OPTIONS, labelled, None)
+    assert base == key_of(OPTIONS, labelled, None)
+    others = [
+        key_of(EmbeddingOptions(dim=9), labelled, None),
+        key_of(OPTIONS, labelled * 2, None),
+        key_of(OPTIONS, labelled, "digest of vectors"),
+    ]
+    assert len({base, *others}) == 4

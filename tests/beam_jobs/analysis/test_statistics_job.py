@@ -1,0 +1,208 @@
+"""Statistics of two corpora against a direct computation over everything at once."""
+
+import gzip
+import math
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs.analysis import statistics
+from beam_jobs.analysis.statistics import find_blocks, run
+from benchmarks.plain_scoring import fast_tokenizer
+from models.errors import UserError
+from tests.models.parsers import TREES, train_parser
+
+ONE = ["--direct_num_workers", "1"]
+SCORES = ("trigram_overlap", "paragram_similarity")
+
+
+@pytest.fixture(scope="module")
+def corpora(data):
+    """Real captions against others, with scores: two corpora of different size."""
+    captions = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
+    rng = np.random.default_rng(1)
+
+    def corpus(first, rows):
+        return pa.table(
+            {
+                "reference": captions[first : first + rows],
+                "translation": captions[first + rows : first + 2 * rows],
+                **{name: rng.normal(size=rows).astype(np.float32) for name in SCORES},
+                "decile": rng.integers(0, 10, rows).astype(np.int8),
+            }
+        )
+
+    return [corpus(0, 900), corpus(5000, 2500)]
+
+
+def write(folder, corpora, rows):
+    """Blocks of corpora that are cut into files of so many rows."""
+    blocks = []
+    for number, table in enumerate(corpora):
+        paths = []
+        for first in range(0, len(table), rows):
+            paths.append(str(folder / f"{number}-{first:05d}.parquet"))
+            pq.write_table(table.slice(first, rows), paths[-1])
+        blocks += find_blocks(number, paths)
+    return blocks
+
+
+def directly(corpora):
+    """The definition, over all rows in memory."""
+    tokenize = fast_tokenizer()
+    texts = [
+        {side: [tokenize(t) for t in table[side].to_pylist()] for side in statistics.SIDES}
+        for table in corpora
+    ]
+    references = [tokens for of in texts for tokens in of["reference"]]
+    documents = Counter(word for tokens in references for word in set(tokens))
+    idf = {w: math.log((1 + len(references)) / (1 + n)) for w, n in documents.items()}
+    unknown = math.log(1 + len(references))
+    for table, of in zip(corpora, texts, strict=True):
+        values = {name: table[name].to_numpy().astype(float) for name in SCORES}
+        for side, sentences in of.items():
+            values[f"{side}_tokens"] = [len(tokens) for tokens in sentences]
+            values[f"{side}_idf"] = [np.mean([idf.get(w, unknown) for w in s]) for s in sentences]
+            words = [word for tokens in sentences for word in tokens]
+            often = Counter(words)
+            surprise = [-math.log(often[word] / len(words)) for word in words]
+            values[f"{side}_vocabulary_entropy"] = surprise
+        yield {name: (len(v), np.mean(v), np.std(v)) for name, v in values.items()}
+
+
+@pytest.mark.parametrize("rows", [400, 10_000])
+def test_two_corpora_as_computed_directly(corpora, rows, tmp_path):
+    found = run(write(tmp_path, corpora, rows), str(tmp_path / "work"), ONE)
+    for of, expected in zip(found, directly(corpora), strict=True):
+        assert set(of) == set(expected)
+        for name, (count, mean, deviation) in expected.items():
+            assert of[name].count == count
+            assert of[name].mean == pytest.approx(mean, rel=1e-6), name
+            assert of[name].deviation == pytest.approx(deviation, rel=1e-5), name
+    assert found[0]["reference_idf"].mean != found[1]["reference_idf"].mean
+
+
+def test_workers_change_no_bit(corpora, tmp_path):
+    blocks = write(tmp_path, corpora, 300)
+    one = run(blocks, str(tmp_path / "one"), ONE)
+    three = run(blocks, str(tmp_path / "three"), ["--direct_num_workers", "3"])
+    assert one == three
+
+
+def test_a_table_of_idf_in_place_of_counting(corpora, tmp_path):
+    (tmp_path / "idf.txt").write_text("UUUNKKK 3\n")
+    (found,) = run(
+        write(tmp_path, corpora[:1], 400),
+        str(tmp_path / "work"),
+        ONE,
+        idf=str(tmp_path / "idf.txt"),
+    )
+    assert (found["reference_idf"].mean, found["reference_idf"].deviation) == (3, 0)
+    (tmp_path / "vectors.txt").write_text("a 3 4\n")
+    with pytest.raises(UserError, match="2 numbers a word, but an IDF is one"):
+        run([], str(tmp_path / "work"), ONE, idf=str(tmp_path / "vectors.txt"))
+
+
+def test_parses(tmp_path):
+    texts = [text for text, _, _ in TREES]
+    often = [5, 2, 1]
+    references = [text for text, n in zip(texts, often, strict=True) for _ in range(n)]
+    table = pa.table({"reference": references, "translation": [texts[2]] * 7 + [""]})
+    parser = train_parser(tmp_path / "parser")
+    for workers in ("1", "2"):
+        (found,) = run(
+            write(tmp_path, [table], 3),
+            str(tmp_path / "work"),
+            ["--direct_num_workers", workers],
+            spacy=parser,
+        )
+        shares = np.array(often) / 8
+        assert found["reference_parse_entropy"].mean == pytest.approx(-shares @ np.log(shares))
+        assert found["reference_parse_entropy"].count == 8
+        assert found["translation_parse_entropy"].mean == 0
+        assert found["translation_parse_entropy"].count == 7
+
+
+def test_of_a_large_corpus_only_a_part_is_parsed(tmp_path, monkeypatch):
+    rows = 400
+    table = pa.table({"reference": ["run !"] * rows, "translation": [f"{i}" for i in range(rows)]})
+    parser = train_parser(tmp_path / "parser")
+    monkeypatch.setattr(statistics, "PARSED", 100)
+    counts = []
+    for shard_rows in (1000, 64):
+        work = write(tmp_path, [table], shard_rows)
+        (found,) = run(work, str(tmp_path / "work"), ONE, spacy=parser)
+        counts.append(found["reference_parse_entropy"].count)
+    assert counts[0] == counts[1]  # drawn by the texts, not by where they stand
+    assert 60 < counts[0] < 140
+
+
+def test_a_pipeline_that_cannot_parse_is_one_line(tmp_path):
+    table = pa.table({"reference": ["a"], "translation": ["b"]})
+    work = write(tmp_path, [table], 1)
+    for workers in ("1", "2"):
+        with pytest.raises(UserError, match=r"^spaCy cannot load nothing_of_this_name: ") as caught:
+            run(
+                work * 2,
+                str(tmp_path / "w"),
+                ["--direct_num_workers", workers],
+                spacy="nothing_of_this_name",
+            )
+        assert "\n" not in str(caught.value)
+
+
+def test_files_of_others(tmp_path):
+    """Row groups, texts of other types, nulls, and scores that are missing or no number."""
+    table = pa.table(
+        {
+            "translation": pa.array(["a b", None, "c"] * 50, pa.large_string()),
+            "reference": pa.array(["a", "b c d", ""] * 50).dictionary_encode(),
+            "score": pa.array([1.0, None, math.nan] * 50),
+            "label": pa.array([1, 2, 3] * 50),
+        }
+    )
+    path = str(tmp_path / "all.parquet")
+    pq.write_table(table, path, row_group_size=7)
+    (found,) = run(find_blocks(0, [path]), str(tmp_path / "work"), ONE)
+    assert (found["score"].count, found["score"].mean) == (50, 1)
+    assert "label" not in found
+    assert found["reference_tokens"].mean == pytest.approx(4 / 3)
+    assert found["translation_tokens"].mean == pytest.approx(1)
+    assert found["translation_idf"].count == 100
+
+
+def test_blocks_of_row_groups(tmp_path, monkeypatch):
+    table = pa.table({"reference": ["a"] * 50, "translation": ["b"] * 50})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
+    pq.write_table(table.slice(0, 5), tmp_path / "b.parquet")
+    monkeypatch.setattr(statistics, "_BLOCK", 25)
+    blocks = find_blocks(3, [str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")])
+    assert [block.groups for block in blocks] == [(0, 1), (2, 3), (4,), (0,)]
+    assert [block.rows for block in blocks] == [20, 20, 10, 5]
+    assert len({block.name for block in blocks}) == 4
+
+
+def test_files_that_cannot_be_used(tmp_path):
+    with pytest.raises(UserError, match=r"missing\.parquet: there is no such file"):
+        find_blocks(0, [str(tmp_path / "missing.parquet")])
+    (tmp_path / "text.parquet").write_text("no Parquet at all")
+    with pytest.raises(UserError, match=r"text\.parquet: cannot be read as Parquet"):
+        find_blocks(0, [str(tmp_path / "text.parquet")])
+    pq.write_table(pa.table({"reference": ["a"]}), tmp_path / "half.parquet")
+    with pytest.raises(UserError, match=r"half\.parquet: has no column translation"):
+        find_blocks(0, [str(tmp_path / "half.parquet")])
+    pq.write_table(
+        pa.table({"reference": ["a"], "translation": [["b", "c"]]}), tmp_path / "list.parquet"
+    )
+    with pytest.raises(UserError, match=r"list\.parquet: column translation holds list<.*not text"):
+        find_blocks(0, [str(tmp_path / "list.parquet")])
+
+
+def test_a_column_with_the_name_of_a_statistic(tmp_path):
+    table = pa.table({"reference": ["a b"], "translation": ["c"], "reference_tokens": [9.0]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    (found,) = run(find_blocks(0, [str(tmp_path / "x.parquet")]), str(tmp_path / "work"), ONE)
+    assert found["reference_tokens"].mean == 2

@@ -1,0 +1,326 @@
+"""Reading bitext: nothing is lost, what is sound comes back as it was."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from beam_jobs.io.bitext import Bitext, Block, Format, find_bitext, read_bitext
+from beam_jobs.io.bitext.rules import Rules, reason, sound_rows
+from beam_jobs.io.schema import INGEST, INGEST_REJECTED
+from models.errors import UserError
+
+Pairs = list[tuple[str, str, str]]
+Rejected = list[tuple[str, int, str, str]]
+
+
+def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tuple[Pairs, Rejected]:
+    """The pairs and the rejected rows; every block keeps its promises."""
+    blocks = list(read_bitext(bitext, rows=rows, max_characters=max_characters))
+    for block in blocks:
+        assert block.pairs.schema == INGEST and block.rejected.schema == INGEST_REJECTED
+        block.pairs.validate(full=True)
+        block.rejected.validate(full=True)
+        assert block.rows == block.pairs.num_rows + block.rejected.num_rows
+        assert len(block.lines) == block.pairs.num_rows
+        assert not {*block.lines.tolist()} & {*block.rejected["row"].to_pylist()}
+    return (
+        [row for block in blocks for row in tuples(block.pairs)],
+        [row for block in blocks for row in tuples(block.rejected)],
+    )
+
+
+def tuples(batch: pa.RecordBatch) -> list[tuple]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Callable[[Format, bytes], Bitext]:
+    """Write a file and find it."""
+
+    def write(format: Format, content: bytes) -> Bitext:
+        path = tmp_path / "corpus"
+        path.write_bytes(content)
+        return find_bitext(format, [str(path)])[0]
+
+    return write
+
+
+def moses(folder: Path, source: bytes, reference: bytes) -> Bitext:
+    (folder / "a.cs").write_bytes(source)
+    (folder / "a.en").write_bytes(reference)
+    paths = {"source": str(folder / "a.cs"), "reference": str(folder / "a.en")}
+    return find_bitext("moses", paths)[0]
+
+
+def test_czeng16(one):
+    content = "a1\t0.91\tAhoj.\tHello.\na2\t\t Kočka\u00a0\tA cat \n"
+    pairs, rejected = read(one("czeng16", content.encode()))
+    assert pairs == [("a1", "Ahoj.", "Hello."), ("a2", "Kočka", "A cat")]
+    assert rejected == []
+
+
+def test_czeng20_knows_documents_by_their_empty_lines(one):
+    row = "{}\t0.9\t1.0\t0.8\tAhoj {}.\tHello {}.\n"
+    content = f"\n{row}{row}\n\r\n{row}\n".format(*"111222333")
+    bitext = one("czeng20", content.encode())
+    (block,) = read_bitext(bitext)
+    assert block.rows == 3
+    assert block.lines.tolist() == [2, 3, 6]
+    assert tuples(block.pairs) == [(n, f"Ahoj {n}.", f"Hello {n}.") for n in "123"]
+    assert [block.rows for block in read_bitext(bitext, rows=2)] == [1, 1, 1, 0]
+
+
+def test_an_empty_line_is_a_row_elsewhere(one):
+    assert read(one("czeng16", b"\n1\t1\ta\tb\n\n"))[1] == [
+        ("1-corpus:1", 1, "", "empty line"),
+        ("1-corpus:3", 3, "", "empty line"),
+    ]
+
+
+def test_tsv_of_two_columns_gets_ids(one):
+    pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\ng\th"))
+    assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:3", "g", "h")]
+    assert rejected == [("1-corpus:2", 2, "c\td\te", "3 columns instead of 2")]
+
+
+def test_tsv_of_three_columns_has_ids(one):
+    pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
+    assert pairs == [("x", "a", "b")]
+    assert rejected == [("y", 2, "y\tc", "2 columns instead of 3")]
+
+
+@pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
+def test_tsv_needs_a_first_line_to_go_by(one, line, count):
+    with pytest.raises(UserError, match=f"corpus: the first line has {count} tsv takes source"):
+        read(one("tsv", line + b"\na\tb\n"))
+
+
+def test_moses(tmp_path):
+    pairs, rejected = read(moses(tmp_path, b"a\nb\nc\n", b"A\r\n\r\nC"))
+    assert pairs == [("1-a.cs:1", "a", "A"), ("1-a.cs:3", "c", "C")]
+    assert rejected == [("1-a.cs:2", 2, "b\t", "empty reference")]
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "reason"),
+    [
+        (b"", b"x", "empty source"),
+        (b"x", b" \xc2\xa0", "empty reference"),
+        (b"\xff", b"x", "invalid UTF-8 in source"),
+        (b"x", b"\xe2\x80", "invalid UTF-8 in reference"),
+        (b"x\ty", b"x", "control character U+0009 in source"),
+        (b"x", b"x\x00", "control character U+0000 in reference"),
+        (b"x" * 101, b"x", "source longer than 100 characters"),
+        (b"x", b"x" * 9_999, "reference longer than 100 characters"),
+    ],
+)
+def test_a_rejected_moses_row_names_its_side(tmp_path, source, reference, reason):
+    bitext = moses(tmp_path, b"a\n" + source + b"\nz\n", b"A\n" + reference + b"\nZ\n")
+    pairs, rejected = read(bitext, max_characters=100)
+    assert [pair[1:] for pair in pairs] == [("a", "A"), ("z", "Z")]
+    assert [(number, why) for _, number, _, why in rejected] == [(2, reason)]
+
+
+def test_moses_files_of_different_length_end_the_run(tmp_path):
+    bitext = moses(tmp_path, b"a\n" * 25, b"A\n" * 31)
+    for rows in (5, 10, 100):
+        with pytest.raises(UserError, match=r"a\.cs has 25 lines but \S*a\.en has 31 lines"):
+            read(bitext, rows=rows)
+
+
+BROKEN = {
+    b"only": "1 column instead of 4",
+    b"i\t1": "2 columns instead of 4",
+    b"i\t1\ta\tb\t": "5 columns instead of 4",
+    b"i\t1\t\tb": "empty source",
+    b"i\t1\ta\t \xe3\x80\x80": "empty reference",
+    b" \t1\ta\tb": "empty id",
+    b"\xff\t1\ta\tb": "invalid UTF-8 in id",
+    b"i\t\xff\ta\tb": "invalid UTF-8 in score",
+    b"i\t1\ta\tb\xc3": "invalid UTF-8 in reference",
+    b"i\t1\t\xed\xa0\x80\tb": "invalid UTF-8 in source",  # a surrogate
+    b"\x00\t1\ta\tb": "control character U+0000 in id",
+    b"i\t1\ta\x00\tb": "control character U+0000 in source",
+    b"i\t1\ta\tb\rc": "control character U+000D in reference",
+    b"i\t1\ta\t\x7fb": "control character U+007F in reference",
+    b"i\t\x1b\ta\tb": "control character U+001B in score",
+    b"i\t1\ta\tb\xc2\x85": "control character U+0085 in reference",
+    b"i\t1\t\xe2\x80\xa8a\tb": "line separator U+2028 in source",
+    b"i\t1\ta\tb\xe2\x80\xa9": "line separator U+2029 in reference",
+    b"i\t1\t" + "č".encode() * 51 + b"\tb": "source longer than 50 characters",
+    b"i\t1\ta\t" + b"b" * 51: "reference longer than 50 characters",
+    b"i" * 51 + b"\t1\ta\tb": "id longer than 50 characters",
+    b"i\t1\t" + b"a" * 5_000 + b"\tb": "line longer than 1,600 bytes",
+    b"i\t1\ta\t" + b"b" * 1_601: "line longer than 1,600 bytes",
+    b"i\t" + b"1" * 1_600 + b"\ta\tb": "line longer than 1,600 bytes",
+    b"i\t" + b"1" * 1_580 + b"\ta\t" + b"b" * 30: "line longer than 1,600 bytes",
+}
+
+
+@pytest.mark.parametrize(("line", "reason"), BROKEN.items(), ids=BROKEN.values())
+def test_a_broken_row_is_rejected_with_the_reason(one, line, reason):
+    good = "g{}\t1\tPříliš\u00a0žluťoučký – „kůň“\tA “horse” … 🐎\n"
+    content = good.format(1).encode() + line + b"\n" + good.format(2).encode()
+    pairs, rejected = read(one("czeng16", content), max_characters=50)
+    assert pairs == [
+        (id_, "Příliš\u00a0žluťoučký – „kůň“", "A “horse” … 🐎") for id_ in ("g1", "g2")
+    ]
+    ((id_, number, text, why),) = rejected
+    assert (number, why) == (2, reason)
+    assert id_ == ("i" if line.startswith(b"i\t") else "1-corpus:2")
+    assert text == line.decode(errors="replace")[:1_000]
+
+
+def test_a_rejected_text_is_cut(one):
+    line = b"i\t1\t" + "🐎".encode() * 2_001 + b"\tb\n"
+    ((_, _, text, why),) = read(one("czeng16", line))[1]
+    assert (text, why) == ("i\t1\t" + "🐎" * 996, "source longer than 2,000 characters")
+
+
+def test_the_text_of_a_line_too_long_is_its_beginning(tmp_path):
+    bitext = moses(tmp_path, "č".encode() * 1_000, b"x")
+    ((_, _, text, why),) = read(bitext, max_characters=10)[1]
+    assert (text, why) == ("č" * 560 + "\tx", "source longer than 10 characters")
+
+
+def test_the_limit_counts_characters_and_is_allowed_itself(one):
+    line = f"{'i' * 20}\t{'1' * 999}\t{'🐎' * 20}\t{'č' * 20}"
+    pairs, _ = read(one("czeng16", line.encode()), max_characters=20)
+    assert pairs == [("i" * 20, "🐎" * 20, "č" * 20)]
+
+
+def test_every_character_of_unicode():
+    rules = Rules(names=("id", "source", "reference"), max_characters=3)
+    surrogates = range(0xD800, 0xE000)
+    characters = [chr(c) for c in range(0x110000) if c not in surrogates and chr(c) != "\n"]
+    lines = [f"i\t{c}\ta{c}b".encode() for c in characters]
+    columns, rows = sound_rows(lines, rules)
+    control = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+    sound = [n for n, c in enumerate(characters) if c.strip() and not control.match(c)]
+    assert rows.tolist() == sound
+    assert columns["source"].to_pylist() == [characters[n] for n in sound]
+    for n in {*range(len(lines))}.difference(sound):
+        why = reason(lines[n].split(b"\t"), rules)
+        assert re.match("control|line separator|empty source|4 columns|5 columns", why)
+
+
+def test_ids_made_up_do_not_depend_on_the_folder(tmp_path):
+    ids = []
+    for folder in ("one", "another"):
+        (tmp_path / folder).mkdir()
+        for name in ("b.gz", "a"):
+            (tmp_path / folder / name).write_bytes(b"x\ty\n")
+        bitexts = find_bitext("tsv", [str(tmp_path / folder / "*")])
+        ids.append([read(bitext)[0][0][0] for bitext in bitexts])
+    assert ids == [["1-a:1", "2-b:1"]] * 2
+
+
+def test_blocks_depend_on_the_lines_alone(one):
+    content = b"".join(b"%d\t1\ta%d\tb\n" % (n, n) for n in range(25))
+    expected = [block.pairs for block in read_bitext(one("czeng16", content), rows=10)]
+    assert [block.num_rows for block in expected] == [10, 10, 5]
+    parts = [gzip.compress(content[:37]), gzip.compress(b""), gzip.compress(content[37:])]
+    for same in (b"".join(parts), content.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + content[:-1]):
+        blocks: Sequence[Block] = list(read_bitext(one("czeng16", same), rows=10))
+        assert [block.pairs for block in blocks] == expected
+
+
+def test_a_file_without_rows_ends_the_run(one):
+    with pytest.raises(UserError, match="corpus: no rows"):
+        read(one("czeng20", b"\n\n"))
+
+
+FIELD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30)
+SENTENCE = FIELD.filter(str.strip)
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(st.lists(st.tuples(SENTENCE, FIELD, SENTENCE, SENTENCE)), st.integers(1, 5))
+def test_every_sound_row_comes_back_exactly(tmp_path_factory, rows, size):
+    path = tmp_path_factory.mktemp("sound") / "corpus"
+    path.write_bytes(b"first\t1\ta\tb\n" + b"".join("\t".join(r).encode() + b"\n" for r in rows))
+    pairs, rejected = read(find_bitext("czeng16", [str(path)])[0], rows=size)
+    expected = [(i.strip(), s.strip(), r.strip()) for i, _, s, r in rows]
+    assert pairs == [("first", "a", "b"), *expected]
+    assert rejected == []
+
+
+NASTY = st.sampled_from(
+    [b"\t", b"\n", b"\r", b"\r\n", b"\n\n", b" ", b"\0", b"\x7f", b"\xff", b"\xe2", b"\xc2\x85"]
+) | st.sampled_from(
+    [b"i\t1\ta\tb\n", "č\u00a0\u2028\u2029\ufeff".encode(), "č\u00a0–".encode(), b"x" * 21]
+)
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(
+    st.lists(NASTY | st.binary(max_size=8), max_size=40).map(b"".join),
+    st.sampled_from(["czeng16", "czeng20", "tsv"]),
+    st.integers(1, 5),
+)
+def test_every_line_of_random_bytes_is_accounted_for(tmp_path_factory, content, format, size):
+    content = b"i\ta\tb\n" + content
+    path = tmp_path_factory.mktemp("random") / "corpus"
+    path.write_bytes(content)
+    lines = [line.removesuffix(b"\r") for line in content.removesuffix(b"\n").split(b"\n")]
+    (bitext,) = find_bitext(format, [str(path)])
+    seen = {}
+    for block in read_bitext(bitext, rows=size, max_characters=20):
+        assert block.rows == block.pairs.num_rows + block.rejected.num_rows
+        sound = zip(block.lines.tolist(), tuples(block.pairs), strict=True)
+        broken = ((row[1], row) for row in tuples(block.rejected))
+        for number, row in [*sound, *broken]:
+            assert number not in seen
+            seen[number] = row
+    rows = {n for n, line in enumerate(lines, start=1) if format != "czeng20" or line}
+    assert set(seen) == rows
+    for number, row in seen.items():
+        line = lines[number - 1]
+        if len(row) == 3:  # what is kept is sound by a plain reading of the rules
+            columns = line.decode().split("\t")
+            assert len(columns) == {"czeng16": 4, "czeng20": 6, "tsv": 3}[format]
+            assert row == tuple(columns[i].strip() for i in (0, -2, -1)) and all(row)
+            assert not re.search("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]", line.decode())
+            assert max(len(columns[i]) for i in (0, -2, -1)) <= 20
+        else:
+            assert row[2] == line.decode(errors="replace")[:1000] and row[3]
+
+
+@settings(deadline=None)  # a busy machine is no failure
+@given(st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), min_size=1))
+def test_every_pair_of_random_lines_is_accounted_for(tmp_path_factory, rows):
+    rows = [tuple(side.translate(None, b"\r\n") for side in row) for row in rows]
+    rows = [(b"first", b"line"), *rows]
+    folder = tmp_path_factory.mktemp("random")
+    source, reference = (
+        b"".join(side + b"\n" for side in sides) for sides in zip(*rows, strict=True)
+    )
+    pairs, rejected = read(moses(folder, source, reference), rows=3)
+    numbers = [int(id_.split(":")[1]) for id_, *_ in (*pairs, *rejected)]
+    assert sorted(numbers) == list(range(1, len(rows) + 1))
+    for id_, *sides in pairs:
+        raw = rows[int(id_.split(":")[1]) - 1]
+        assert sides == [side.decode().strip() for side in raw]
+
+
+def test_multi30k(data):
+    folder = data / "multi30k"
+    paths = {"source": str(folder / "train.cs.gz"), "reference": str(folder / "train.en.gz")}
+    pairs, rejected = read(find_bitext("moses", paths)[0], rows=1_000)
+    with (
+        gzip.open(paths["source"], "rt", encoding="utf-8", newline="\n") as source,
+        gzip.open(paths["reference"], "rt", encoding="utf-8", newline="\n") as reference,
+    ):
+        plain = list(zip(source, reference, strict=True))
+    assert len(pairs) == 29_000 and rejected == []
+    assert pairs == [
+        (f"1-train.cs:{n}", s.strip(), r.strip()) for n, (s, r) in enumerate(plain, start=1)
+    ]

@@ -1,0 +1,208 @@
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from apache_beam.io.aws.clients.s3 import boto3_client
+from apache_beam.io.filesystem import FileSystem
+from object_store import KEYS
+
+from beam_jobs.io import remote, storage
+from beam_jobs.io import s3 as s3_module
+from beam_jobs.runners.launch import connect
+from models.errors import UserError
+from models.files import digest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model, as libraries write one: files, a folder, and a hidden cache."""
+    made = tmp_path / "model"
+    for name, text in {
+        "a.txt": "a",
+        "deep/b.bin": "b" * 1000,
+        ".cache/c": "not part of it",
+    }.items():
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(text)
+    return made
+
+
+def test_a_folder_there_and_back(bucket, folder, tmp_path, monkeypatch):
+    made = digest(folder)
+    remote.publish(folder, f"{bucket}/model")
+    assert not folder.exists()
+    assert [e.path for e in storage.match(f"{bucket}/**")] == [
+        f"{bucket}/model/a.txt",
+        f"{bucket}/model/deep/b.bin",
+    ]
+    first = remote.local(f"{bucket}/model")
+    assert digest(first) == made
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+    copy = remote.local(f"{bucket}/model/")
+    assert (digest(copy), copy != first) == (made, True)
+    assert Path(copy).name == "model"
+
+
+def test_a_copy_is_made_once_until_what_it_is_of_changes(bucket, monkeypatch):
+    path = f"{bucket}/vectors.txt"
+    storage.write_bytes(path, b"a 1")
+    copy = remote.local(path)
+    assert Path(copy).read_text() == "a 1"
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "open_file", None)
+        assert remote.local(path) == copy
+    storage.write_bytes(path, b"a 1\nb 2")
+    assert Path(remote.local(path)).read_text() == "a 1\nb 2"
+
+
+def test_several_that_want_the_same_copy(bucket, monkeypatch):
+    storage.write_bytes(f"{bucket}/model/a", b"a" * 100)
+    fetched, fetch = [], remote._fetch
+
+    def slowly(*args):
+        fetched.append(args)
+        time.sleep(0.2)
+        fetch(*args)
+
+    monkeypatch.setattr(remote, "_fetch", slowly)
+    copies = set()
+    threads = [
+        threading.Thread(target=lambda: copies.add(remote.local(f"{bucket}/model")))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(fetched), len(copies)) == (1, 1)
+
+
+def test_an_uploaded_folder_replaces_the_one_before(bucket, folder):
+    storage.write_bytes(f"{bucket}/model/old.txt", b"old")
+    storage.write_bytes(f"{bucket}/model2/kept.txt", b"kept")
+    made = digest(folder)
+    remote.publish(folder, f"{bucket}/model")
+    assert digest(remote.local(f"{bucket}/model")) == made
+    assert storage.exists(f"{bucket}/model2/kept.txt")
+
+
+def test_a_fetch_that_fails_leaves_no_copy(bucket, monkeypatch):
+    for name in "ab":
+        storage.write_bytes(f"{bucket}/model/{name}", b"x")
+    whole = storage.open_file
+
+    def fails(path):
+        if path.endswith("b"):
+            raise UserError("gone")
+        return whole(path)
+
+    with monkeypatch.context() as patch, pytest.raises(UserError, match="gone"):
+        patch.setattr(storage, "open_file", fails)
+        remote.local(f"{bucket}/model")
+    assert storage.names(remote.local(f"{bucket}/model")) == ["a", "b"]
+
+
+def test_what_is_there(bucket, tmp_path):
+    storage.write_bytes(f"{bucket}/a/b", b"x")
+    assert remote.there(f"{bucket}/a")
+    assert remote.there(f"{bucket}/a/b")
+    assert not remote.there(f"{bucket}/a/c")
+    assert remote.there(str(tmp_path))
+    assert not remote.there(str(tmp_path / "x"))
+    with pytest.raises(storage.MissingError, match=f"^{bucket}/a/c: no such file or folder$"):
+        remote.local(f"{bucket}/a/c")
+    assert remote.local(str(tmp_path)) == str(tmp_path)
+
+
+def test_a_workplace_a_run():
+    place = remote.workplace("s3://bucket/runs/cs-en")
+    assert place == remote.workplace("s3://bucket/runs/cs-en/")
+    assert place != remote.workplace("s3://other/runs/cs-en")
+    assert place.name.startswith("cs-en-")
+    assert str(remote.workplace("runs/x")) == "runs/x"
+
+
+def within_a_minute(arguments, path, message):
+    started = time.monotonic()
+    with pytest.raises(UserError, match=message) as error:
+        connect(arguments, [path])
+    assert time.monotonic() - started < 60
+    assert "\n" not in str(error.value)
+
+
+def test_a_client_lasts_as_long_as_the_options_and_the_thread(s3, bucket, monkeypatch):
+    made = []
+    make = boto3_client.Client.__init__
+    monkeypatch.setattr(s3_module, "_kept", threading.local())
+    monkeypatch.setattr(
+        boto3_client.Client, "__init__", lambda *args, **more: made.append(make(*args, **more))
+    )
+    for name in "abc":
+        storage.write_bytes(f"{bucket}/{name}", name.encode())
+    read = [storage.open_file(f"{bucket}/{name}") for name in "abc"]
+    assert [stream.read() for stream in reversed(read)] == [b"c", b"b", b"a"]
+    assert len(made) == 1
+    other = threading.Thread(target=lambda: storage.exists(f"{bucket}/a"))
+    other.start()
+    other.join()
+    assert len(made) == 2
+    connect([*s3, "--s3_region_name", "eu-central-1"])
+    assert storage.exists(f"{bucket}/a")
+    assert len(made) == 3
+
+
+def test_a_bucket_that_is_there(s3, bucket):
+    connect(s3, [bucket, f"{bucket}/x", "local/folder"])
+
+
+def test_a_bucket_that_is_not_there(s3, bucket):
+    within_a_minute(s3, "s3://nobody/runs/x", "^s3://nobody/runs/x: .*bucket does not exist$")
+
+
+def test_an_endpoint_that_refuses(bucket):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound, but it does not listen
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        within_a_minute(
+            ["--s3_endpoint_url", url], bucket, f'^{bucket}: Could not connect.* URL: "{url}/.*"$'
+        )
+
+
+def test_an_endpoint_that_does_not_answer(bucket, monkeypatch):
+    monkeypatch.setattr(remote, "_ANSWERS_WITHIN", 2.0)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        within_a_minute(
+            ["--s3_endpoint_url", url], bucket, f"^{bucket}: no answer from the object store in 2"
+        )
+
+
+def test_missing_credentials(s3, bucket, monkeypatch, tmp_path):
+    for name in KEYS:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    within_a_minute(s3, bucket, f"^{bucket}: no credentials for S3; set AWS_ACCESS_KEY_ID and")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("gs://bucket/run", r"gs:// needs .*: pip install 'paraloom\[gcp\]'"),
+        ("ftp://server/run", "Beam knows no file system ftp://"),
+    ],
+)
+def test_a_file_system_that_is_not_there(path, message, monkeypatch):
+    schemes = [s for s in FileSystem.get_all_subclasses() if s.scheme() != "gs"]
+    monkeypatch.setattr(FileSystem, "get_all_subclasses", lambda: schemes)
+    within_a_minute([], path, f"^{path}: {message}$")
+
+
+def test_s3_without_its_library(monkeypatch):
+    monkeypatch.setattr(boto3_client, "boto3", None)
+    within_a_minute([], "s3://bucket/run", r"^s3://bucket/run: s3:// needs boto3: pip install")

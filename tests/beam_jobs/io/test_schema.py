@@ -1,0 +1,39 @@
+import itertools
+
+import pyarrow as pa
+
+from beam_jobs.io import schema
+
+
+def test_each_stage_only_adds_columns():
+    scorers = ("translation_score", "trigram_overlap", "paragram_similarity")
+    stages = [
+        schema.INGEST,
+        schema.BACK_TRANSLATE,
+        schema.scored(scorers),
+        schema.bucketed(scorers),
+    ]
+    for before, after in itertools.pairwise(stages):
+        assert list(after)[: len(before)] == list(before)
+    assert {field.name: str(field.type) for field in stages[-1]} == {
+        "id": "string",
+        "source": "string",
+        "reference": "string",
+        "translation": "string",
+        "translation_score": "float",
+        "translation_subwords": "int16",
+        "reference_tokens": "int16",
+        "translation_tokens": "int16",
+        "trigram_overlap": "float",
+        "paragram_similarity": "float",
+        "translation_score_decile": "int8",
+        "trigram_overlap_decile": "int8",
+        "paragram_similarity_decile": "int8",
+    }
+    assert not any(field.nullable for field in stages[-1])
+
+
+def test_rejected_rows_have_a_reason():
+    assert schema.rejected(schema.INGEST).names == [*schema.INGEST.names, "reason"]
+    for form in (schema.INGEST_REJECTED, schema.SELECT_REJECTED):
+        assert form.field("reason").type == pa.string()

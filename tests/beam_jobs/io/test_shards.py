@@ -1,0 +1,197 @@
+import json
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs.io import shards, storage
+from beam_jobs.io.shards import (
+    Shard,
+    commit,
+    content_key,
+    finished,
+    read_receipt,
+    read_shard,
+    receipts,
+    remove_strays,
+    units,
+    write_shard,
+)
+from models.errors import UserError
+
+TABLE = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
+REJECTED = pa.table({"id": ["d", "e"], "reason": ["empty", "empty"]})
+NONE = REJECTED.slice(0, 0)
+
+
+def put(folder, name="part-0", key="key", rows=5, table=TABLE, rejected=REJECTED):
+    pieces = [(name, table, rejected)]
+    return commit(str(folder), name, key, rows, pieces, started=time.monotonic())
+
+
+def test_a_finished_unit_is_known_by_its_key(tmp_path):
+    receipt = put(tmp_path)
+    assert finished(str(tmp_path), "part-0", "key") == receipt
+    assert (receipt.rows_in, receipt.rows_out, receipt.rejected) == (5, 3, {"empty": 2})
+    assert finished(str(tmp_path), "part-0", "another key") is None
+    assert finished(str(tmp_path), "part-1", "key") is None
+
+
+def test_shards_read_as_written(tmp_path):
+    (shard,) = put(tmp_path).shards
+    assert read_shard(shard).equals(TABLE)
+    assert read_shard(shard, ["n"]).column_names == ["n"]
+    assert pq.read_table(shard.path).equals(TABLE)  # by anyone
+    assert pq.read_table(tmp_path / "rejected" / "part-0.parquet").equals(REJECTED)
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path):
+    one = write_shard(str(tmp_path / "a.parquet"), TABLE)
+    two = write_shard(str(tmp_path / "b.parquet"), pa.concat_tables([TABLE[:1], TABLE[1:]]))
+    assert one.digest == two.digest
+
+
+@pytest.mark.parametrize("rows", [4, 6])
+def test_a_row_that_is_lost_ends_the_run(tmp_path, rows):
+    with pytest.raises(RuntimeError, match=f"{rows} rows in, but 3 out and 2 rejected"):
+        put(tmp_path, rows=rows)
+    assert read_receipt(str(tmp_path), "part-0") is None
+    assert finished(str(tmp_path), "part-0", "key") is None
+
+
+def test_a_crash_before_the_receipt_leaves_the_unit_unfinished(tmp_path, monkeypatch):
+    def crash(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "write_receipt", crash)
+        with pytest.raises(KeyboardInterrupt):
+            put(tmp_path)
+    assert (tmp_path / "part-0.parquet").exists()
+    assert finished(str(tmp_path), "part-0", "key") is None
+    put(tmp_path)
+    assert finished(str(tmp_path), "part-0", "key") is not None
+
+
+def test_a_crash_within_the_pieces_leaves_the_unit_unfinished(tmp_path):
+    def pieces():
+        yield "part-0-0", TABLE, NONE
+        raise UserError("input.gz: truncated gzip")
+
+    with pytest.raises(UserError):
+        commit(str(tmp_path), "part-0", "key", 3, pieces(), started=0.0)
+    assert receipts(str(tmp_path)) == []
+
+
+def test_a_new_crash_over_an_old_receipt_is_not_taken_for_whole(tmp_path):
+    put(tmp_path, key="old")
+    write_shard(str(tmp_path / "part-0.parquet"), TABLE.slice(1))  # then it was killed
+    assert finished(str(tmp_path), "part-0", "old") is None
+
+
+@pytest.mark.parametrize("file", ["part-0.parquet", "rejected/part-0.parquet"])
+@pytest.mark.parametrize("damage", ["missing", "truncated", "altered", "empty"])
+def test_a_damaged_part_file_is_not_finished(tmp_path, file, damage):
+    receipt = put(tmp_path)
+    path = tmp_path / file
+    harm(path, damage)
+    assert finished(str(tmp_path), "part-0", "key") is None
+    (shard,) = receipt.shards if file == "part-0.parquet" else receipt.rejected_shards
+    with pytest.raises(UserError, match=f"{file}: (damaged|cannot be read)") as error:
+        read_shard(shard)
+    assert "\n" not in str(error.value)
+    put(tmp_path)
+    assert finished(str(tmp_path), "part-0", "key") is not None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"name": "part-0"}', "\xff"])
+def test_a_damaged_receipt_is_none(tmp_path, text):
+    put(tmp_path)
+    (tmp_path / "receipts" / "part-0.json").write_bytes(text.encode("latin-1"))
+    assert read_receipt(str(tmp_path), "part-0") is None
+    assert finished(str(tmp_path), "part-0", "key") is None
+    assert receipts(str(tmp_path)) == []
+
+
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_a_run_folder_can_be_moved(tmp_path, ending):
+    put(f"{tmp_path}/old{ending}")
+    receipt = json.loads((tmp_path / "old" / "receipts" / "part-0.json").read_text())
+    assert receipt["shards"][0]["path"] == "part-0.parquet"
+    assert receipt["rejected_shards"][0]["path"] == "rejected/part-0.parquet"
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    moved = finished(f"{tmp_path}/new{ending}", "part-0", "key")
+    assert read_shard(moved.shards[0]).equals(TABLE)
+
+
+def test_a_relative_run_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    put("./runs//x/")
+    assert finished("runs/x", "part-0", "key") is not None
+
+
+def test_rejected_rows_of_an_earlier_time_go(tmp_path):
+    put(tmp_path)
+    put(tmp_path, key="new", rows=3, rejected=NONE)
+    assert storage.names(str(tmp_path / "rejected")) == []
+
+
+def test_strays_go_and_the_rest_stays(tmp_path):
+    first = put(tmp_path, "part-0")
+    put(tmp_path, "part-1")
+    for name in (".part-0.parquet.12345678", "rejected/.part-0.parquet.12345678", "README.txt"):
+        (tmp_path / name).touch()
+    remove_strays(str(tmp_path), [first])
+    left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
+    assert left == [
+        "README.txt",
+        "part-0.parquet",
+        "receipts/part-0.json",
+        "rejected/part-0.parquet",
+    ]
+
+
+def test_receipts_come_in_the_order_of_their_names(tmp_path):
+    for name in ("part-2", "part-0", "part-1"):
+        put(tmp_path, name)
+    assert [r.name for r in receipts(str(tmp_path))] == ["part-0", "part-1", "part-2"]
+
+
+def test_a_unit_is_keyed_by_stage_name_and_content():
+    shard = Shard("x/part-0.parquet", 3, "abc")
+    (unit,) = units([shard], "stage")
+    assert (unit.name, unit.rows) == ("part-0", 3)
+    moved, changed, other = (
+        units([Shard("y/part-0.parquet", 3, "abc")], "stage")[0],
+        units([Shard("x/part-0.parquet", 3, "abd")], "stage")[0],
+        units([shard], "stage 2")[0],
+    )
+    assert moved.key == unit.key
+    assert len({unit.key, changed.key, other.key}) == 3
+
+
+def test_content_keys_tell_values_apart():
+    assert content_key("a", {"x": 1, "y": None}) == content_key("a", {"y": None, "x": 1})
+    different = [("a", 1), ("a", "1"), ("a", None), ("a", [1]), ("a", 1.5), ("a",), ("a1",)]
+    assert len({content_key(*parts) for parts in different}) == len(different)
+
+
+def test_a_full_disk_names_the_part_file(full_disk):
+    big = pa.table({"id": [storage.digest(str(i).encode()) for i in range(20_000)]})
+    with pytest.raises(UserError, match=r"part-0.parquet: cannot be written \(No space left"):
+        put(full_disk, rows=20_000, table=big, rejected=NONE)
+    assert receipts(str(full_disk)) == []
+
+
+def harm(path: Path, damage: str) -> None:
+    data = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        middle = len(data) // 2
+        altered = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        harmed = {"truncated": data[:-1], "empty": b"", "altered": altered}
+        path.write_bytes(harmed[damage])

@@ -1,0 +1,151 @@
+import gc
+
+import pytest
+from apache_beam.io.aws import s3io
+from apache_beam.io.filesystems import FileSystems
+
+from beam_jobs.io import storage
+from models.errors import UserError
+
+
+@pytest.fixture(params=["local", "remote"])
+def folder(request, tmp_path) -> str:
+    if request.param == "local":
+        return str(tmp_path / "run")
+    return request.getfixturevalue("bucket")
+
+
+def test_what_is_written_is_read(folder):
+    path = storage.join(folder, "a", "b.bin")
+    assert not storage.exists(path)
+    storage.write_bytes(path, b"\x00\xff" * 1000)
+    assert storage.exists(path)
+    assert storage.read_bytes(path) == b"\x00\xff" * 1000
+    assert storage.size(path) == 2000
+    assert storage.names(storage.join(folder, "a")) == ["b.bin"]
+    storage.write_bytes(path, b"new")
+    assert storage.read_bytes(path) == b"new"
+    storage.remove(path)
+    storage.remove(path)
+    assert not storage.exists(path)
+
+
+def test_names_are_sorted_and_a_missing_folder_has_none(folder):
+    assert storage.names(storage.join(folder, "nowhere")) == []
+    for name in ("b", "a", "c"):
+        storage.write_bytes(storage.join(folder, name), b"x")
+    storage.write_bytes(storage.join(folder, "below", "d"), b"x")
+    assert storage.names(folder) == ["a", "b", "c"]
+
+
+def test_gzip_is_not_decompressed_on_the_way(folder):
+    path = storage.join(folder, "x.gz")
+    storage.write_bytes(path, b"\x1f\x8bnot really")
+    assert storage.read_bytes(path) == b"\x1f\x8bnot really"
+
+
+def test_digest_of_a_file_is_that_of_its_bytes(folder):
+    import hashlib
+
+    path = storage.join(folder, "x")
+    storage.write_bytes(path, b"abc" * 10)
+    assert storage.file_digest(path) == hashlib.sha256(b"abc" * 10).hexdigest()
+
+
+def test_a_stream_that_fails_leaves_what_was_there(folder):
+    path = storage.join(folder, "corpus.tsv.gz")
+    storage.write_bytes(path, b"old")
+    with pytest.raises(RuntimeError), storage.writing(path) as stream:
+        stream.write(b"half")
+        raise RuntimeError
+    gc.collect()  # a stream that is let go closes itself
+    assert storage.read_bytes(path) == b"old"
+    assert storage.names(folder) == ["corpus.tsv.gz"]
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
+def test_an_upload_that_fails_half_way_shows_nothing(bucket, monkeypatch, error):
+    monkeypatch.setattr(storage, "_BLOCK", 6 << 20)  # a part of an upload has 5 MiB or more
+    sent = []
+    send = s3io.S3Uploader._write_to_s3
+
+    def second_fails(self, data):
+        if sent:
+            raise error
+        sent.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(s3io.S3Uploader, "_write_to_s3", second_fails)
+    expected = UserError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(expected):
+        storage.write_bytes(f"{bucket}/a.parquet", bytes(13 << 20))
+    gc.collect()
+    assert sent
+    assert storage.names(bucket) == []
+
+
+def test_a_bucket_that_is_not_there_is_named(bucket):
+    with pytest.raises(UserError, match=r"^s3://nobody/x: cannot be written \(.*NoSuchBucket") as e:
+        storage.write_bytes("s3://nobody/x", b"x")
+    assert "\n" not in str(e.value)
+
+
+def test_what_is_missing_is_told_from_what_cannot_be_read(bucket, monkeypatch):
+    path = f"{bucket}/x"
+    storage.write_bytes(path, b"x")
+    with pytest.raises(storage.MissingError):
+        storage.read_bytes(f"{bucket}/y")
+
+    def fails(*args, **kwargs):
+        raise s3io.messages.S3ClientError("Slow Down", 503)
+
+    monkeypatch.setattr(FileSystems, "open", fails)
+    with pytest.raises(UserError, match=r"x: cannot be read \(Slow Down\)") as error:
+        storage.read_bytes(path)
+    assert not isinstance(error.value, storage.MissingError)
+
+
+def test_a_stream_that_ends_well(folder):
+    path = storage.join(folder, "x.gz")
+    with storage.writing(path) as stream:
+        stream.write(b"whole")
+    assert storage.read_bytes(path) == b"whole"
+
+
+def test_a_missing_file_is_named(folder):
+    path = storage.join(folder, "missing")
+    with pytest.raises(UserError, match="missing: cannot be read") as error:
+        storage.read_bytes(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    path = str(tmp_path / "file" / "part.parquet")
+    for write in (lambda: storage.write_bytes(path, b"x"), lambda: _stream(path)):
+        with pytest.raises(UserError, match=r"file/part.parquet: cannot be written \(.+\)$"):
+            write()
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk):
+    path = str(full_disk / "part.parquet")
+    for write in (
+        lambda: storage.write_bytes(path, bytes(100_000)),
+        lambda: _stream(path, bytes(100_000)),
+    ):
+        with pytest.raises(UserError, match=r"part.parquet: cannot be written \(No space left"):
+            write()
+        assert list(full_disk.iterdir()) == []
+
+
+def test_temporary_files_of_a_killed_process_go(tmp_path):
+    kept = ["part-00000.parquet", ".lock", ".gitignore"]
+    for name in [*kept, ".part-00000.parquet.abcd_123", ".part-00000.json.abcdefgh"]:
+        (tmp_path / name).touch()
+    storage.remove_temporary(str(tmp_path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
+
+
+def _stream(path, data=b"x"):
+    with storage.writing(path) as stream:
+        stream.write(data)

@@ -1,0 +1,92 @@
+"""The workers of a pool: each started for whom it is asked for, none ended for another."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from apache_beam.portability.api import beam_fn_api_pb2
+from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
+    ApiServiceDescriptor,
+)
+from google.protobuf import text_format
+
+from beam_jobs.runners.flink import pool as pools
+from beam_jobs.runners.local.worker import environment
+
+ROOT = Path(__file__).resolve().parents[4]
+STAND_IN = """
+import os, time
+from pathlib import Path
+
+def main(arguments):
+    path = Path(__file__).with_name(str(os.getpid()))
+    path.with_suffix(".new").write_text(" ".join(arguments))
+    path.with_suffix(".new").rename(path)
+    time.sleep(60)
+"""
+ENDS = ("logging", "artifact", "provision", "control")
+
+
+def request(worker: str) -> beam_fn_api_pb2.StartWorkerRequest:
+    urls = {f"{end}_endpoint": ApiServiceDescriptor(url=f"localhost:{end}") for end in ENDS}
+    return beam_fn_api_pb2.StartWorkerRequest(worker_id=worker, **urls)
+
+
+def test_what_beams_worker_reads():
+    options = {"beam:option:job_name:v1": "a job"}
+    found = environment("7-1", json.dumps(options), "localhost:1", "localhost:2")
+    assert found["WORKER_ID"] == "7-1"
+    assert json.loads(found["PIPELINE_OPTIONS"]) == options
+    for name, url in (("CONTROL", "localhost:1"), ("LOGGING", "localhost:2")):
+        text = found[f"{name}_API_SERVICE_DESCRIPTOR"]
+        assert text_format.Parse(text, ApiServiceDescriptor()).url == url
+
+
+def test_two_task_managers_use_the_same_number(monkeypatch, tmp_path):
+    """Neither worker takes the other's place, and ending one by its number ends neither."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(pools.worker, "__name__", "stand_in")
+    pool = pools.Pool()
+    for _ in range(2):
+        assert not pool.StartWorker(request("1-1"), None).error
+    workers = []
+    while len(workers) < 2:
+        time.sleep(0.05)
+        workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*")]
+    assert not pool.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None).error
+    ends = [f"--{end}_endpoint=localhost:{end}" for end in ENDS]
+    for worker in workers:
+        assert worker.status() == psutil.STATUS_SLEEPING
+        assert (tmp_path / str(worker.pid)).read_text().split() == ["--id=1-1", *ends]
+        worker.kill()
+
+
+def test_a_worker_that_cannot_be_started(monkeypatch):
+    def fails(module, arguments):
+        raise OSError("no memory")
+
+    monkeypatch.setattr(pools.nursery, "start", fails)
+    assert "no memory" in pools.Pool().StartWorker(request("1"), None).error
+
+
+@pytest.mark.parametrize("signal", ["TERM", "INT"])
+def test_the_pool_ends_when_told(signal):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beam_jobs.runners.flink.pool", "--service_port=0"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout.readline().startswith("worker pool at localhost:")
+        os.system(f"kill -{signal} {process.pid}")
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()

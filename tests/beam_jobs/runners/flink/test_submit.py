@@ -1,0 +1,215 @@
+"""What is missing on Flink's side is one line with exit code 2, at once, by the real command."""
+
+import http.server
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from beam_jobs.runners.flink import submit
+from pipeline.cli import main
+
+NOWHERE = "localhost:1"
+
+
+class Flink:
+    """Flink's REST address, as far as a job is looked at before it is submitted."""
+
+    def __init__(self) -> None:
+        self.answers = {
+            "/config": {"flink-version": "1.19.3"},
+            "/overview": {"taskmanagers": 2, "slots-total": 4},
+            "/jobs/overview": {"jobs": []},
+        }
+        self.cancelled: list[str] = []
+        flink = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps(flink.answers[self.path]).encode())
+
+            def do_PATCH(self) -> None:
+                flink.cancelled.append(self.path)
+                for job in flink.answers["/jobs/overview"]["jobs"]:
+                    if job["jid"] in self.path:
+                        job["state"] = "CANCELED"
+                self.send_response(202)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("localhost", 0), Handler)
+        self.address = f"localhost:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def flink() -> Iterator[Flink]:
+    found = Flink()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+@pytest.fixture
+def listening() -> Iterator[str]:
+    """An address at which something listens, and nothing answers."""
+    with socket.create_server(("localhost", 0)) as server:
+        yield f"localhost:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A Java of the test's own, for job servers that do as they are told."""
+
+    def put(does: str) -> str:
+        program = tmp_path / "jdk" / "bin" / "java"
+        program.parent.mkdir(parents=True)
+        version = """if [ "$1" = -version ]; then echo 'openjdk version "17.0.1"' >&2; exit; fi"""
+        program.write_text(f"#!/bin/sh\n{version}\n{does}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+        jar = tmp_path / "beam-runners-flink-1.19-job-server-2.77.0.jar"
+        jar.touch()
+        return str(jar)
+
+    return put
+
+
+@pytest.fixture
+def fails(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Run the command with Beam options; give its one line."""
+    (tmp_path / "text.tsv").write_text("Pes štěká.\tA dog barks.\n")
+    config = {
+        "run": str(tmp_path / "run"),
+        "input": {"format": "tsv", "paths": [str(tmp_path / "text.tsv")]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+
+    def run(*options: str) -> str:
+        started = time.monotonic()
+        given = ["--runner", "FlinkRunner", *options]
+        assert main(["ingest", "--config", str(tmp_path / "config.yaml"), "--", *given]) == 2
+        assert time.monotonic() - started < 60
+        said = [line for line in capsys.readouterr().err.splitlines() if "paraloom:" in line]
+        assert len(said) == 1
+        return said[0]
+
+    return run
+
+
+def external(workers: str) -> list[str]:
+    return ["--environment_type", "EXTERNAL", "--environment_config", workers]
+
+
+def test_no_address(fails):
+    assert "--flink_master is missing" in fails()
+
+
+@pytest.mark.parametrize(
+    "master", [NOWHERE, "http://localhost:1", "no.such.host.invalid:8081", "x"]
+)
+def test_a_wrong_address(fails, master):
+    assert f"no Flink at {master} (--flink_master)" in fails("--flink_master", master)
+
+
+def test_something_else_at_the_address(fails, flink):
+    flink.answers["/config"] = {"hello": "world"}
+    assert f"no Flink at {flink.address}" in fails("--flink_master", flink.address)
+
+
+def test_nothing_answers_at_the_address(fails, listening):
+    assert f"no Flink at {listening}" in fails("--flink_master", listening)
+
+
+def test_another_version_than_asked_for(fails, flink):
+    said = fails("--flink_master", flink.address, "--flink_version", "1.20")
+    assert f"Flink at {flink.address} is 1.19.3, but the job server is for Flink 1.20" in said
+
+
+def test_another_version_than_the_jars(fails, flink, java):
+    flink.answers["/config"]["flink-version"] = "2.0.1"
+    jar = java("exec sleep 60")
+    said = fails("--flink_master", flink.address, "--flink_job_server_jar", jar)
+    assert "is 2.0.1, but the job server is for Flink 1.19" in said
+
+
+def test_no_task_manager(fails, flink):
+    flink.answers["/overview"] = {"taskmanagers": 0, "slots-total": 0}
+    assert "has no TaskManager" in fails("--flink_master", flink.address)
+
+
+def test_more_parallelism_than_slots(fails, flink):
+    said = fails("--flink_master", flink.address, "--parallelism", "5")
+    assert "has 4 slots, but --parallelism asks for 5" in said
+
+
+def test_no_worker_pool(fails, flink):
+    said = fails("--flink_master", flink.address, *external(NOWHERE))
+    assert f"no worker pool at {NOWHERE}" in said
+
+
+def test_no_job_server_given(fails, flink, listening):
+    assert "--job_endpoint is missing" in fails("--flink_master", flink.address)
+
+
+def test_no_job_server_at_the_address(fails, flink):
+    said = fails("--flink_master", flink.address, "--job_endpoint", NOWHERE)
+    assert f"no job server at {NOWHERE}" in said
+
+
+def test_a_jar_that_is_not_there(fails, flink, java):
+    java("")
+    said = fails("--flink_master", flink.address, "--flink_job_server_jar", "no.jar")
+    assert "no.jar: no such file (--flink_job_server_jar)" in said
+
+
+def test_a_job_server_that_ends_at_once(fails, flink, java):
+    jar = java("echo 'Error: Invalid or corrupt jarfile' >&2; exit 1")
+    said = fails("--flink_master", flink.address, "--flink_job_server_jar", jar)
+    assert "ended at once: Error: Invalid or corrupt jarfile" in said
+
+
+def test_a_job_server_that_does_not_come_up(fails, flink, java, monkeypatch, tmp_path):
+    monkeypatch.setattr(submit, "PATIENCE", 1)
+    jar = java(f"echo $$ > {tmp_path}/pid; echo thinking; exec sleep 60")
+    said = fails("--flink_master", flink.address, "--flink_job_server_jar", jar)
+    assert "is not up after 1 seconds: thinking" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_no_java(fails, flink, tmp_path, monkeypatch):
+    jar = tmp_path / "job-server.jar"
+    jar.touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    said = fails("--flink_master", flink.address, "--flink_job_server_jar", str(jar))
+    assert "no Java found; Flink needs Java 17: apt-get install openjdk-17-jre-headless" in said
+
+
+def test_no_cluster_of_our_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PARALOOM_FLINK", str(tmp_path / "nothing"))
+    assert main(["ingest", "--on", "flink", "--config", "x.yaml"]) == 2
+    assert "no Flink cluster; `make flink-up` starts one" in capsys.readouterr().err
+
+
+def test_jobs_of_the_same_name_are_cancelled(flink):
+    jobs = [
+        {"jid": "a", "name": "ours", "state": "RUNNING"},
+        {"jid": "b", "name": "another's", "state": "RUNNING"},
+        {"jid": "c", "name": "ours", "state": "FINISHED"},
+    ]
+    flink.answers["/jobs/overview"]["jobs"] = jobs
+    submit.cancel(flink.address, "ours")
+    assert flink.cancelled == ["/jobs/a?mode=cancel"]

@@ -1,0 +1,224 @@
+"""What Dataflow would be given: the real jobs, built by its runner, which submits nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.portability.api import beam_runner_api_pb2
+
+from beam_jobs import back_translate, bucket, ingest, score, select
+from beam_jobs.analysis import collect, human_likeness, idf
+from beam_jobs.io.bitext import Bitext
+from beam_jobs.io.shards import Shard, content_key, units
+from beam_jobs.runners import dataflow, launch
+from models.errors import UserError
+from models.nmt.options import NmtOptions
+
+ROOT = Path(__file__).resolve().parents[3]
+GPU = "type:nvidia-l4;count:1;machine_type:g2-standard-4;install-nvidia-driver"
+IMAGE = "europe-docker.pkg.dev/project/paraloom/gpu:0.1.0"
+PLACE = ["--project=project", "--region=europe-west4", "--temp_location=gs://bucket/tmp"]
+DATAFLOW = ["--runner=DataflowRunner", *PLACE]
+ACCELERATOR = "beam:resources:accelerator:v1"
+
+
+class BuiltError(Exception):
+    """The job is built; there is nobody to run it."""
+
+
+@pytest.fixture
+def google() -> None:
+    """Google's client libraries."""
+    pytest.importorskip("google.cloud.dataflow_v1beta3", reason="paraloom[gcp] is not installed")
+
+
+@pytest.fixture
+def built(google, monkeypatch, tmp_path) -> Callable[..., tuple[Any, dict, list[Path]]]:
+    """The pipeline, the description and the staged files that a job would be submitted with."""
+    made: list[Any] = []
+
+    def stop(build: Callable, options: PipelineOptions, runner: Any) -> None:
+        assert runner is None
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline)
+        made.append(pipeline.run().job)
+        raise BuiltError
+
+    monkeypatch.setattr(launch, "run_pipeline", stop)
+    monkeypatch.setattr(collect, "run_pipeline", stop)
+    monkeypatch.setattr(dataflow, "_SEEN", "/")  # the folder is on this machine
+
+    def description(
+        job: Callable[[list[str]], Any], *arguments: str
+    ) -> tuple[Any, dict, list[Path]]:
+        from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+
+        with pytest.raises(BuiltError):
+            job([*DATAFLOW, "--dry_run=True", "--no_auth", *arguments])
+        staging = tmp_path / "staging"
+        staging.mkdir(exist_ok=True)
+        options = made[-1].options
+        options.view_as(GoogleCloudOptions).staging_location = str(staging)
+        DataflowApplicationClient(options, str(staging)).create_job_description(made[-1])
+        pipeline = beam_runner_api_pb2.Pipeline()
+        pipeline.ParseFromString((staging / "pipeline.pb").read_bytes())
+        return pipeline, json.loads(made[-1].json()), list(staging.iterdir())
+
+    return description
+
+
+@pytest.fixture
+def jobs(tmp_path) -> dict[str, Callable[[list[str]], Any]]:
+    """All jobs of a run."""
+    work = units([Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i)) for i in range(3)], "")
+    at, scorers = str(tmp_path), ["translation_score", "trigram_overlap"]
+    criteria = select.Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
+    bitext = Bitext(format="tsv", paths=("gs://bucket/a.tsv",), name="1-a.tsv")
+    limits = {"shard_rows": 10, "max_characters": 100, "rows": 30}
+    model = NmtOptions(model="/opt/model")
+    return {
+        "ingest": lambda a: ingest.run([bitext], at, "", arguments=a, **limits),
+        "back_translate": lambda a: back_translate.run(
+            work, at, "/opt/model", model, a, accelerator=GPU
+        ),
+        "idf": lambda a: idf.run(work, at, a),
+        "classifier": lambda a: human_likeness.run(work, at, a, seed=1),
+        "score": lambda a: score.run(work, at, scorers, None, a),
+        "bucket": lambda a: bucket.run(work, at, scorers, a),
+        "corpus": lambda a: select.run(work, at, criteria, a),
+    }
+
+
+def hinted(pipeline: Any) -> dict[str, bytes]:
+    """The steps that ask for an accelerator, and which."""
+    parts = pipeline.components
+    return {
+        step.unique_name: parts.environments[step.environment_id].resource_hints[ACCELERATOR]
+        for step in parts.transforms.values()
+        if ACCELERATOR in parts.environments[step.environment_id].resource_hints
+    }
+
+
+def images(pipeline: Any) -> set[str]:
+    """The images that the steps run in."""
+    found = set()
+    parts = pipeline.components
+    for step in parts.transforms.values():
+        if not step.environment_id:  # a step of the runner's own
+            continue
+        environment = parts.environments[step.environment_id]
+        payload = beam_runner_api_pb2.DockerPayload()
+        payload.ParseFromString(environment.payload)
+        found.add(payload.container_image)
+    return found
+
+
+JOBS = ["ingest", "back_translate", "idf", "classifier", "score", "bucket", "corpus"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_gpu_is_asked_for_back_translation_alone(built, jobs, name):
+    pipeline, job, _ = built(jobs[name], f"--sdk_container_image={IMAGE}")
+    (pool,) = job["environment"]["workerPools"]
+    containers = {c["containerImage"] for c in pool["sdkHarnessContainerImages"]}
+    experiments = job["environment"]["experiments"]
+    found = hinted(pipeline)
+    if name == "back_translate":
+        assert found == {"BackTranslate/Translate": GPU.encode()}
+        assert len(pool["sdkHarnessContainerImages"]) == 2  # with and without a GPU
+        assert "no_use_multiple_sdk_containers" in experiments
+    else:
+        assert found == {}
+        assert len(pool["sdkHarnessContainerImages"]) == 1
+        assert "use_multiple_sdk_containers" in experiments
+    assert containers == images(pipeline) == {IMAGE}
+    assert job["type"] == "JOB_TYPE_BATCH"
+
+
+def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(built, jobs):
+    pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
+    steps = pipeline.components.transforms
+    before = next(s for s in steps.values() if s.unique_name == "Reshuffle")
+    after = next(s for s in steps.values() if s.unique_name == "BackTranslate/Translate")
+    assert list(before.outputs.values()) == list(after.inputs.values())
+
+
+def test_workers_are_small_and_as_many_as_the_service_finds_right(built, jobs):
+    _, job, _ = built(
+        jobs["score"],
+        f"--sdk_container_image={IMAGE}",
+        "--machine_type=e2-standard-2",
+        "--max_num_workers=50",
+    )
+    (pool,) = job["environment"]["workerPools"]
+    assert job["name"].startswith("paraloom-score-")
+    assert pool["machineType"] == "e2-standard-2"
+    assert pool["autoscalingSettings"] == {"maxNumWorkers": 50}  # no algorithm: the service's own
+    assert "numWorkers" not in pool
+
+
+def test_no_main_session_is_staged(built, jobs):
+    _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}")
+    assert {path.name for path in staged} == {
+        "pipeline.pb",
+        "submission_environment_dependencies.txt",
+    }
+    assert job["environment"]["sdkPipelineOptions"]["options"]["save_main_session"] is False
+
+
+def test_without_an_image_the_package_is_staged(built, jobs, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    pipeline, _, staged = built(jobs["score"], "--setup_file=./setup.py")
+    (package,) = (path for path in staged if path.name == "workflow.tar.gz")
+    with tarfile.open(package) as archive:
+        names = {name.split("/", 1)[-1] for name in archive.getnames()}
+    assert {
+        "setup.py",
+        "models/scorers/__init__.py",
+        "beam_jobs/score.py",
+        "pipeline/cli.py",
+    } <= names
+    (image,) = images(pipeline)
+    assert "beam_python3.1" in image  # Beam's own, of this Python
+    environments = pipeline.components.environments.values()
+    dependencies = [d.role_payload for e in environments for d in e.dependencies]
+    assert any(b"workflow.tar.gz" in payload for payload in dependencies)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output", "message"),
+    [
+        (PLACE[1:], "gs://b/run", "DataflowRunner: --project is missing"),
+        ([*PLACE[:1], *PLACE[2:]], "gs://b/run", "DataflowRunner: --region is missing"),
+        (PLACE[:2], "gs://b/run", "DataflowRunner: --temp_location is missing"),
+        (PLACE, "gs://b/run", "workers need this package: --sdk_container_image IMAGE"),
+        ([*PLACE, "--setup_file=x"], "runs/x", "runs/x: workers of Dataflow do not see it"),
+    ],
+)
+def test_what_is_missing_is_one_line(google, arguments, output, message):
+    options = PipelineOptions(["--runner=DataflowRunner", *arguments])
+    with pytest.raises(UserError, match=message):
+        dataflow.prepare(options, output)
+
+
+def test_other_runners_pass():
+    dataflow.prepare(PipelineOptions(["--runner=FnApiRunner"]), "runs/x")
+
+
+def test_all_is_there(google):
+    image = f"--sdk_container_image={IMAGE}"
+    dataflow.prepare(PipelineOptions([*DATAFLOW, image]), "gs://bucket/run/score")
+
+
+def test_without_the_client_libraries_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
+    with pytest.raises(UserError, match=r"pip install 'paraloom\[gcp\]'"):
+        dataflow.prepare(PipelineOptions(DATAFLOW), "gs://bucket/run/score")

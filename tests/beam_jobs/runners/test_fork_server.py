@@ -1,0 +1,125 @@
+"""Forked workers: what they see, how they end, and what becomes of them when others are killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.beam_jobs.runners.test_worker import ROOT, gone
+
+from beam_jobs.runners.local.fork_server import Nursery
+
+ERRAND = """
+import os, signal, sys
+from pathlib import Path
+
+def main(arguments):
+    what, *rest = arguments
+    if what == "see":
+        names = (os.getcwd(), os.environ.get("ADDED"), os.environ.get("GONE"), os.getpid())
+        Path(rest[0]).write_text("\\n".join(map(str, names)))
+        print("on stdout")
+        print("on stderr", file=sys.stderr)
+    elif what == "tokenise":
+        import pyarrow as pa
+        from models.text.tokens import moses_tokens
+        assert moses_tokens(pa.array(rest))
+    elif what == "exit":
+        sys.exit(int(rest[0]))
+    elif what == "raise":
+        raise ValueError("nothing to see")
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def errand(tmp_path, monkeypatch):
+    """A module that workers can import, as this process can."""
+    (tmp_path / "errand.py").write_text(ERRAND)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "errand"
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    return Nursery()
+
+
+def test_a_worker_sees_what_its_launcher_sees_now(nursery, errand, tmp_path, monkeypatch, capfd):
+    assert nursery.start(errand, ["exit", "0"]).wait() == 0  # the nursery is there
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        assert nursery.start(errand, ["see", "seen"], {"ADDED": name}).wait() == 0
+        folder, added, gone_, pid = Path("seen").read_text().split("\n")
+        assert (folder, added, gone_) == (str(tmp_path / name), name, "None")
+        assert int(pid) != os.getpid()
+    assert capfd.readouterr().err.count("on stdout\non stderr\n") == 2
+
+
+def test_what_imported_modules_left_in_the_environment_is_there(errand, monkeypatch):
+    """The tokeniser finds its files by a variable that its import sets, in the nursery alone."""
+    monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
+    nursery = Nursery()
+    assert nursery.start(errand, ["tokenise", "A dog."]).wait() == 0
+
+
+def test_a_launcher_without_stdout(errand, tmp_path):
+    code = f"""if True:
+        import sys
+        from beam_jobs.runners.local.fork_server import nursery
+        sys.exit(nursery.start("{errand}", ["exit", "5"]).wait())
+    """
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = f"exec {sys.executable} -c '{code}' >&-"
+    done = subprocess.run(command, shell=True, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 5
+
+
+def test_modules_of_the_folder_it_stands_in_are_not_taken(errand, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "select.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path / "here")
+    nursery = Nursery()
+    assert nursery.start(errand, ["exit", "6"]).wait() == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["exit", "0"], 0), (["exit", "7"], 7), (["raise"], 1), (["die"], -signal.SIGKILL)],
+)
+def test_how_it_ends(nursery, errand, arguments, code):
+    assert nursery.start(errand, arguments).wait() == code
+
+
+def test_several_at_once(nursery, errand):
+    workers = [nursery.start(errand, ["exit", str(k)]) for k in range(20)]
+    assert [worker.wait() for worker in workers] == list(range(20))
+
+
+def test_a_nursery_that_was_killed_is_replaced(errand):
+    nursery = Nursery()
+    assert nursery.start(errand, ["exit", "3"]).wait() == 3
+    for child in psutil.Process().children():
+        if "beam_jobs.runners.local.fork_server" in child.cmdline():
+            child.kill()
+            child.wait()
+    assert nursery.start(errand, ["exit", "4"]).wait() == 4
+
+
+def test_it_ends_with_its_launcher(tmp_path):
+    code = (
+        "import time; from beam_jobs.runners.local.fork_server import nursery; "
+        "nursery.prepare(); time.sleep(99)"
+    )
+    launcher = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    while not (children := psutil.Process(launcher.pid).children()):
+        time.sleep(0.05)
+    launcher.kill()
+    launcher.wait()
+    assert all(gone(child) for child in children)

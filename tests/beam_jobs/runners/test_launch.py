@@ -1,0 +1,180 @@
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from apache_beam.metrics import Metrics
+from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
+
+from beam_jobs.io.shards import commit, finished, units, write_shard
+from beam_jobs.runners import launch as launching
+from beam_jobs.runners.launch import NAMESPACE, beam_options, cores, launch, local_workers
+from models.errors import UserError
+
+ONE = ["--direct_num_workers", "1"]
+TABLE = pa.table({"n": [1, 2, 3]})
+NONE = pa.table({"reason": pa.array([], pa.string())})
+
+
+@dataclass
+class Copy(beam.PTransform):
+    """A job that copies its shards; `fault` says what goes wrong."""
+
+    output: str
+    fault: str = ""
+
+    def expand(self, units):
+        output, fault = self.output, self.fault
+
+        def work(unit):
+            done = finished(output, unit.name, unit.key)
+            if done:
+                return done
+            if fault == "user":
+                raise UserError(f"{unit.shard.path}: something [is] wrong: {{it}}")
+            if fault == "bug":
+                raise KeyError("a bug")
+            if fault == "skip" and unit.index == 1:
+                return None
+            if fault == "short":
+                pieces = [(unit.name, TABLE[:2], NONE)]
+                return commit(output, unit.name, unit.key, 2, pieces, started=0.0)
+            Metrics.counter(NAMESPACE, "rows").inc(unit.rows)
+            os.write(2, b"noise on standard error\n")
+            pieces = [(unit.name, TABLE, NONE)]
+            return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
+
+        return units | beam.Map(work)
+
+
+@pytest.fixture
+def work(tmp_path):
+    return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
+
+
+def test_receipts_come_in_the_order_of_the_units_with_the_counters(tmp_path, work, capfd):
+    result = launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
+    assert [r.name for r in result.receipts] == ["part-0", "part-1", "part-2"]
+    assert result.metrics == {"rows": 9}
+    assert "noise" not in capfd.readouterr().err
+    assert "noise" in (tmp_path / "logs" / "out.log").read_text()
+
+
+def test_a_finished_unit_is_not_worked_on_again(tmp_path, work):
+    out = f"{tmp_path}/out"
+    launch("copy", work, Copy(out), out, ONE)
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*")}
+    assert launch("copy", work, Copy(out, "bug"), out, ONE).metrics == {}
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*")} == before
+    (tmp_path / "out" / "part-1.parquet").unlink()
+    assert launch("copy", work, Copy(out), out, ONE).metrics == {"rows": 3}
+
+
+def test_units_that_are_no_more_leave_nothing(tmp_path, work):
+    out = f"{tmp_path}/out"
+    launch("copy", work, Copy(out), out, ONE)
+    launch("copy", work[:1], Copy(out), out, ONE)
+    assert [p.name for p in (tmp_path / "out").rglob("part-*")] == ["part-0.parquet", "part-0.json"]
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_users_error_in_a_worker_is_one_line(tmp_path, work, workers):
+    out = f"{tmp_path}/out"
+    with pytest.raises(UserError) as error:
+        launch("copy", work, Copy(out, "user"), out, ["--direct_num_workers", workers])
+    line = rf"{tmp_path}/in/part-\d.parquet: something \[is\] wrong: {{it}}"
+    assert re.fullmatch(line, str(error.value))
+
+
+def test_a_bug_stays_a_bug(tmp_path, work):
+    out = f"{tmp_path}/out"
+    with pytest.raises(KeyError):
+        launch("copy", work, Copy(out, "bug"), out, ONE)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("skip", "no receipt for part-1"), ("short", "has 3 rows, 2 were read")],
+)
+def test_a_unit_that_is_not_accounted_for_ends_the_run(tmp_path, work, fault, message):
+    out = f"{tmp_path}/out"
+    with pytest.raises(RuntimeError, match=message):
+        launch("copy", work, Copy(out, fault), out, ONE)
+
+
+def test_no_units(tmp_path):
+    out = f"{tmp_path}/out"
+    assert launch("copy", [], Copy(out), out, ONE).receipts == ()
+
+
+def test_the_terminal_comes_back_after_an_error(tmp_path, work, capfd):
+    with pytest.raises(KeyError):
+        launch("copy", work, Copy(f"{tmp_path}/out", "bug"), f"{tmp_path}/out", ONE)
+    capfd.readouterr()
+    print("here again", file=sys.stderr, flush=True)
+    assert capfd.readouterr().err == "here again\n"
+
+
+def test_a_log_that_cannot_be_written(tmp_path, work):
+    (tmp_path / "logs").write_text("in the way")
+    with pytest.raises(UserError, match=r"logs/out.log: cannot be written"):
+        launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
+
+
+def test_options_of_the_user_go_to_beam_unchanged():
+    options = beam_options(["--runner", "FlinkRunner", "--direct_num_workers", "7"])
+    assert options.view_as(StandardOptions).runner == "FlinkRunner"
+    assert options.view_as(DirectOptions).direct_num_workers == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "processes", "workers"),
+    [
+        ([], None, cores()),
+        ([], 1, 1),
+        (["--direct_num_workers", "3"], None, 3),
+        (["--direct_num_workers=3"], 2, 2),
+        (["--direct_num_workers", "0"], None, cores()),
+    ],
+)
+def test_workers_on_this_machine(arguments, processes, workers):
+    options = beam_options(arguments, processes=processes)
+    assert options.view_as(DirectOptions).direct_num_workers == workers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own"),
+    [
+        (["--direct_num_workers", "3"], True),
+        (["--direct_num_workers", "1"], False),
+        (["--runner", "FlinkRunner", "--direct_num_workers", "7"], False),
+    ],
+)
+def test_processes_of_our_own(arguments, own):
+    assert (launching.own_runner(arguments) is not None) == own
+
+
+def test_local_workers():
+    assert local_workers(["--direct_num_workers", "2"]) == 2
+    assert local_workers([]) == cores()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--direct_num_workers", "two"],
+            "argument --direct_num_workers: invalid int value: 'two'",
+        ),
+        (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
+    ],
+)
+def test_an_option_that_beam_refuses_is_one_line(tmp_path, work, arguments, message):
+    out = f"{tmp_path}/out"
+    with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
+        launch("copy", work, Copy(out), out, arguments)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,104 @@
+"""Workers that die: of a signal, again and again, before they have begun."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+
+from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.io.shards import commit, finished, read_shard, receipts, units, write_shard
+from beam_jobs.runners.launch import launch
+from beam_jobs.runners.local import runner
+from models.errors import UserError
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+TWO = ["--direct_num_workers", "2"]
+TABLE = pa.table({"n": [1, 2, 3]})
+NONE = pa.table({"reason": pa.array([], pa.string())})
+
+
+class Copy(beam.PTransform):
+    """A job that copies its shards and dies `deaths` times at one of them."""
+
+    def __init__(self, output: str, deaths: int):
+        super().__init__()
+        self.output, self.deaths = output, deaths
+
+    def expand(self, work):
+        output, deaths = self.output, self.deaths
+
+        def copy(unit):
+            done = finished(output, unit.name, unit.key)
+            if done:
+                return done
+            if deaths and unit.index == 1:
+                die(Path(output), deaths)
+            pieces = [(unit.name, TABLE, NONE)]
+            return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
+
+        return work | beam.Map(copy)
+
+
+def die(folder: Path, times: int) -> None:
+    """Die of signal 9, but not more often than that."""
+    so_far = len(list(folder.glob("death-*")))
+    if so_far < times:
+        (folder / f"death-{so_far}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def work(tmp_path):
+    return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(4)], "k")
+
+
+def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path, work):
+    out = tmp_path / "out"
+    out.mkdir()
+    result = launch("copy", work, Copy(str(out), 1), str(out), TWO)
+    assert [receipt.name for receipt in result.receipts] == [f"part-{i}" for i in range(4)]
+    assert len(list(out.glob("death-*"))) == 1
+
+
+def test_workers_that_always_die_end_the_run_in_one_line(tmp_path, work, monkeypatch):
+    monkeypatch.setattr(runner, "_TRIES", 2)
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(UserError, match=r"^a worker process died 2 times.*SIGKILL\)") as error:
+        launch("copy", work, Copy(str(out), 99), str(out), TWO)
+    assert "\n" not in str(error.value)
+    assert len(list(out.glob("death-*"))) in (2, 3)  # after the first, other shards may be done
+    assert "part-1" not in {receipt.name for receipt in receipts(str(out))}
+
+
+def test_workers_that_do_not_come_up(tmp_path, work, monkeypatch):
+    monkeypatch.setattr(runner, "_TRIES", 2)
+    (tmp_path / "stillborn.py").write_text("def main(arguments):\n    raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(runner.worker, "__name__", "stillborn")
+    with pytest.raises(UserError, match=r"a worker process died .*exit code 3\)"):
+        launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", TWO)
+
+
+def test_workers_know_the_way_to_an_object_store(bucket, s3):
+    work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
+    result = launch("copy", work, Copy(f"{bucket}/out", 0), f"{bucket}/out", [*TWO, *s3])
+    assert [receipt.rows_out for receipt in result.receipts] == [3, 3, 3]
+    assert read_shard(result.receipts[2].shards[0]).equals(TABLE)
+
+
+def test_a_table_is_collected_though_a_worker_dies(tmp_path, work):
+    class Read(beam.PTransform):
+        def expand(self, work):
+            def read(unit):
+                if unit.index == 2:
+                    die(tmp_path, 1)
+                return TABLE
+
+            return work | beam.Map(read) | beam.CombineGlobally(Concatenate(TABLE.schema))
+
+    assert len(collect("read", work, Read(), f"{tmp_path}/out", TWO)) == 12

@@ -1,0 +1,57 @@
+import contextlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from beam_jobs.runners.local.worker import Lossy
+
+ROOT = Path(__file__).resolve().parents[3]
+
+LAUNCHER = """
+import os
+from beam_jobs.runners.local import worker
+from beam_jobs.runners.local.fork_server import nursery
+told = worker.environment("w", "{}", "localhost:1", "localhost:1")
+nursery.start(worker.__name__, [str(os.getpid())], told).wait()
+"""
+
+
+def start():
+    """A launcher and the worker that it started, which waits for a runner that never comes."""
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER], stderr=subprocess.DEVNULL, cwd=ROOT
+    )
+    while len(family := psutil.Process(launcher.pid).children(recursive=True)) < 2:
+        assert launcher.poll() is None
+        time.sleep(0.05)
+    return launcher, family[-1]
+
+
+def test_a_worker_ends_with_its_launcher():
+    launcher, worker = start()
+    time.sleep(0.5)
+    assert worker.status() != psutil.STATUS_ZOMBIE
+    launcher.kill()
+    launcher.wait()
+    assert gone(worker)
+
+
+def test_a_log_that_cannot_be_written_stops_nothing():
+    with open("/dev/full", "w", buffering=1) as full:  # noqa: PTH123
+        stream = Lossy(full)
+        print("lost", file=stream)
+        stream.flush()
+        assert stream.fileno() == full.fileno()
+        with contextlib.suppress(OSError):
+            full.close()
+
+
+def gone(process):
+    for _ in range(200):
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.05)
+    return False

@@ -1,0 +1,71 @@
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from apache_beam.testing.util import assert_that
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beam_jobs.runners.launch import beam_options, run_pipeline
+from beam_jobs.transforms import duplicates
+from beam_jobs.transforms.duplicates import FindRepeats, repeated, row_hash
+
+small = st.lists(st.lists(st.text("ab", max_size=2), max_size=12), max_size=6)
+
+
+def plain(shards):
+    """(unit, row) of every text that stands before: the definition."""
+    seen, found = set(), set()
+    for unit, texts in enumerate(shards):
+        for row, text in enumerate(texts):
+            if text in seen:
+                found.add((unit, row))
+            seen.add(text)
+    return found
+
+
+@given(small, st.randoms(use_true_random=False))
+def test_repeats_are_those_of_a_set_in_any_order(shards, random):
+    places = [(unit, row) for unit, texts in enumerate(shards) for row in range(len(texts))]
+    random.shuffle(places)
+    hashes = row_hash(pa.array([shards[unit][row] for unit, row in places], pa.string()))
+    units, rows = np.array(places, int).reshape(-1, 2).T
+    found = repeated(hashes, units, rows)
+    assert {place for place, again in zip(places, found, strict=True) if again} == plain(shards)
+
+
+def test_any_number_of_partitions_gives_the_same(monkeypatch):
+    random = np.random.default_rng(3)
+    shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
+    elements = [
+        (unit, (row_hash(pa.array(texts)), np.arange(len(texts))))
+        for unit, texts in enumerate(shards)
+    ]
+    wanted = plain(shards)
+
+    def check(found):
+        assert {(unit, int(row)) for unit, rows in found for row in rows} == wanted
+        assert sum(len(rows) for _, rows in found) == len(wanted)
+
+    for partitions in (1, 2, 7):
+        monkeypatch.setattr(duplicates, "_ROWS_A_PARTITION", 200 // partitions)
+        find = FindRepeats(200 - 1)
+        assert find.partitions in (partitions, partitions + 1)
+
+        def build(root, find=find):
+            found = root | beam.Create(elements) | find
+            assert_that(found, check)
+            return found
+
+        run_pipeline(build, beam_options(["--direct_num_workers", "1"]))
+
+
+def test_columns_are_not_run_together():
+    left = row_hash(pa.array(["ab"]), pa.array(["c"]))
+    right = row_hash(pa.array(["a"]), pa.array(["bc"]))
+    assert (left != right).any()
+
+
+def test_no_rows():
+    nothing = row_hash(pa.array([], pa.string()), pa.array([], pa.string()))
+    assert nothing.shape == (0, 2)
+    assert repeated(nothing, np.empty(0, int), np.empty(0, int)).tolist() == []

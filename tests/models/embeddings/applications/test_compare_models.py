@@ -1,0 +1,102 @@
+"""Pairs on which one of two models is nearer to people."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.models.embeddings.test_gates import model_of
+
+from models.embeddings.applications.compare_models import disagreements
+from models.embeddings.applications.evaluation import Model
+from models.embeddings.datasets.similarity import LabelledPairs
+from pipeline import cli
+
+
+def data(name, labels):
+    texts = [f"{name} {i}" for i in range(len(labels))]
+    return LabelledPairs(
+        group="STS 2014",
+        name=name,
+        first=pa.array(texts),
+        second=pa.array([f"{text}'" for text in texts]),
+        scores=np.array(labels, float),
+    )
+
+
+def model(name, said, scale=None):
+    """Scores by the texts' own names."""
+
+    def embed(texts):
+        return np.array(texts.to_pylist(), object)[:, None]
+
+    def compare(first, second):
+        names = (text.split() for text in first[:, 0])
+        return np.array([said[set][int(number)] for set, number in names])
+
+    return Model(name, embed, compare, scale)
+
+
+SETS = [data("x", [0, 5, 2.5, 1]), data("y", [3.5, 0, 5])]
+
+
+def test_scores_are_stretched_to_the_scale_set_by_set():
+    # Of x: 0, 5, 2.5, 5 on the scale; of y: 0, 5, 2.5.
+    first = model("A", {"x": [-1, 1, 0, 1], "y": [0.2, 0.4, 0.3]})
+    # Predicted labels stay as they are.
+    second = model("B", {"x": [1, 4, 2.5, 1], "y": [4, 4, 4]}, scale=(0, 5))
+    for_b, for_a = disagreements((first, second), SETS, count=3)
+    assert [(d.first, d.label, d.scores) for d in for_b] == [
+        ("x 3", 1.0, (5.0, 1.0)),
+        ("y 0", 3.5, (0.0, 4.0)),
+        ("y 2", 5.0, (pytest.approx(2.5), 4.0)),
+    ]
+    assert for_b[0].data == "STS 2014 x" and for_b[0].second == "x 3'"
+    assert for_b[0].errors == (4.0, 0.0)
+    assert [d.first for d in for_a] == ["x 0", "x 1"] or [d.first for d in for_a] == ["x 1", "x 0"]
+
+
+def test_as_many_as_asked_for():
+    random = np.random.default_rng(0)
+    sets = [data(name, random.uniform(0, 5, 50)) for name in "xy"]
+    said = [{name: random.uniform(0, 5, 50) for name in "xy"} for _ in range(2)]
+    models = tuple(model(name, of, (0, 5)) for name, of in zip("AB", said, strict=True))
+    gains = {
+        f"{of.name} {i}": abs(said[0][of.name][i] - label) - abs(said[1][of.name][i] - label)
+        for of in sets
+        for i, label in enumerate(of.scores)
+    }
+    order = sorted(gains, key=lambda name: -gains[name])
+    for_b, for_a = disagreements(models, sets, count=7)
+    assert [d.first for d in for_b] == order[:7]
+    assert [d.first for d in for_a] == order[:-8:-1]
+
+
+def test_the_command(tmp_path, capsys):
+    for name in ("word-avg", "gran"):
+        model_of(name).save(tmp_path / name)
+    sts = tmp_path / "sts" / "2014"
+    sts.mkdir(parents=True)
+    rows = ["5\ta dog runs\ta dog runs fast", "1\tthe cat\trun", "3\ta cat\tthe bird sees"]
+    (sts / "made.tsv").write_text("\n".join(rows) + "\n")
+    models = ["--model", str(tmp_path / "word-avg"), "--model", str(tmp_path / "gran")]
+    file = tmp_path / "errors.json"
+    given = ["errors", *models, "--sts", str(tmp_path / "sts"), "--json", str(file)]
+    assert cli.main(given) == 0
+    assert "is nearer to people than" in capsys.readouterr().out
+    found = json.loads(file.read_text())
+    assert set(found) == {str(tmp_path / name) for name in ("word-avg", "gran")}
+    assert cli.main(["errors", *models[:2], "--sts", str(tmp_path / "sts")]) == 2
+    assert "give --model twice" in capsys.readouterr().err
+    assert cli.main(["errors", *models]) == 2
+    assert "nothing to evaluate on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["errors", "spaces"])
+def test_a_model_that_is_not_there(tmp_path, capsys, command):
+    sts = tmp_path / "made.tsv"
+    sts.write_text("5\ta\tb\n")
+    model = ["--model", str(tmp_path / "no")]
+    assert cli.main([command, *model * (2 if command == "errors" else 1), "--sts", str(sts)]) == 2
+    error = capsys.readouterr().err
+    assert "config.json: cannot be read" in error and error.count("\n") == 1

@@ -1,0 +1,24 @@
+import numpy as np
+import pytest
+
+from models.embeddings.applications.components import principal_components, spread_rows
+
+
+def test_components_are_those_of_the_covariance():
+    random = np.random.default_rng(0)
+    vectors = (random.normal(size=(200, 5)) * [5, 3, 1, 0.5, 0.1]) @ random.normal(size=(5, 5))
+    found = principal_components(vectors)
+    values, directions = np.linalg.eigh(np.cov(vectors.T))
+    expected = (vectors - vectors.mean(0)) @ directions[:, ::-1][:, :2]
+    assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
+    assert found.shares == pytest.approx(values[::-1][:2] / values.sum())
+    assert principal_components(vectors[::-1]).places == pytest.approx(found.places[::-1])
+    with pytest.raises(ValueError, match="1 vectors of length 5 are too few"):
+        principal_components(vectors[:1])
+
+
+def test_rows_far_from_each_other():
+    places = np.array([[0.0, 0], [10, 0], [10, 0.1], [0, 8], [-9, -9]])
+    assert spread_rows(places, 4).tolist() == [4, 2, 3, 0]
+    assert len(spread_rows(np.zeros((5, 2)), 3)) == 0
+    assert len(spread_rows(places[:2], 9)) == 2

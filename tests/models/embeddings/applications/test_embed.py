@@ -1,0 +1,152 @@
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from models.embeddings.applications import embed as module
+from models.embeddings.applications.embed import embed_lines, similarity_lines
+from models.embeddings.applications.evaluation import Embed
+from models.errors import UserError
+
+LINES = ["A dog.", "", "two\u2028words\u0085 here", "čeština", "x"]
+
+
+def stream(lines: list[str], end: str = "\n") -> io.BytesIO:
+    return io.BytesIO("".join(line + end for line in lines).encode())
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 2)
+
+
+class Pipe(io.BytesIO):
+    """Cannot seek, as a pipe."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, *_: int) -> int:
+        raise io.UnsupportedOperation("seek")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_vectors_of_lines(bag_of_words: Embed, tmp_path: Path, count: int, end: str) -> None:
+    lines = LINES[:count]
+    expected = bag_of_words(pa.array(lines, pa.string()))
+    path = tmp_path / "vectors.npy"
+    assert embed_lines(bag_of_words, stream(lines, end), path) == count
+    pipe = Pipe()
+    assert embed_lines(bag_of_words, stream(lines, end), pipe) == count
+    memory = io.BytesIO()
+    assert embed_lines(bag_of_words, stream(lines, end), memory) == count
+    assert path.read_bytes() == pipe.getvalue() == memory.getvalue()
+    vectors = np.load(path)
+    assert vectors.dtype == np.float32
+    np.testing.assert_array_equal(vectors, expected)
+
+
+def test_the_last_line_may_have_no_end(bag_of_words: Embed) -> None:
+    out = io.BytesIO()
+    assert embed_lines(bag_of_words, io.BytesIO(b"a\nb\nc"), out) == 3
+    out.seek(0)
+    np.testing.assert_array_equal(np.load(out), bag_of_words(pa.array(["a", "b", "c"])))
+
+
+SCRIPT = """
+import sys, numpy as np
+from models.embeddings.applications.embed import embed_lines
+embed_lines(lambda text: np.full((len(text), 3), len(text)), sys.stdin.buffer, sys.stdout.buffer)
+"""
+
+
+@pytest.mark.parametrize("mode", ["wb", "ab", "behind"])
+def test_standard_output_in_a_file(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"before")
+    with path.open("wb" if mode == "wb" else "ab" if mode == "ab" else "r+b") as out:
+        if mode == "behind":
+            out.seek(6)
+        root = Path(module.__file__).parents[3]
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], input=b"a\nb\n", stdout=out, check=True, cwd=root
+        )
+    written = path.read_bytes()
+    if mode != "wb":
+        assert written.startswith(b"before")
+        written = written[6:]
+    np.testing.assert_array_equal(np.load(io.BytesIO(written)), np.full((2, 3), 2, np.float32))
+
+
+def test_what_is_half_written_is_no_npy(bag_of_words: Embed, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.npy"
+    out = path.open("wb")
+    lines = io.BytesIO(b"a\n" * 7 + b"\xff\n")
+    with out, pytest.raises(UserError, match="line 8: not UTF-8"):
+        embed_lines(bag_of_words, lines, out)
+    assert path.stat().st_size > 0
+    with pytest.raises(ValueError, match="pickle"):  # numpy does not know the file
+        np.load(path)
+
+    lines.seek(0)
+    path.write_bytes(b"older")
+    with pytest.raises(UserError, match="line 8: not UTF-8"):
+        embed_lines(bag_of_words, lines, path)
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.npy"]
+    assert path.read_bytes() == b"older"
+
+
+def test_an_output_that_cannot_be_written(bag_of_words: Embed, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written"):
+        embed_lines(bag_of_words, stream(LINES), Path("/dev/null/x"))
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        with pytest.raises(UserError, match="cannot be written"):
+            embed_lines(bag_of_words, stream(LINES), full)
+        with pytest.raises(UserError, match="cannot be written"):
+            similarity_lines(bag_of_words, io.BytesIO(b"a\tb\n"), full)
+
+
+def test_one_cosine_a_line(bag_of_words: Embed) -> None:
+    out = io.BytesIO()
+    pairs = ["a b\ta b", "a b\ta c", "\ta", "a\tb", "a\u2028b\tb a"]
+    assert similarity_lines(bag_of_words, stream(pairs), out) == 5
+    assert out.getvalue().decode().split() == [
+        "1.000000",
+        "0.500000",
+        "0.000000",
+        "0.000000",
+        "1.000000",
+    ]
+    empty = io.BytesIO()
+    assert similarity_lines(bag_of_words, io.BytesIO(), empty) == 0
+    assert empty.getvalue() == b""
+
+
+@pytest.mark.parametrize(("line", "columns"), [("a", 1), ("a\tb\tc", 3), ("", 1)])
+def test_a_line_that_is_no_pair_is_named(bag_of_words: Embed, line: str, columns: int) -> None:
+    with pytest.raises(UserError, match=f"line 4: {columns} tab-separated columns, expected two"):
+        similarity_lines(bag_of_words, stream(["a\tb"] * 3 + [line]), io.BytesIO())
+
+
+def test_memory_does_not_grow_with_the_lines(tmp_path: Path) -> None:
+    """Only as many lines are asked for as a batch holds before its vectors are written."""
+    open_lines = 0
+
+    def lines():
+        nonlocal open_lines
+        for _ in range(50):
+            open_lines += 1
+            assert open_lines <= 2
+            yield b"a b\n"
+
+    def embed(text: pa.StringArray) -> np.ndarray:
+        nonlocal open_lines
+        open_lines -= len(text)
+        return np.zeros((len(text), 2))
+
+    assert embed_lines(embed, lines(), tmp_path / "v.npy") == 50

@@ -1,0 +1,123 @@
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from scipy.stats import pearsonr, spearmanr
+
+from models.embeddings.applications.evaluation import (
+    Embed,
+    Report,
+    agreement,
+    correlation,
+    cosines,
+    evaluate_models,
+)
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.errors import UserError
+
+
+def constant(text: pa.StringArray) -> np.ndarray:
+    return np.ones((len(text), 4), np.float32)
+
+
+def shown(report: Report) -> str:
+    console = Console(file=StringIO(), width=120)
+    console.print(report.table())
+    return console.file.getvalue()
+
+
+def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
+    report = evaluate_models(
+        [("words", bag_of_words), ("nothing", constant)], data / "sts", data / "sick"
+    )
+    result = report.json()
+    assert result["models"] == ["words", "nothing"]
+    year = result["groups"]["STS 2015"]
+    images = year["data_sets"]["images"]
+    assert (images["pairs"], images["unscored"]) == (750, 750)
+    assert 50 < images["models"]["words"]["pearson"] < 80
+    assert images["models"]["nothing"] == {"pearson": None, "spearman": None}
+    assert year["mean"]["nothing"] == {"pearson": None, "spearman": None}
+    pearsons = [of["models"]["words"]["pearson"] for of in year["data_sets"].values()]
+    assert len(pearsons) == 5
+    assert year["mean"]["words"]["pearson"] == pytest.approx(np.mean(pearsons), abs=1e-3)
+    assert result["groups"]["STS 2012"]["missing"] == ["MSRvid"]
+    assert "mean" not in result["groups"]["STS 2012 train"]
+    assert 50 < result["groups"]["SICK"]["data_sets"]["trial"]["models"]["words"]["spearman"] < 75
+    json.dumps(result, allow_nan=False)
+
+    table = shown(report)
+    for text in ("words", "nothing", "STS 2014 mean", "MSRvid", "SICK trial", "undefined"):
+        assert text in table
+    pearson, spearman = report.mean(0, "STS 2014")
+    assert f"{pearson:.1f} / {spearman:.1f}" in table
+
+
+def test_train_files_do_not_count_in_the_mean_of_the_year(bag_of_words: Embed, data: Path) -> None:
+    report = evaluate_models([("words", bag_of_words)], sts=data / "sts" / "2012")
+    sets = report.json()["groups"]["STS 2012"]["data_sets"]
+    assert sorted(sets) == ["MSRpar", "OnWN", "SMTeuroparl", "SMTnews"]
+    pearsons = [of["models"]["words"]["pearson"] for of in sets.values()]
+    assert report.mean(0, "STS 2012").pearson == pytest.approx(np.mean(pearsons), abs=1e-3)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-9, 9).map(float), st.integers(0, 5).map(float)),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_correlations_equal_scipys(pairs: list[tuple[float, float]]) -> None:
+    x, y = np.array(pairs).T
+    found = correlation(x, y)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert np.isnan(found).all()
+    else:
+        assert found.pearson == pytest.approx(100 * pearsonr(x, y).statistic, abs=1e-6)
+        assert found.spearman == pytest.approx(100 * spearmanr(x, y).statistic, abs=1e-6)
+
+
+def test_undefined_correlations() -> None:
+    labels = np.array([1.0, 2.0, 3.0])
+    assert np.isnan(correlation(np.array([0.5, 0.5, 0.5]), labels)).all()
+    assert np.isnan(correlation(np.array([0.5, np.nan, 0.1]), labels)).all()
+    assert np.isnan(correlation(np.array([0.5]), np.array([1.0]))).all()
+    noise = 0.7 + np.array([0, 1e-16, 2e-16])
+    assert np.isnan(correlation(noise, labels)).all()
+
+
+def test_an_undefined_data_set_makes_the_mean_undefined(bag_of_words: Embed) -> None:
+    def pairs(name: str, second: list[str]) -> LabelledPairs:
+        return LabelledPairs(
+            group="STS 2014",
+            name=name,
+            first=pa.array(["a b", "a b"]),
+            second=pa.array(second),
+            scores=np.array([1.0, 5.0]),
+        )
+
+    sets = [pairs("good", ["a c", "a b"]), pairs("bad", ["a b", "a b"])]
+    report = Report(
+        models=["m"], data=sets, correlations=[[agreement(bag_of_words, s) for s in sets]]
+    )
+    assert report.correlations[0][0] == (100, 100)
+    assert np.isnan(report.mean(0, "STS 2014")).all()
+    assert "undefined" in shown(report)
+
+
+def test_cosines_of_zero_vectors_are_zero() -> None:
+    a = np.array([[0.0, 0.0], [1.0, 1.0], [3.0, 4.0]], np.float32)
+    b = np.array([[1.0, 0.0], [2.0, 2.0], [-4.0, 3.0]], np.float32)
+    assert cosines(a, b) == pytest.approx([0, 1, 0])
+
+
+def test_models_need_names_of_their_own() -> None:
+    with pytest.raises(UserError, match="a: stands twice"):
+        evaluate_models([("a", constant), ("a", constant)])

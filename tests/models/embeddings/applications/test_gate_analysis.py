@@ -1,0 +1,123 @@
+"""Gates by part of speech and dependency label, against a plain reading word by word."""
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import spacy
+import torch
+
+from models.embeddings.applications.gate_analysis import gate_norms
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+from models.text.parses import Parser
+from models.text.tokens import moses_tokens
+from pipeline import cli
+from tests.models.parsers import TREES, train_parser
+
+TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory):
+    return train_parser(tmp_path_factory.mktemp("parser") / "parser")
+
+
+def model_of(name="gran", **options):
+    words = sorted({word for text, *_ in TREES for word in text.split()})
+    options = EmbeddingOptions(model=name, dim=4, **options)
+    vocabulary = Vocabulary(words, tags=options.tags)
+    torch.manual_seed(0)
+    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)})
+    return SentenceEncoder(encoder.eval(), {"words": vocabulary}, options)
+
+
+def plainly(model, parser):
+    """Every word's gate by the equations, forward alone."""
+    (network,) = model.encoder.directions
+    vocabulary, weight = model.vocabularies["words"], model.encoder.input.table.weight
+    cell = network.lstm.weights
+    found = [defaultdict(list) for _ in range(3)]
+    numbers = dict(zip(vocabulary.words, range(len(vocabulary)), strict=True))
+    texts = moses_tokens(TEXTS, lower=False).to_pylist()
+    for tokens, labels in zip(texts, parser.labels(texts), strict=True):
+        ids = [numbers.get(token.lower(), 0) for token in tokens]
+        if vocabulary.tags:
+            ids, labels = [1, *ids, 2], [None, *labels, None]
+        h = c = torch.zeros(1, 4)
+        for word, label in zip(ids, labels, strict=True):
+            h, c = torch.lstm_cell(weight[[word]], (h, c), *cell.all_weights[0])
+            gate = network.from_words(weight[word]) + network.from_states(h[0])
+            norm = torch.sigmoid(gate[:4]).abs().sum().item()
+            if label:
+                for of, key in zip(found, (*label, f"{label[0]} {label[1]}"), strict=True):
+                    of[key].append(norm)
+    return found
+
+
+@pytest.mark.parametrize(("name", "tags"), [("gran", False), ("gran-2", True), ("gran-5", False)])
+def test_norms_by_label(pipeline, name, tags):
+    model, parser = model_of(name, tags=tags), Parser(pipeline)
+    batches = [TEXTS[:2], TEXTS[2:]]
+    found = gate_norms(model, parser, batches)
+    for ours, theirs in zip(found, plainly(model, parser), strict=True):
+        assert set(ours) == set(theirs) and len(ours) > 1
+        for label, norms in theirs.items():
+            assert ours[label].count == len(norms)
+            assert ours[label].mean == pytest.approx(np.mean(norms), abs=1e-5)
+        means = [of.mean for of in ours.values()]
+        assert means == sorted(means, reverse=True)
+    assert "nsubj" in found.dependencies and "VERB ROOT" in found.conjunctions
+
+
+def test_both_directions_count(pipeline):
+    model, parser = model_of("bigran"), Parser(pipeline)
+    both = gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean
+    means = []
+    for network in model.encoder.directions:
+        model.encoder.directions = torch.nn.ModuleList([network])
+        means.append(gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean)
+        model = model_of("bigran")
+    assert both == pytest.approx(np.mean(means), abs=1e-6) and means[0] != means[1]
+
+
+@pytest.mark.parametrize("name", ["gran-3", "word-avg", "lstm-avg", "word-avg+gran"])
+def test_models_without_such_a_gate(pipeline, name):
+    with pytest.raises(UserError, match="has no gate that scales each word: take"):
+        gate_norms(model_of(name), Parser(pipeline), [TEXTS])
+
+
+def test_a_pipeline_without_parts_of_speech(tmp_path):
+    parser = Parser(train_parser(tmp_path / "parser", tags=False))
+    with pytest.raises(UserError, match="gives no parts of speech: name one with a tagger"):
+        gate_norms(model_of(), parser, [TEXTS])
+
+
+def test_the_command(tmp_path, pipeline, capsys, monkeypatch):
+    import io
+    import json
+    import sys
+
+    model_of().save(tmp_path / "model")
+    arguments = ["gates", "--model", str(tmp_path / "model"), "--json", str(tmp_path / "g.json")]
+
+    def call(*more):
+        text = "\n".join(TEXTS.to_pylist()).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return cli.main([*arguments, *more])
+
+    assert call("--spacy", pipeline, "--least", "2") == 0
+    said = capsys.readouterr().out
+    assert "parts of speech" in said and "VERB" in said and "advmod" not in said
+    found = json.loads((tmp_path / "g.json").read_text())
+    assert found["dependencies"]["advmod"]["words"] == 1
+    blank = spacy.blank("en")
+    blank.add_pipe("sentencizer")
+    blank.to_disk(tmp_path / "blank")
+    assert call("--spacy", str(tmp_path / "blank")) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "does not parse (it is sentencizer)" in error

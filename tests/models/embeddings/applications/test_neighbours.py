@@ -1,0 +1,71 @@
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from models.embeddings.applications.evaluation import Embed
+from models.embeddings.applications.neighbours import nearest, neighbour_lines
+from models.errors import UserError
+
+
+@pytest.mark.parametrize("block", [1, 7, 200, 1014])
+def test_blocks_give_what_all_pairs_give(bag_of_words: Embed, data: Path, block: int) -> None:
+    with gzip.open(data / "multi30k" / "val.en.gz", "rt", encoding="utf-8") as stream:
+        lines = stream.read().splitlines()[:300]
+    lines += lines[:20]
+    queries = [*lines[5:8], "A dog that is not in the collection ."]
+    blocks = (pa.array(lines[i : i + block]) for i in range(0, len(lines), block))
+    found = nearest(bag_of_words, pa.array(queries), blocks, count=4)
+
+    distinct = list(dict.fromkeys(lines))
+    vectors, asked = bag_of_words(pa.array(distinct)), bag_of_words(pa.array(queries))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+    for query, row, neighbours in zip(queries, asked @ vectors.T, found, strict=True):
+        others = [(c, s) for c, s in zip(row, distinct, strict=True) if s != query]
+        expected = sorted((c for c, _ in others), reverse=True)[:4]
+        assert [n.cosine for n in neighbours] == pytest.approx(expected, abs=1e-5)
+        assert query not in [n.sentence for n in neighbours]
+        assert len({n.sentence for n in neighbours}) == 4
+        of = {s: c for c, s in others}
+        assert [of[n.sentence] for n in neighbours] == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_small_collection_gives_what_it_has(bag_of_words: Embed) -> None:
+    collection = [pa.array(["a b", "a b"]), pa.array(["a c", "a b", ""])]
+    (found,) = nearest(bag_of_words, pa.array(["a b"]), collection, count=5)
+    assert [n.sentence for n in found] == ["a c", ""]
+    assert found[0].cosine == pytest.approx(0.5)
+    assert found[1].cosine == 0
+    assert nearest(bag_of_words, pa.array([], pa.string()), collection) == []
+
+
+def test_lines_in_lines_out(bag_of_words: Embed, tmp_path: Path) -> None:
+    collection = tmp_path / "sentences.gz"
+    with gzip.open(collection, "wb") as stream:
+        stream.write(b"a c\r\nx y\na b\na b c")
+    out = io.BytesIO()
+    neighbour_lines(bag_of_words, io.BytesIO(b"a b\nx\n"), collection, out, count=2)
+    assert out.getvalue().decode().splitlines() == [
+        "a b\t0.816497\ta b c",
+        "a b\t0.500000\ta c",
+        "x\t0.707107\tx y",
+        "x\t0.000000\ta c",
+    ]
+
+
+def test_a_collection_that_cannot_be_read(bag_of_words: Embed, tmp_path: Path) -> None:
+    def ask(name: str) -> None:
+        neighbour_lines(bag_of_words, io.BytesIO(b"a\n"), tmp_path / name, io.BytesIO())
+
+    with pytest.raises(UserError, match="nowhere: cannot be read"):
+        ask("nowhere")
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"a b\n" * 1000)[:-20])
+    with pytest.raises(UserError, match=r"cut\.gz: cannot be read"):
+        ask("cut.gz")
+    (tmp_path / "latin").write_bytes(b"a\nb\n\xe9\n")
+    with pytest.raises(UserError, match="latin, line 3: not UTF-8"):
+        ask("latin")

@@ -1,0 +1,185 @@
+"""Tests of phrase vectors, on files in their published formats and on scores that are known."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from models.embeddings.applications.evaluation import Model, dots
+from models.embeddings.applications.phrase_tests import (
+    Question,
+    WordsAndPhrases,
+    _draw,
+    choose,
+    evaluate_phrases,
+    read_semeval2013,
+    read_turney2012,
+    semeval2013,
+    turney2012,
+)
+from models.embeddings.datasets.phrases import PhrasePairs
+from models.errors import UserError
+
+TURNEY = """\
+fantasy world | fairyland | fantasy | world | phantasy | universe | ranter | souring
+coin collector | numismatist | coin | collector | coinage | aggregator | reflectiveness | plasma
+"""
+
+
+def by_number(texts):
+    """A phrase's vector from the number in it: near numbers have a large dot product."""
+    angle = np.array([float(text.split()[-1]) for text in texts.to_pylist()]) / 500
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def test_choose_among_100():
+    near = pa.array([f"a {i}" for i in range(0, 900, 30)])
+    far = pa.array([f"b {i}" for i in range(900, 0, -30)])
+    others = pa.array([f"c {i}" for i in range(1000)])
+    model = Model("known", by_number, dots)
+    same = pa.array([f"b {i}" for i in range(0, 900, 30)])
+    # The paraphrase is nearest unless the very number is drawn, which 99 of 1000 do: then a tie.
+    assert choose(model, PhrasePairs(near, same), others) > 80
+    assert choose(model, PhrasePairs(near, far), others) < 20
+    assert choose(model, PhrasePairs(near, same), others, among=2) > 95
+    again = [choose(model, PhrasePairs(near, same), others, seed=3) for _ in range(2)]
+    assert again[0] == again[1]
+
+
+def test_the_pair_s_own_phrases_are_not_drawn():
+    own = pa.array([f"a {i}" for i in range(102)])
+    pairs = PhrasePairs(own, pa.concat_arrays([own[1:], own[:1]]))
+    seen = []
+
+    def compare(first, second):
+        seen.append((first[:, 0].reshape(-1, 100), second[:, 0].reshape(-1, 100)))
+        return dots(first, second)
+
+    choose(Model("known", by_number, compare), pairs, own)
+    (first, second), *_ = seen
+    assert (second[:, 1:] != first[:, 1:]).all() and (second[:, 1:] != second[:, :1]).all()
+    assert all(len(set(row)) == 100 for row in second.tolist())
+
+
+@pytest.mark.parametrize(("count", "size"), [(101, 101), (101, 102), (101, 5000), (1, 1), (2, 3)])
+def test_what_is_drawn_for_a_row_is_distinct(count, size):
+    drawn = _draw(np.random.default_rng(0), 50, count, size)
+    assert drawn.shape == (50, count) and drawn.min() >= 0 and drawn.max() < size
+    assert all(len(set(row)) == count for row in drawn.tolist())
+
+
+def test_every_draw_is_as_likely_as_any_other():
+    """Of three among four numbers there are 24 in order: so each number at each place, too."""
+    rows = 24_000
+    drawn = _draw(np.random.default_rng(0), rows, 3, 4)
+    ordered, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(ordered) == 24
+    spread = np.sqrt(rows / 24 * (1 - 1 / 24))
+    assert np.abs(counts - rows / 24).max() < 4 * spread
+    for place in drawn.T:
+        spread = np.sqrt(rows / 4 * (1 - 1 / 4))
+        assert np.abs(np.bincount(place, minlength=4) - rows / 4).max() < 4 * spread
+
+
+def test_too_few_to_choose_among():
+    few = pa.array(["a 1", "a 2"])
+    with pytest.raises(UserError, match="2 phrases are too few to choose among 100"):
+        choose(Model("known", by_number, dots), PhrasePairs(few, few), few)
+
+
+def write_semeval(folder):
+    folder.mkdir()
+    for split, kind, text in (
+        ("train", "positive", "valuation\tprice assessment\nviolin\tstring instrument\n"),
+        ("train", "negative", "cat\tred tape\n"),
+        ("test", "positive", "fever\thigh temperature\n"),
+        ("test", "negative", "lamp\tdry river\ncar\told hat\n"),
+    ):
+        (folder / f"en.{split}Set.{kind}Instances-v2").write_text(text)
+    return folder
+
+
+def test_semeval_2013(tmp_path):
+    data = read_semeval2013(write_semeval(tmp_path / "semeval"))
+    assert data["train"].words.to_pylist() == ["valuation", "violin", "cat"]
+    assert data["test"].phrases.to_pylist()[0] == "high temperature"
+    assert data["test"].same.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "accuracy", "f1"),
+    [
+        ([(9, 1), (8, 1), (7, 0)], [(9, 1), (7.4, 0), (7.6, 0)], 200 / 3, 200 / 3),
+        ([(9, 1), (8, 0), (7, 0)], [(9, 1), (8, 0), (9, 1)], 100.0, 100.0),
+        ([(9, 0), (8, 0)], [(9, 1), (8, 0)], 50.0, 0.0),  # nothing is the same
+        ([(5, 1), (5, 0), (5, 1)], [(5, 1), (4, 1)], 50.0, 200 / 3),  # equal scores go together
+    ],
+)
+def test_the_threshold_comes_from_training(train, test, accuracy, f1):
+    def part(rows):
+        texts = pa.array([f"x {score}" for score, _ in rows])
+        return WordsAndPhrases(texts, texts, np.array([bool(same) for _, same in rows]))
+
+    def compare(first, second):
+        return first[:, 0]
+
+    def embed(texts):
+        return np.array([[float(text.split()[1])] for text in texts.to_pylist()])
+
+    found = semeval2013(Model("m", embed, compare), {"train": part(train), "test": part(test)})
+    assert found == pytest.approx({"accuracy": accuracy, "f1": f1})
+
+
+def test_turney_2012(tmp_path):
+    path = tmp_path / "jair.data"
+    path.write_text(TURNEY)
+    questions = read_turney2012(path)
+    assert questions[0].stem == "fantasy world" and questions[1].choices[0] == "numismatist"
+    seen = {
+        ("fantasy world", "fairyland"): 5,
+        ("fantasy world", "universe"): 4,
+        ("world fantasy", "ranter"): 4.5,
+        ("coin collector", "numismatist"): 5,
+        ("coin collector", "coin"): 9,  # the stem's own words are no choices
+        ("collector coin", "plasma"): 6,
+    }
+
+    def embed(texts):
+        return np.array(texts.to_pylist(), object)[:, None]
+
+    def compare(first, second):
+        pairs = zip(first[:, 0], second[:, 0], strict=True)
+        return np.array([seen.get(pair, 0.0) for pair in pairs])
+
+    model = Model("known", embed, compare)
+    assert turney2012(model, questions) == {"5 choices": 100.0, "10 choices": 50.0}
+    # Whoever does not see the order gives both the same score, which is a miss.
+    order = Model("bag", embed, lambda a, b: np.array([float(b_[0] == "fairyland") for b_ in b]))
+    only = [Question("fantasy world", questions[0].choices)]
+    assert turney2012(order, only) == {"5 choices": 100.0, "10 choices": 0.0}
+    assert set(evaluate_phrases(model, questions=questions)) == {"Turney 2012"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b | c\n", r"row 1: not a stem of two words and seven choices between bars"),
+        (TURNEY + "one | a | b | c | d | e | f | g\n", "row 3: the stem 'one' has not two words"),
+        ("", "jair.data: empty"),
+    ],
+)
+def test_broken_questions(tmp_path, text, message):
+    path = tmp_path / "jair.data"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_turney2012(path)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_turney2012(tmp_path / "no.data")
+
+
+def test_broken_semeval(tmp_path):
+    with pytest.raises(UserError, match=r"no en\.trainSet\.positiveInstances-v2 here"):
+        read_semeval2013(tmp_path)
+    folder = write_semeval(tmp_path / "s")
+    (folder / "en.testSet.negativeInstances-v2").write_text("lamp dry river\n")
+    with pytest.raises(UserError, match="negativeInstances-v2, row 1: not a word and a phrase"):
+        read_semeval2013(folder)

@@ -1,0 +1,134 @@
+import json
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from models.embeddings.applications.evaluation import Embed
+from models.embeddings.applications.transfer import evaluate, transfer
+from models.embeddings.datasets.transfer import Examples, Task, find_tasks
+from models.errors import UserError
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+
+
+def read(folder: Path) -> dict[str, Task]:
+    return {task.name: task for task in find_tasks(folder)[0]}
+
+
+def test_sentevals_forms(tmp_path):
+    write(tmp_path / "MR" / "rt-polarity.pos", "good\nvery good\n")
+    write(tmp_path / "MR" / "rt-polarity.neg", "caf\xe9 is bad\n", "latin-1")
+    write(tmp_path / "SST" / "binary" / "sentiment-train", "a film\t1\nno film\t0\n")
+    write(tmp_path / "SST" / "binary" / "sentiment-test", "film\t1\n")
+    write(tmp_path / "TREC" / "train_5500.label", "DESC:manner How ?\nHUM:ind Who is it ?\n")
+    write(tmp_path / "TREC" / "TREC_10.label", "NUM:dist How far ?\n")
+    head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+    write(tmp_path / "MRPC" / "msr_paraphrase_train.txt", f"{head}1\t2\t3\ta b\tc\r\n")
+    write(tmp_path / "MRPC" / "msr_paraphrase_test.txt", f"{head}0\t2\t3\ta\tb d\r\n")
+    tasks = read(tmp_path)
+    assert list(tasks) == ["MR", "SST", "TREC", "MRPC"]
+    assert tasks["MR"].train.first.to_pylist() == ["good", "very good", "café is bad"]
+    assert tasks["MR"].train.labels.tolist() == [".pos", ".pos", ".neg"]
+    assert tasks["MR"].tested == "10-fold"
+    assert tasks["SST"].train.labels.tolist() == ["1", "0"]
+    assert tasks["SST"].test.first.to_pylist() == ["film"] and tasks["SST"].tested == "test"
+    assert tasks["TREC"].train.first.to_pylist() == ["How ?", "Who is it ?"]
+    assert tasks["TREC"].train.labels.tolist() == ["DESC", "HUM"]
+    assert tasks["TREC"].test.labels.tolist() == ["NUM"]
+    assert tasks["MRPC"].test.second.to_pylist() == ["b d"]
+    assert tasks["MRPC"].train.labels.tolist() == ["1"]
+
+
+def test_label_and_text_and_what_is_missing(tmp_path):
+    write(tmp_path / "subj.all", "0 a b\n1 c d\n\n")
+    write(tmp_path / "stsa.binary.train", "1 a\n0 b\n")
+    write(tmp_path / "stsa.binary.dev", "1 c\n")
+    tasks, missing = find_tasks(tmp_path)
+    assert [task.name for task in tasks] == ["SUBJ", "SST"]
+    assert tasks[0].train.first.to_pylist() == ["a b", "c d"]
+    assert tasks[1].tested == "dev" and missing == [
+        "MR", "CR", "MPQA", "TREC", "MRPC", "SICK-R", "SICK-E",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("subj.all", "0 a\nword\n", r"subj\.all, row 2: no text behind the label 'word'"),
+        ("sentiment-train", "a 1\n", r"sentiment-train, row 1: no tab between text and label"),
+        ("msr-para-train.tsv", "head\n2\t1\t1\ta\tb\n", r"row 2: expected 0 or 1, two numbers"),
+        ("msr-para-train.tsv", "head\n", r"msr-para-train\.tsv: no row with a label"),
+        ("mpqa.all", "\n", r"mpqa\.all: no row with a label"),
+        ("other.txt", "x\n", "none of the transfer tasks is here"),
+    ],
+)
+def test_broken_files_are_named(tmp_path, name, text, message):
+    write(tmp_path / name, text)
+    with pytest.raises(UserError, match=message):
+        find_tasks(tmp_path)
+
+
+def numbers(text: pa.StringArray) -> np.ndarray:
+    """A sentence of numbers is its own vector."""
+    return np.array([[float(x) for x in s.split()] for s in text.to_pylist()], np.float32)
+
+
+def sentences(rows: np.ndarray) -> pa.StringArray:
+    return pa.array([" ".join(f"{x:.4f}" for x in row) for row in rows])
+
+
+def test_classes_are_told_by_cross_validation_and_on_a_split():
+    random = np.random.default_rng(0)
+    x = random.normal(size=(300, 4))
+    labels = np.where(x @ [1, -1, 2, 0] > 0, "yes", "no")
+    examples = Examples(first=sentences(x), labels=labels)
+    scores = evaluate(numbers, Task(name="MR", train=examples, test=None, tested="10-fold"))
+    assert scores["accuracy"] > 93
+    shuffled = Examples(first=sentences(x), labels=random.permutation(labels))
+    scores = evaluate(numbers, Task(name="MR", train=shuffled, test=None, tested="10-fold"))
+    assert 35 < scores["accuracy"] < 65  # what was trained on does not count
+    test = Examples(first=sentences(-x[:50]), labels=labels[:50])
+    scores = evaluate(numbers, Task(name="SST", train=examples, test=test, tested="test"))
+    assert scores["accuracy"] < 7
+
+
+def test_pairs_by_products_and_distances():
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 400, 3))
+    b[::2] = a[::2] + random.normal(scale=0.1, size=(200, 3))
+    labels = np.where(np.abs(a - b).sum(1) < 1, "1", "0")
+    examples = Examples(first=sentences(a), second=sentences(b), labels=labels)
+    scores = evaluate(numbers, Task(name="MRPC", train=examples, test=None, tested="10-fold"))
+    assert scores["accuracy"] > 93 and scores["f1"] > 93
+    graded = Examples(
+        first=examples.first, second=examples.second, labels=np.clip(5 - np.abs(a - b).sum(1), 1, 5)
+    )
+    scores = evaluate(numbers, Task(name="SICK-R", train=graded, test=None, tested="10-fold"))
+    assert scores["pearson"] > 93
+
+
+def test_real_data_side_by_side(bag_of_words: Embed, data: Path, tmp_path) -> None:
+    def cut(text: pa.StringArray) -> np.ndarray:
+        return bag_of_words(text)[:, :256]
+
+    for name in ("stsa.binary.train", "stsa.binary.dev"):
+        (tmp_path / name).symlink_to(data / "transfer" / name)
+    lines = (data / "transfer" / "rt-polarity.all").read_bytes().split(b"\n")
+    (tmp_path / "rt-polarity.all").write_bytes(b"\n".join(lines[::20]))
+    found = transfer([("words", cut)], tmp_path)
+    result = found.json()
+    assert result["tasks"]["SST"]["tested"] == "dev"
+    assert 55 < result["tasks"]["SST"]["models"]["words"]["accuracy"] < 80
+    assert result["missing"][0] == "CR"
+    json.dumps(result, allow_nan=False)
+    console = Console(file=StringIO(), width=100)
+    console.print(found.table())
+    table = console.file.getvalue()
+    assert "SST" in table and "without CR, SUBJ" in table

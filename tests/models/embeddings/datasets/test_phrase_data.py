@@ -1,0 +1,79 @@
+"""Which phrase pairs are learnt from, and which are kept for tests."""
+
+import gzip
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split, usable
+from models.errors import UserError
+
+PPDB = """\
+[NP] ||| a big dog ||| a large dog ||| p(e|f)=1.2 p(f|e)=2 ||| 0-0 1-1 2-2
+[NP] ||| a large dog ||| a big dog ||| p(e|f)=1.2 p(f|e)=2 ||| 0-0 1-1 2-2
+[NN] ||| dog ||| hound ||| p(e|f)=1
+[NN] ||| dog ||| the hound ||| p(e|f)=1
+[X] ||| Two men ||| two men ||| p(e|f)=1
+[X] ||| 7 men ||| seven men ||| p(e|f)=1
+[X] ||| it 's ||| it is ||| p(e|f)=1
+[X] ||| dvě ženy ||| ženy ||| p(e|f)=1
+"""
+
+
+def write(path, text):
+    path.write_bytes(gzip.compress(text.encode()))
+    return path
+
+
+def rows(pairs):
+    return list(zip(pairs.left.to_pylist(), pairs.right.to_pylist(), strict=True))
+
+
+def test_the_paper_s_filter(tmp_path):
+    table = write(tmp_path / "ppdb.gz", PPDB)
+    assert rows(read_phrase_pairs(table)) == [
+        ("a big dog", "a large dog"),
+        ("dog", "the hound"),
+        ("dvě ženy", "ženy"),
+    ]
+    known = pa.array(["a", "big", "large", "dog", "the"])
+    assert rows(read_phrase_pairs(table, known)) == [("a big dog", "a large dog")]
+
+
+def test_nothing_is_left(tmp_path):
+    table = write(tmp_path / "ppdb.gz", PPDB)
+    with pytest.raises(UserError, match=r"ppdb\.gz: no two different phrases .* whose words"):
+        read_phrase_pairs(table, pa.array(["cat"]))
+    with pytest.raises(UserError, match="no two different phrases of letters of which one"):
+        read_phrase_pairs(write(tmp_path / "b.gz", "[X] ||| a ||| b |||\n"))
+    with pytest.raises(UserError, match="line 2 holds no pair"):
+        read_phrase_pairs(write(tmp_path / "c.gz", "a b ||| b\nc\n"))
+
+
+phrase = st.lists(st.sampled_from(["a", "b", "c3", "d", "-"]), min_size=1, max_size=3)
+
+
+@given(st.lists(st.tuples(phrase.map(" ".join), phrase.map(" ".join)), min_size=1))
+def test_filter_row_by_row(pairs):
+    left, right = (pa.array(side) for side in zip(*pairs, strict=True))
+    expected = [
+        (a, b)
+        for a, b in pairs
+        if a != b
+        and all(word.isalpha() and word != "d" for word in f"{a} {b}".split(" "))
+        and (" " in a or " " in b)
+    ]
+    assert rows(usable(PhrasePairs(left, right), pa.array(["a", "b", "c3", "-"]))) == expected
+
+
+def test_test_pairs_have_a_phrase_that_training_has_not():
+    left = pa.array([f"w{i} x" for i in range(3000)])
+    pairs = PhrasePairs(left, pa.array([f"w{i // 3} y" for i in range(3000)]))
+    train, test = split(pairs, 0.1)
+    assert len(train) + len(test) == 3000 and 0.15 < len(test) / 3000 < 0.23
+    seen = set(train.phrases().to_pylist())
+    assert all(not {a, b} <= seen for a, b in rows(test))
+    assert rows(split(pairs, 0.1)[1]) == rows(test)
+    assert len(split(pairs, 0.0)[1]) == 0

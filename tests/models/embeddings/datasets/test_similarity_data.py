@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import pytest
+
+from models.embeddings.datasets.similarity import missing, read_sick, read_sts
+from models.errors import UserError
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_semeval_by_year(data: Path) -> None:
+    sets = read_sts(data / "sts")
+    sizes = {(pairs.group, pairs.name): (len(pairs.scores), pairs.unscored) for pairs in sets}
+    assert len(sizes) == 20
+    assert sizes["STS 2012", "MSRpar"] == (750, 0)
+    assert sizes["STS 2012 train", "MSRpar"] == (750, 0)
+    assert sizes["STS 2015", "belief"] == (375, 1625)
+    assert sizes["STS 2015", "images"] == (750, 750)
+    assert missing(sets) == {"STS 2012": ["MSRvid"], "STS 2013": ["SMT"]}
+    images = next(pairs for pairs in sets if (pairs.group, pairs.name) == ("STS 2014", "images"))
+    assert len(images.first) == len(images.second) == len(images.scores) == 750
+    assert 0 <= images.scores.min() < images.scores.max() <= 5
+
+
+def test_one_year_and_one_file(data: Path) -> None:
+    year = read_sts(data / "sts" / "2015")
+    assert [pairs.group for pairs in year] == ["STS 2015"] * 5
+    assert missing(year) == {}
+    (images,) = read_sts(data / "sts" / "2015" / "images.tsv")
+    assert (images.group, images.name) == ("STS 2015", "images")
+
+
+def test_sts_benchmark(data: Path) -> None:
+    (dev,) = read_sts(data / "stsb")
+    assert (dev.group, dev.name, len(dev.scores)) == ("stsb", "sts-dev", 1500)
+    assert dev.first[0].as_py() == "A man with a hard hat is dancing."
+    assert dev.scores[0] == 5.0
+
+
+def test_sick(data: Path) -> None:
+    sets = read_sick(data / "sick")
+    assert [(pairs.group, pairs.name, len(pairs.scores)) for pairs in sets] == [
+        ("SICK", "train", 4500),
+        ("SICK", "trial", 500),
+    ]
+    assert missing(sets) == {"SICK": ["test"]}
+    trial = sets[1]
+    assert trial.second[0].as_py() == "There is no boy playing outdoors and there is no man smiling"
+    assert trial.scores[0] == 3.6
+
+
+def test_sick_columns_are_found_by_name(tmp_path: Path) -> None:
+    write(
+        tmp_path / "SICK_test_annotated.txt",
+        "sentence_A\textra\trelatedness_score\tsentence_B\r\nA dog\tx\t4.25\tA cat\r\n",
+    )
+    (test,) = read_sick(tmp_path)
+    assert (test.name, test.first[0].as_py(), test.second[0].as_py()) == ("test", "A dog", "A cat")
+    assert test.scores.tolist() == [4.25]
+
+
+def test_a_flat_folder_of_files_is_one_group(tmp_path: Path) -> None:
+    write(tmp_path / "labelled" / "a.tsv", "5\tx\ty\n\tx\tz\n0.5\t\tz")
+    write(tmp_path / "labelled" / "b.dev.tsv", "1\tx\ty\n")
+    a, b = read_sts(tmp_path / "labelled")
+    assert (a.group, a.name, a.unscored) == ("labelled", "a", 1)
+    assert a.scores.tolist() == [5.0, 0.5]
+    assert a.first.to_pylist() == ["x", ""]
+    assert (b.group, b.name) == ("labelled", "b.dev")
+    assert missing([a, b]) == {}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("3\tonly one", "row 2: 2 tab-separated columns, expected 3"),
+        ("3\ta\tb\tc", "row 2: 4 tab-separated columns, expected 3"),
+        ("", "row 2: 1 tab-separated columns, expected 3"),
+        ("good\ta\tb", "row 2: the score 'good' is not a number"),
+        ("nan\ta\tb", "row 2: the score nan is not in 0–5"),
+        ("5.1\ta\tb", "row 2: the score 5.1 is not in 0–5"),
+        ("-1\ta\tb", "row 2: the score -1 is not in 0–5"),
+    ],
+)
+def test_a_broken_row_is_named(tmp_path: Path, row: str, message: str) -> None:
+    path = write(tmp_path / "2014" / "images.tsv", f"1\ta\tb\n{row}\n2\ta\tb\n")
+    with pytest.raises(UserError) as error:
+        read_sts(tmp_path)
+    assert str(error.value).startswith(f"{path}, {message}")
+
+
+def test_broken_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no STS data sets here"):
+        read_sts(tmp_path)
+    with pytest.raises(UserError, match=r"none of SICK_train\.txt"):
+        read_sick(tmp_path)
+    write(tmp_path / "a.tsv", "\ta\tb\n")
+    with pytest.raises(UserError, match=r"a\.tsv: no row with a score"):
+        read_sts(tmp_path / "a.tsv")
+    (tmp_path / "a.tsv").write_bytes(b"1\ta\tb\n1\t\xff\tb\n")
+    with pytest.raises(UserError, match=r"a\.tsv, row 2: not UTF-8"):
+        read_sts(tmp_path)
+    write(tmp_path / "b" / "stsb.csv", "a\tb\tc\td\t1\te\n")
+    with pytest.raises(UserError, match=r"stsb\.csv, row 1: 6 tab-separated columns, expected 7"):
+        read_sts(tmp_path / "b")
+    write(tmp_path / "SICK_trial.txt", "pair_ID\tsentence_A\trelatedness_score\n")
+    with pytest.raises(UserError, match=r"SICK_trial\.txt, row 1: no column sentence_B"):
+        read_sick(tmp_path)
+    write(tmp_path / "SICK_trial.txt", "sentence_A\tsentence_B\trelatedness_score\na\tb\t0.5\n")
+    with pytest.raises(UserError, match=r"row 2: the score 0\.5 is not in 1–5"):
+        read_sick(tmp_path)

@@ -1,0 +1,68 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.datasets.splits import STS_SHARES, pool, shares, split
+from models.errors import UserError
+
+
+def pairs(n: int, name: str = "a") -> LabelledPairs:
+    return LabelledPairs(
+        group="STS 2012",
+        name=name,
+        first=pa.array([f"{name} {i}" for i in range(n)]),
+        second=pa.array([f"{name} {i} again" for i in range(n)]),
+        scores=np.arange(n) % 6.0,
+    )
+
+
+def test_parts_are_disjoint_whole_and_always_the_same():
+    parts = shares(pairs(101), STS_SHARES)
+    assert [len(part.scores) for part in parts] == [40, 10, 51]
+    found = [text for part in parts for text in part.first.to_pylist()]
+    assert sorted(found) == sorted(pairs(101).first.to_pylist())
+    again = shares(pairs(101), STS_SHARES)
+    assert [part.first.to_pylist() for part in again] == [part.first.to_pylist() for part in parts]
+    row = parts[2].first.to_pylist().index(parts[2].first[3].as_py())
+    number = int(parts[2].first[row].as_py().split()[1])
+    assert parts[2].second[row].as_py() == f"a {number} again"
+    assert parts[2].scores[row] == number % 6
+
+
+def test_too_few_pairs():
+    with pytest.raises(UserError, match="STS 2012 a: 2 pairs are too few to cut into 3 parts"):
+        shares(pairs(2), STS_SHARES)
+
+
+def test_pooled():
+    found = pool([pairs(3), pairs(2, "b")])
+    assert found.first.to_pylist() == ["a 0", "a 1", "a 2", "b 0", "b 1"]
+    assert found.scores.tolist() == [0, 1, 2, 0, 1] and found.entailment is None
+
+
+def sick(path, rows):
+    lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
+    lines += [f"{i}\tA dog {i}\tA cat {i}\t{1 + i % 5}\tNEUTRAL" for i in range(rows)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_sick_and_sts(tmp_path):
+    folder = tmp_path / "sick"
+    folder.mkdir()
+    sick(folder / "SICK_train.txt", 20)
+    sick(folder / "SICK_trial.txt", 5)
+    found = split([str(folder)], held_out=0.1)
+    assert (len(found.train.scores), len(found.development.scores)) == (18, 2)
+    assert [data.name for data in found.test] == ["trial"] and found.train.scale == (1, 5)
+    assert found.train.entailment is not None
+    alone = split([str(folder / "SICK_train.txt")], held_out=0.1)
+    assert alone.train.first == found.train.first and alone.test == []
+    with pytest.raises(UserError, match="no pairs of SICK to train on"):
+        split([str(folder / "SICK_trial.txt")], held_out=0.1)
+
+    (tmp_path / "x.tsv").write_text("".join(f"{i % 6}\ta {i}\tb {i}\n" for i in range(30)))
+    of_sts = split([str(tmp_path / "x.tsv")], held_out=0.1)
+    assert [len(d.scores) for d in (of_sts.train, of_sts.development, *of_sts.test)] == [12, 3, 15]
+    with pytest.raises(UserError, match="from 1 to 5, those of STS from 0 to 5"):
+        split([str(tmp_path / "x.tsv"), str(folder)], held_out=0.1)

@@ -1,0 +1,259 @@
+"""Encoders against their equations, written out plainly, word by word, in float64."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import nn
+
+from models.embeddings.encoders import ENCODERS, build_encoder, kinds, tables
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import join
+from models.embeddings.vocabulary import FlatIds, Vocabulary
+
+D = 5
+SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], [1, 2, 3, 5, 6, 7]]
+
+
+def flat(sentences):
+    lengths = [len(sentence) for sentence in sentences]
+    ids = np.array([word for sentence in sentences for word in sentence], np.int32)
+    return FlatIds(ids, np.cumsum([0, *lengths]).astype(np.int64))
+
+
+def encoder_of(model, **options):
+    torch.manual_seed(0)
+    options = EmbeddingOptions(model=model, dim=D, **options)
+    vectors = {kind: torch.randn(9, D) for kind in kinds(model)}
+    return build_encoder(options, vectors).double()
+
+
+def encode(encoder, sentences=SENTENCES):
+    return encoder({"words": flat(sentences), "trigrams": flat(sentences)})
+
+
+def states(lstm, words):
+    """The equations of Gers et al. 2003 (or, without peepholes, torch's), one word at a time."""
+    cell, peepholes = lstm.weights, lstm.peepholes
+    size = lstm.dim
+    h = c = torch.zeros(size, dtype=torch.float64)
+    result = []
+    for x in reversed(words) if lstm.reversed else words:
+        i, f, g, o = (
+            cell.weight_ih_l0 @ x + cell.bias_ih_l0 + cell.weight_hh_l0 @ h + cell.bias_hh_l0
+        ).split(size)
+        if peepholes is not None:
+            i, f = i + peepholes[0] * c, f + peepholes[1] * c
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        if peepholes is not None:
+            o = o + peepholes[2] * c
+        h = torch.sigmoid(o) * torch.tanh(c)
+        result.append(h)
+    return result[::-1] if lstm.reversed else result
+
+
+def outputs(network, words):
+    """What the network gives for each word, in the order of the sentence."""
+    if not hasattr(network, "variant"):
+        return states(network, words)
+    h = states(network.lstm, words)
+    a = torch.zeros(D, dtype=torch.float64)
+    result = [None] * len(words)
+    order = range(len(words))
+    for t in reversed(order) if network.lstm.reversed else order:
+        gate = network.from_words(words[t]) + network.from_states(h[t])
+        if network.variant == 4:
+            gate = gate + network.from_before(a)
+        gate = torch.sigmoid(gate)
+        match network.variant:
+            case 1:
+                a = words[t] * gate
+            case 2:
+                a = h[t] * gate
+            case 3 | 4:
+                a = a * gate[:D] + words[t] * gate[D:]
+            case 5:
+                a = words[t] * gate[:D] + h[t] * gate[D:]
+        result[t] = a
+    return result
+
+
+def plainly(encoder, sentence):
+    words = [encoder.input.table.weight[word] for word in sentence]
+    if not words:
+        return torch.zeros(encoder.dim, dtype=torch.float64)
+    each = [outputs(network, words) for network in encoder.directions]
+    if encoder.pooling == "last":
+        each = [[out[0 if i else -1]] for i, out in enumerate(each)]
+    rows = [torch.stack(out) for out in each]
+    if len(rows) == 2:
+        if encoder.layer is not None:
+            rows = torch.tanh(encoder.layer(torch.cat(rows, dim=1)))
+        elif encoder.combination == "mean":
+            rows = (rows[0] + rows[1]) / 2
+        else:
+            rows = torch.cat(rows, dim=1)
+    else:
+        rows = rows[0]
+    return rows.max(dim=0).values if encoder.pooling == "max" else rows.mean(dim=0)
+
+
+RECURRENT = [
+    (model, combine, cell)
+    for model in ENCODERS
+    if "lstm" in model or "gran" in model
+    for combine in (("concat", "mean", "tanh") if model.startswith("bi") else ("concat",))
+    for cell in ("torch", "peephole")
+]
+
+
+@pytest.mark.parametrize(("model", "combine", "cell"), RECURRENT)
+def test_recurrent_encoders_follow_their_equations(model, combine, cell):
+    hidden = None if "gran" in model else 4
+    encoder = encoder_of(model, combine=combine, cell=cell, hidden=hidden)
+    parameters = list(encoder.parameters())
+    table = tables(encoder)["input.table"]
+    table.prepare(1e-3)
+    found = encode(encoder)
+    target = torch.randn_like(found)
+    (found * target).sum().backward()
+    gradients = [parameter.grad for parameter in parameters]
+    word_gradient = table.read.grad
+    encoder.zero_grad()
+
+    table.weight.requires_grad_()
+    expected = torch.stack([plainly(encoder, sentence) for sentence in SENTENCES])
+    assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+    (expected * target).sum().backward()
+    assert torch.allclose(word_gradient, table.weight.grad[1:8], rtol=0, atol=1e-12)
+    for ours, parameter in zip(gradients, parameters, strict=True):
+        assert torch.allclose(ours, parameter.grad, rtol=0, atol=1e-12)
+
+
+def test_torch_cell_is_torch_s_lstm():
+    encoder = encoder_of("lstm-avg")
+    words = encoder.input.table.weight[torch.tensor(SENTENCES[2])]
+    expected = encoder.directions[0].weights(words)[0].mean(dim=0)
+    assert torch.allclose(encode(encoder)[2], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", ["word-avg", "trigram-avg", "word-sum"])
+def test_averages(model):
+    encoder = encoder_of(model)
+    found = encode(encoder)
+    weight = next(iter(tables(encoder).values())).weight
+    for vector, sentence in zip(found, SENTENCES, strict=True):
+        total = weight[sentence].sum(dim=0)
+        expected = total if model == "word-sum" else total / max(len(sentence), 1)
+        assert torch.allclose(vector, expected.double(), rtol=0, atol=1e-7)
+
+
+def open_gates(network, *values):
+    """Set a GRAN's gates: 1 or 0, whatever is read."""
+    for linear in (network.from_words, network.from_states):
+        nn.init.zeros_(linear.weight)
+    bias = torch.cat([torch.full((D,), 1000.0 if value else -1000.0) for value in values])
+    network.from_words.bias.data = bias.double()
+
+
+def test_gran_with_open_gates_is_word_avg():
+    gran, average = encoder_of("gran"), encoder_of("word-avg")
+    average.input.table.weight = gran.input.table.weight
+    open_gates(gran.directions[0], 1)
+    assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-7)
+
+
+def test_gran_2_with_open_gates_is_lstm_avg():
+    gran, average = encoder_of("gran-2"), encoder_of("lstm-avg")
+    average.input.table.weight = gran.input.table.weight
+    average.directions[0] = gran.directions[0].lstm
+    open_gates(gran.directions[0], 1)
+    assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("gates", "model"), [((1, 0), "word-avg"), ((0, 1), "lstm-avg")])
+def test_gran_5_is_word_avg_or_lstm_avg(gates, model):
+    gran, average = encoder_of("gran-5"), encoder_of(model)
+    average.input.table.weight = gran.input.table.weight
+    if model == "lstm-avg":
+        average.directions[0] = gran.directions[0].lstm
+    open_gates(gran.directions[0], *gates)
+    assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("mix", ["concat", "add"])
+def test_mixed(mix):
+    encoder = encoder_of("word-avg+lstm-avg+trigram-avg", mix=mix)
+    vectors = [encode(part) for part in encoder.parts]
+    expected = torch.cat(vectors, 1) if mix == "concat" else vectors[0] + vectors[1] + vectors[2]
+    assert torch.equal(encode(encoder), expected) and encoder.dim == expected.shape[1]
+    assert len({table.weight.data_ptr() for table in tables(encoder).values()}) == 3
+
+
+@pytest.mark.parametrize("model", [*ENCODERS, "word-avg+bilstm-max+trigram-avg"])
+def test_a_sentence_s_vector_does_not_depend_on_its_batch(model):
+    encoder = encoder_of(model).eval()
+    with torch.no_grad():
+        together = encode(encoder)
+        apart = torch.cat([encode(encoder, [sentence]) for sentence in SENTENCES])
+        assert encode(encoder, []).shape == (0, encoder.dim)
+        assert (encode(encoder, [[], []]) == 0).all()
+    assert torch.allclose(together, apart, rtol=0, atol=1e-7)
+    assert (together[4] == 0).all() and (together[[0, 3]] != 0).any(dim=1).all()
+
+
+@pytest.mark.parametrize("model", ["word-avg", "bilstm-avg"])
+@pytest.mark.parametrize("noise", ["dropout", "word_dropout"])
+def test_noise_is_new_for_every_token_and_unbiased(model, noise):
+    encoder = encoder_of(model, **{noise: 0.5}).eval()
+    encoder.input.table.prepare(1e-3)
+    clean = encode(encoder, [[1, 2]])
+    encoder.train()
+    noisy = encode(encoder, [[1, 2]] * 4000)
+    different = len(torch.unique((noisy * 1e6).round(), dim=0))
+    assert different == 4 if noise == "word_dropout" else 900 < different <= 1024
+    if model == "word-avg":
+        assert torch.allclose(noisy.mean(0), clean[0].to(noisy), rtol=0, atol=0.1)
+        share = (noisy == 0).double().mean()
+        assert share == pytest.approx(0.25, abs=0.03)  # both tokens dropped
+    noisy.sum().backward()
+    assert tables(encoder)["input.table"].read.grad is not None
+
+
+def test_both_directions_see_the_same_noise():
+    encoder = encoder_of("bigran", combine="concat", dropout=0.5)
+    for network in encoder.directions:
+        open_gates(network, 1)
+    encoder.train()
+    forward, backward = encode(encoder).chunk(2, dim=1)
+    assert torch.allclose(forward, backward, rtol=0, atol=1e-7)
+
+
+def test_names():
+    assert kinds("word-avg + lstm + trigram-avg") == ["words", "trigrams"]
+    with pytest.raises(ValueError, match="model: no encoder is named 'avg', there are word-avg,"):
+        kinds("word-avg+avg")
+    with pytest.raises(ValueError, match="mix: vectors of lengths"):
+        encoder_of("word-avg+bilstm-avg", mix="add")
+    with pytest.raises(ValueError, match="hidden: 4, but a GRAN needs"):
+        encoder_of("gran", hidden=4)
+    with pytest.raises(ValueError, match="cell: normalised, but only a GRU"):
+        encoder_of("lstm", cell="normalised")
+    with pytest.raises(ValueError, match="cell: peephole, but a GRU has none"):
+        encoder_of("gru", cell="peephole")
+
+
+def test_trigram_vocabulary_feeds_trigram_avg():
+    text = pa.array(["a dog", "dog"])
+    vocabulary = Vocabulary.build([text], kind="trigrams")
+    encoder = encoder_of("trigram-avg")
+    vectors = encoder({"trigrams": vocabulary.ids(text)})
+    weight = encoder.input.table.weight
+    rows = [vocabulary.words.index(trigram) for trigram in (" do", "dog", "og ")]
+    assert torch.allclose(vectors[1], weight[rows].mean(0), rtol=0, atol=1e-7)
+
+
+def test_joined_batches(sentences=SENTENCES):
+    encoder = encoder_of("bilstm-avg")
+    twice = encoder({"words": join([flat(sentences), flat(sentences)])})
+    assert torch.equal(twice[: len(sentences)], twice[len(sentences) :])

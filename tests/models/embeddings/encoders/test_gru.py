@@ -1,0 +1,109 @@
+"""GRUs against their equations, written out word by word in float64."""
+
+import pytest
+import torch
+from tests.models.embeddings.test_encoders import SENTENCES, D, encode, encoder_of, flat
+from torch.nn.functional import layer_norm
+
+from models.embeddings.encoders import tables
+from models.embeddings.encoders.gru import GRU, NormalisedGRU
+
+HIDDEN = 4
+
+
+def torch_s(cell, x, h):
+    """Cho et al. 2014, as torch writes it."""
+    w, u, b, c = cell.weights.all_weights[0]
+    x_r, x_z, x_g = (w @ x + b).split(HIDDEN)
+    h_r, h_z, h_g = (u @ h + c).split(HIDDEN)
+    r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
+    return (1 - z) * torch.tanh(x_g + r * h_g) + z * h
+
+
+def normalised(cell, x, h):
+    """Ba et al. 2016: every product is normalised by itself, those of both gates as one."""
+
+    def norm(value, how):
+        mean, variance = value.mean(), ((value - value.mean()) ** 2).mean()
+        return (value - mean) / torch.sqrt(variance + how.eps) * how.weight + how.bias
+
+    w, u = cell.from_words.weight, cell.from_states.weight
+    gates = norm(w[: 2 * HIDDEN] @ x, cell.word_norms[0])
+    gates = gates + norm(u[: 2 * HIDDEN] @ h, cell.state_norms[0])
+    z, r = torch.sigmoid(gates).split(HIDDEN)
+    g = norm(w[2 * HIDDEN :] @ x, cell.word_norms[1])
+    g = torch.tanh(g + r * norm(u[2 * HIDDEN :] @ h, cell.state_norms[1]))
+    return (1 - z) * g + z * h
+
+
+def shaken(cell, backward):
+    """A GRU and its network with other than first gains and biases."""
+    encoder = encoder_of("gru", cell=cell, hidden=HIDDEN)
+    (network,) = encoder.directions
+    for parameter in network.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    network.reversed = backward
+    return encoder, network
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("with_initial", [False, True])
+@pytest.mark.parametrize(("cell", "equation"), [("torch", torch_s), ("normalised", normalised)])
+def test_states_and_gradients_follow_the_equations(cell, equation, with_initial, backward):
+    encoder, network = shaken(cell, backward)
+    table = tables(encoder)["input.table"]
+    table.prepare(1e-3)
+    n = len(SENTENCES)
+    initial = torch.randn(n, HIDDEN, dtype=torch.float64) if with_initial else None
+    if initial is not None:
+        initial.requires_grad_()
+    states, tree = network(encoder.input(flat(SENTENCES)), initial)
+    found = states[torch.from_numpy(tree.paths).long()]  # one per word
+    target = torch.randn_like(found)
+    (found * target).sum().backward()
+    parameters = list(network.parameters()) + ([initial] if with_initial else [])
+    gradients = [parameter.grad.clone() for parameter in parameters]
+    by_word = table.read.grad
+    for parameter in parameters:
+        parameter.grad = None
+
+    table.weight.requires_grad_()
+    expected = []
+    for i, sentence in enumerate(SENTENCES):
+        h = torch.zeros(HIDDEN, dtype=torch.float64) if initial is None else initial[i]
+        own = []
+        for word in reversed(sentence) if backward else sentence:
+            h = equation(network, table.weight[word], h)
+            own.append(h)
+        expected += own[::-1] if backward else own
+    expected = torch.stack(expected)
+    assert torch.allclose(found, expected, rtol=0, atol=1e-12)
+    (expected * target).sum().backward()
+    assert torch.allclose(by_word, table.weight.grad[1:8], rtol=0, atol=1e-12)
+    for gradient, parameter in zip(gradients, parameters, strict=True):
+        assert torch.allclose(gradient, parameter.grad, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("cell", "equation"), [("torch", torch_s), ("normalised", normalised)])
+def test_the_encoder_takes_the_last_state_and_a_step_gives_the_next(cell, equation):
+    encoder, network = shaken(cell, False)
+    weight = encoder.input.table.weight
+    vectors = encode(encoder)
+    for vector, sentence in zip(vectors, SENTENCES, strict=True):
+        h = torch.zeros(1, HIDDEN, dtype=torch.float64)
+        for word in sentence:
+            stepped = network.step(weight[[word]], h)
+            assert torch.allclose(stepped[0], equation(network, weight[word], h[0]), atol=1e-12)
+            h = stepped
+        assert torch.allclose(vector, h[0], rtol=0, atol=1e-12)
+
+
+def test_kinds():
+    assert isinstance(encoder_of("gru").directions[0], GRU)
+    network = encoder_of("gru", cell="normalised").directions[0]
+    assert isinstance(network, NormalisedGRU) and network.dim == D
+    for part in network.from_states.weight.chunk(3):  # orthonormal, as skip-thought's
+        assert torch.allclose(part @ part.T, torch.eye(D, dtype=torch.float64), atol=1e-6)
+    value = torch.randn(3, 2 * D, dtype=torch.float64)
+    norm = network.word_norms[0]
+    assert torch.equal(norm(value), layer_norm(value, (2 * D,), norm.weight, norm.bias, norm.eps))

@@ -1,0 +1,210 @@
+"""Training that is killed and started again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.torch import load_file, save_file
+
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.training import data
+from models.embeddings.training.train import train_embeddings
+from models.embeddings.training.trainer import Trainer
+from models.errors import UserError
+
+ROOT = Path(__file__).parents[4]
+OPTIONS = EmbeddingOptions(
+    model="word-avg+bilstm-avg",
+    dim=8,
+    epochs=3,
+    batch_size=8,
+    mega_batch=3,
+    mega_batch_growth=5,
+    learning_rate=0.01,
+    clip=0.5,
+    dropout=0.2,
+    scramble=0.5,
+    checkpoint_every=4,
+    loaders=0,
+    device="cpu",
+)
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from tests.models.embeddings.test_checkpoint import OPTIONS, run
+from models.embeddings.training.trainer import Trainer
+step = Trainer.step
+def killed(self, quads):
+    if self.at.step == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    step(self, quads)
+Trainer.step = killed
+run(Path(sys.argv[1]))
+"""
+
+
+def run(folder, options=OPTIONS, name="model"):
+    data.POOL = 30
+    shards = [str(path) for path in sorted(folder.glob("*.parquet"))]
+    return train_embeddings(
+        shards, folder / name, options, seed=5, threads=1, development=folder / "sts"
+    )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """80 pairs in several pools, and development data."""
+    monkeypatch.setattr(data, "POOL", 30)
+    random = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(30)]
+    left = [" ".join(random.choice(words, random.integers(2, 8))) for _ in range(80)]
+    right = [" ".join([*random.permutation(text.split())[:5], "x"]) for text in left]
+    table = pa.table({"reference": left, "translation": right})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=13)
+    (tmp_path / "sts" / "2012").mkdir(parents=True)
+    rows = [f"{random.random() * 5:.2f}\t{a}\t{b}" for a, b in zip(left, right, strict=True)]
+    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def contents(folder):
+    metrics = json.loads((folder / "metrics.json").read_text())
+    log = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in (metrics, *log):
+        line.pop("seconds", None)
+        line.pop("pairs_per_second")
+    return load_file(folder / "model.safetensors"), metrics, log
+
+
+def same(a, b):
+    (weights, *rest), (others, *other_rest) = contents(a), contents(b)
+    assert rest == other_rest
+    assert weights.keys() == others.keys()
+    return all(weights[name].equal(others[name]) for name in weights)
+
+
+def test_killed_and_started_again_it_ends_with_the_same_weights(folder):
+    def child(step):
+        return subprocess.run(
+            [sys.executable, "-c", CHILD, str(folder), str(step)],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    for step in (13, 27):
+        assert child(step).returncode == -signal.SIGKILL
+        assert list((folder / "model.training").glob("step-*")) and not (folder / "model").exists()
+    finished = child(-1)
+    assert finished.returncode == 0, finished.stderr
+    run(folder, name="whole")  # without a break
+    assert same(folder / "model", folder / "whole")
+    assert not (folder / "model.training").exists()
+
+
+class Interruption(BaseException):
+    pass
+
+
+def interrupt(monkeypatch, at):
+    step = Trainer.step
+
+    def until(self, quads):
+        if self.at.step == at:
+            raise Interruption
+        step(self, quads)
+
+    monkeypatch.setattr(Trainer, "step", until)
+
+
+def test_at_any_step(folder, monkeypatch):
+    steps = run(folder, name="whole")["steps"]
+    assert steps > 30
+    for at in range(0, steps, 3):
+        with monkeypatch.context() as patch, pytest.raises(Interruption):
+            interrupt(patch, at)
+            run(folder)
+        run(folder)
+        assert same(folder / "model", folder / "whole"), at
+
+
+def left_behind(folder, monkeypatch, at=10):
+    with monkeypatch.context() as patch, pytest.raises(Interruption):
+        interrupt(patch, at)
+        run(folder)
+    return folder / "model.training"
+
+
+def test_other_options_start_afresh(folder, monkeypatch, capsys):
+    left_behind(folder, monkeypatch)
+    other = replace(OPTIONS, margin=0.3)
+    metrics = run(folder, other)
+    assert "starting afresh" in capsys.readouterr().err
+    assert metrics["steps"] == run(folder, name="whole")["steps"]
+    run(folder, other, name="other")
+    assert same(folder / "model", folder / "other")
+
+
+def test_how_often_checkpoints_are_kept_changes_nothing(folder, monkeypatch):
+    left_behind(folder, monkeypatch)
+    run(folder, replace(OPTIONS, checkpoint_every=7))
+    run(folder, replace(OPTIONS, checkpoint_every=1000), name="never")
+    assert same(folder / "model", folder / "never")
+
+
+def damage(work, what):
+    (step,) = work.glob("step-*")
+    match what:
+        case "cut":
+            path = step / "tensors.safetensors"
+            path.write_bytes(path.read_bytes()[:-100])
+        case "no state":
+            (step / "state.json").unlink()
+        case "state":
+            (step / "state.json").write_text('{"step": 3, "what": 1}')
+        case "vocabulary":
+            path = work / "words.txt"
+            path.write_bytes(path.read_bytes()[:-5])
+        case "other vocabulary":
+            from models.embeddings.vocabulary import Vocabulary
+
+            words = Vocabulary.load(work / "words.txt")
+            Vocabulary(words.words[1:-1]).save(work / "words.txt")
+        case "tensors":
+            tensors = load_file(step / "tensors.safetensors")
+            tensors.pop("parts.1.directions.0.weights.weight_hh_l0")
+            save_file(tensors, step / "tensors.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("cut", "damaged checkpoint .*remove .*model.training to start afresh"),
+        ("no state", "damaged checkpoint"),
+        ("state", "does not fit its vocabulary or encoder"),
+        ("vocabulary", r"words.txt: \d+ entries where its first line says|changed since"),
+        ("other vocabulary", r"does not fit its vocabulary .*shape \(\d+, 8\), not \(\d+, 8\)"),
+        ("tensors", "does not fit its vocabulary or encoder .*weight_hh_l0"),
+    ],
+)
+def test_a_damaged_checkpoint_is_one_clear_line(folder, monkeypatch, what, message):
+    work = left_behind(folder, monkeypatch)
+    damage(work, what)
+    before = sorted(path.name for path in work.rglob("*"))
+    with pytest.raises(UserError, match=message) as error:
+        run(folder)
+    assert "\n" not in str(error.value) and str(work) in str(error.value)
+    assert sorted(path.name for path in work.rglob("*")) == before
+    assert not (folder / "model").exists()

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.embeddings.training import negatives
+from models.embeddings.training.negatives import hardest_negatives
+
+
+def plain(left, right, left_keys, right_keys, pool):
+    """Sentence by sentence, as the papers describe it."""
+    n = len(left)
+    vectors = torch.nn.functional.normalize(torch.cat([left, right]), dim=1)
+    keys = np.concatenate([left_keys, right_keys])
+    result = []
+    for i in range(2 * n):
+        side, partner = i // n, (i + n) % (2 * n)
+        best, where = -2.0, -1
+        for j in range(2 * n):
+            allowed = {"other": j // n != side, "same": j // n == side, "both": True}[pool]
+            if allowed and keys[j] not in (keys[i], keys[partner]):
+                cosine = float(vectors[i] @ vectors[j])
+                if cosine > best:
+                    best, where = cosine, j
+        result.append(where)
+    return result
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    n=st.integers(1, 12),
+    distinct=st.integers(1, 20),
+    pool=st.sampled_from(["other", "same", "both"]),
+    block=st.sampled_from([1, 20, 10_000]),
+    seed=st.integers(0, 1000),
+)
+def test_equals_a_loop_over_sentences(n, distinct, pool, block, seed):
+    random = np.random.default_rng(seed)
+    keys = random.integers(0, distinct, 2 * n).astype(np.uint64)
+    each = torch.from_numpy(random.standard_normal((distinct, 5))).float()
+    vectors = each[torch.from_numpy(keys.astype(np.int64))]  # equal keys: equal sentences
+    sides = vectors[:n], vectors[n:], keys[:n], keys[n:]
+    expected = plain(*sides, pool)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(negatives, "_CPU_BLOCK", block)
+        found = torch.cat(hardest_negatives(*sides, pool)).tolist()
+    # of equal sentences any is right
+    assert [keys[j] if j >= 0 else -1 for j in found] == [
+        keys[j] if j >= 0 else -1 for j in expected
+    ]
+
+
+@pytest.mark.parametrize("pool", ["other", "same", "both"])
+def test_blocks_do_not_change_the_result(monkeypatch, pool):
+    torch.manual_seed(0)
+    left, right = torch.randn(50, 8), torch.randn(50, 8)
+    keys = np.arange(100, dtype=np.uint64) % 70
+    whole = hardest_negatives(left, right, keys[:50], keys[50:], pool)
+    monkeypatch.setattr(negatives, "_CPU_BLOCK", 350)
+    parts = hardest_negatives(left, right, keys[:50], keys[50:], pool)
+    assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
+    assert min(map(torch.min, whole)) >= 0
+
+
+@pytest.mark.parametrize("pool", ["other", "same", "both"])
+def test_one_pair_has_no_negative(pool):
+    keys = np.array([1], np.uint64), np.array([2], np.uint64)
+    found = hardest_negatives(torch.ones(1, 2), torch.ones(1, 2), *keys, pool)
+    assert [side.tolist() for side in found] == [[-1], [-1]]

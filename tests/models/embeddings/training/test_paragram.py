@@ -1,0 +1,73 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from models.embeddings.options import ParagramOptions
+from models.embeddings.training.paragram import read_phrases, train_paragram
+from models.errors import UserError
+from models.text.vectors import read_vectors
+
+TEXT = {
+    "ppdb": "[NP] ||| the car ||| the automobile ||| PPDB2.0Score=5 ||| 0-0 1-1 ||| Equivalence\n",
+    "ppdb without label": "the car ||| the automobile\n",
+    "tsv": "the car\tthe automobile\t0.9\n",
+}
+
+
+@pytest.mark.parametrize("text", TEXT.values(), ids=TEXT)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_formats(tmp_path, text, zipped):
+    path = tmp_path / "phrases"
+    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    assert list(read_phrases(path)) == [("the car", "the automobile")]
+
+
+def test_lexicon(tmp_path):
+    path = tmp_path / "phrases"
+    path.write_text("fawn crawl cringe\n\n1,800 1.8\n")
+    assert list(read_phrases(path)) == [("fawn", "crawl"), ("fawn", "cringe"), ("1,800", "1.8")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a ||| b\nc ||| \n", "line 2 holds no pair"),
+        (b"a\tb\nc\n", "line 2 holds no pair"),
+        (b"a b\n\xff c\n", "line 2 is not UTF-8"),
+        (b"", "empty"),
+        (gzip.compress(b"a b\n" * 1000)[:-9], "damaged gzip"),
+        (None, "cannot be read"),
+    ],
+)
+def test_bad_phrases_name_file_and_line(tmp_path, content, message):
+    path = tmp_path / "phrases"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=message) as error:
+        list(read_phrases(path))
+    assert str(path) in str(error.value)
+
+
+def test_paraphrases_end_up_near_each_other(tmp_path):
+    pairs = [(f"a{i}", f"b{i}") for i in range(60)]
+    path, out = tmp_path / "phrases", tmp_path / "vectors.txt"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    options = ParagramOptions(dim=16, epochs=60, batch_size=10, learning_rate=0.01)
+    metrics = train_paragram(path, out, options, seed=1)
+    assert (metrics["pairs"], metrics["words"], metrics["steps"]) == (60, 120, 360)
+    vectors = read_vectors(out)
+    rows = [vectors.rows([pair[side] for pair in pairs]) for side in (0, 1)]
+    assert min(map(min, rows)) >= 0
+    a, b = (vectors.matrix[r] / np.linalg.norm(vectors.matrix[r], axis=1)[:, None] for r in rows)
+    cosines = a @ b.T
+    others = cosines[~np.eye(60, dtype=bool)].reshape(60, 59).max(axis=1)
+    assert np.mean(np.diag(cosines) > others) > 0.95
+
+
+def test_nothing_is_written_without_pairs(tmp_path):
+    path, out = tmp_path / "phrases", tmp_path / "vectors.txt"
+    path.write_text("same same\n")
+    with pytest.raises(UserError, match="no pair of different phrases"):
+        train_paragram(path, out, ParagramOptions(dim=4), seed=1)
+    assert not out.exists()

@@ -1,0 +1,80 @@
+"""A trial gives what the whole training gives, without a trace."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from models.embeddings.datasets.similarity import read_sts
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.training.probe import trial
+from models.embeddings.training.train import train_embeddings
+from models.errors import UserError
+from models.text.vectors import write_vectors
+
+WORDS = [f"word{i}" for i in range(30)]
+
+
+@pytest.fixture
+def pairs() -> pa.Table:
+    random = np.random.default_rng(3)
+    left = [" ".join(random.choice(WORDS, 5)) for _ in range(70)]
+    return pa.table({"reference": left, "translation": [f"{text} too" for text in left]})
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    random = np.random.default_rng(4)
+    folder = tmp_path / "labelled"
+    folder.mkdir()
+    for name in ("one", "two"):
+        lines = []
+        for _ in range(20):
+            words, same = random.choice(WORDS, 5, replace=False), random.integers(0, 6)
+            other = [*words[:same], *random.choice(WORDS, 5 - same)]
+            lines.append(f"{same}\t{' '.join(words)}\t{' '.join(other)}\n")
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize("model", ["word-avg", "trigram-avg+lstm-avg"])
+@pytest.mark.parametrize("start", [False, True])
+def test_it_is_the_training_of_the_run(pairs, labelled, tmp_path, model, start):
+    vectors = None
+    if start:
+        vectors = str(tmp_path / "vectors.txt")
+        write_vectors(vectors, [*WORDS[:9], "new"], np.eye(10, 12, dtype=np.float32) + 0.1)
+    options = EmbeddingOptions(
+        model=model, dim=12, initial_vectors=vectors, epochs=1, batch_size=20, loaders=0
+    )
+    pq.write_table(pairs, tmp_path / "pairs.parquet")
+    metrics = train_embeddings(
+        [str(tmp_path / "pairs.parquet")],
+        tmp_path / "model",
+        options,
+        seed=5,
+        development=labelled,
+    )
+    sides = (pairs[name].combine_chunks() for name in ("reference", "translation"))
+    assert trial(*sides, options, read_sts(labelled), seed=5) == pytest.approx(
+        metrics["development"], abs=1e-9
+    )
+
+
+def test_what_it_knows_nothing_of_counts_as_nothing(pairs, labelled, tmp_path):
+    options = EmbeddingOptions(dim=12, epochs=1, batch_size=20, loaders=0)
+    sides = [pairs[name].combine_chunks() for name in ("reference", "translation")]
+    (tmp_path / "foreign.tsv").write_text("1\taaa\tbbb\n3\tccc ddd\teee\n")
+    data = read_sts(labelled)
+    known = trial(*sides, options, data, seed=1)
+    assert known > 0
+    both = trial(*sides, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
+    assert both == pytest.approx(known * 2 / 3)
+
+
+def test_nothing_to_train_on(labelled):
+    nothing = pa.array([], pa.string())
+    with pytest.raises(UserError, match="nothing to train on"):
+        trial(nothing, nothing, EmbeddingOptions(loaders=0), read_sts(labelled), seed=1)

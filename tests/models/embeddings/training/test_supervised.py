@@ -1,0 +1,263 @@
+"""The labelled tasks: what a step is, what is kept, what comes out of a whole training."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from models.embeddings import tasks
+from models.embeddings.datasets.similarity import read_sick
+from models.embeddings.encoders import tables
+from models.embeddings.heads.distribution import Distribution
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks.malstm import initialise, rescaled
+from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
+from models.embeddings.training.supervised import Examples, Training, new_model, trained_model
+from models.embeddings.training.train import train_embeddings
+from models.errors import UserError
+
+WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
+SMALL = EmbeddingOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
+JUDGMENTS = ("NEUTRAL", "CONTRADICTION", "ENTAILMENT")
+
+
+@pytest.fixture
+def sick(tmp_path):
+    """A folder like SICK's, in which a pair's label is how many words its sides share."""
+    random = np.random.default_rng(0)
+    folder = tmp_path / "sick"
+    folder.mkdir()
+    for name, rows in (("train", 150), ("trial", 40)):
+        lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
+        for i in range(rows):
+            first = random.choice(WORDS, 4, replace=False)
+            kept = int(random.integers(0, 5))
+            second = [*first[:kept], *[w for w in WORDS if w not in first][: 4 - kept]]
+            random.shuffle(second)
+            judgment = JUDGMENTS[0 if kept < 2 else 1 if kept < 4 else 2]
+            lines.append(f"{i}\t{' '.join(first)}\t{' '.join(second)}\t{1 + kept}\t{judgment}")
+        (folder / f"SICK_{name}.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def similarity(sick, **section):
+    return replace(
+        SMALL, task="similarity", similarity=SimilarityOptions(data=[str(sick)], **section)
+    )
+
+
+def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path, sick):
+    metrics = tasks.train(similarity(sick), tmp_path / "model", seed=1)
+    trial = metrics["test"]["SICK trial"]
+    assert metrics["pairs"] == 135 and metrics["development_pairs"] == 15
+    assert trial["pairs"] == 40 and trial["pearson"] > 80 and trial["mse"] < 1.5
+    model = load_encoder(tmp_path / "model")
+    (data,) = (pairs for pairs in read_sick(sick) if pairs.name == "trial")
+    predicted = model.similarity(data.first, data.second)
+    assert predicted.min() >= 1 and predicted.max() <= 5
+    assert np.mean((predicted - data.scores) ** 2) == pytest.approx(trial["mse"], abs=1e-6)
+    assert model.embed(["a dog"]).shape == (1, 12)
+    kept = json.loads((tmp_path / "model" / "metrics.json").read_text())
+    scores = [line["development"] for line in kept["history"]]
+    assert max(scores) == metrics["development"] == scores[metrics["best_epoch"] - 1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "sick"]
+
+
+def test_the_same_seed_gives_the_same_weights(tmp_path, sick):
+    options = replace(similarity(sick), model="lstm-avg", epochs=2, dropout=0.2)
+    vectors = []
+    for seed in (1, 1, 2):
+        tasks.train(options, tmp_path / "model", seed=seed)
+        vectors.append(load_encoder(tmp_path / "model").embed(["dog runs"]))
+    assert (vectors[0] == vectors[1]).all() and (vectors[0] != vectors[2]).any()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_step_is_the_objective_with_its_pull(sick, keep):
+    """Loss + ½ λ ‖θ − θ₀‖² of all weights but the words, + ½ λ_w ‖W − W₀‖² of the words."""
+    data = read_sick(sick)[0]
+    options = replace(SMALL, model="lstm-avg", l2=0.3, l2_words=0.2, learning_rate=0.01)
+    model = new_model(options, [data.first, data.second], 1)
+    model.head = Distribution(dim=12, units=3, lowest=1, highest=5)
+    training = Training(model, options, 1, keep=keep)
+    examples = Examples.of(data, model)
+    before = [weight.detach().clone() for weight in training.weights]
+    for weight in training.weights:  # away from where they were
+        weight.data.add_(0.05)
+
+    rows = np.arange(30)
+    (table,) = tables(model.encoder).values()
+    vectors = torch.cat([table.current(), table.current()])
+    assert training.optimiser == "adam" and len(vectors)
+    gradients = []
+    original = training.steps.step
+    training.steps.step = lambda: gradients.extend(w.grad.clone() for w in training.weights)
+    training.step(examples, rows)
+    training.steps.step = original
+
+    plain = Training(model, replace(options, l2=0.0, l2_words=0.0), 1, keep=keep)
+    for table in plain.tables:
+        table.weight = vectors[: len(vectors) // 2].clone()
+        table.prepare(0.01)
+    expected = []
+    plain.steps.step = lambda: expected.extend(w.grad.clone() for w in plain.weights)
+    plain.step(examples, rows)
+    encoder = len(list(model.encoder.parameters()))
+    for i, (found, base, weight, old) in enumerate(
+        zip(gradients, expected, training.weights, before, strict=True)
+    ):
+        start = old if keep and i < encoder else torch.zeros_like(old)
+        assert torch.allclose(found, base + 0.3 * (weight.detach() - start), atol=1e-5)
+
+
+def test_a_trained_model_to_start_from(tmp_path, sick):
+    pairs = next(pairs for pairs in read_sick(sick) if pairs.name == "train")
+    table = pa.table({"reference": pairs.first, "translation": pairs.second})
+    pq.write_table(table, tmp_path / "a.parquet")
+    encoder = EmbeddingOptions(model="lstm", dim=10, hidden=6, epochs=1, loaders=0)
+    train_embeddings([str(tmp_path / "a.parquet")], tmp_path / "universal", encoder, seed=1)
+    start = load_encoder(tmp_path / "universal")
+    options = replace(similarity(sick, start=str(tmp_path / "universal")), dropout=0.5, epochs=3)
+    assert trained_model(options, str(tmp_path / "universal")).encoder.input.dropout == 0.5
+
+    def distance(l2):
+        chosen = replace(options, l2=l2, l2_words=l2)
+        tasks.train(chosen, tmp_path / "model", seed=1)
+        model = load_encoder(tmp_path / "model")
+        assert model.options.model == "lstm" and model.dim == 6
+        return np.linalg.norm(model.embed(["dog runs"]) - start.embed(["dog runs"]))
+
+    free, held = distance(0.0), distance(30.0)
+    assert 0 < held < 0.3 * free
+
+    with pytest.raises(UserError, match="brings its own vectors; take one away"):
+        trained_model(replace(options, initial_vectors="x.txt"), str(tmp_path / "universal"))
+    with pytest.raises(UserError, match=r"nothing/config\.json: cannot be read"):
+        trained_model(options, str(tmp_path / "nothing"))
+
+
+def malstm(sick, **section):
+    options = EmbeddingOptions(model="lstm", dim=12, hidden=6, epochs=8, batch_size=10, clip=1.0)
+    return replace(options, task="malstm", malstm=MaLSTMOptions(data=[str(sick)], **section))
+
+
+def test_malstm_with_all_its_parts(tmp_path, sick):
+    (tmp_path / "other.tsv").write_text(
+        "".join(f"{i % 6}\t{WORDS[i % 8]} runs\t{WORDS[i % 7]} runs\n" for i in range(60))
+    )
+    (tmp_path / "thesaurus.txt").write_text("dog cat\nman woman\nzebra horse\n")
+    options = malstm(
+        sick,
+        pretrain=[str(tmp_path / "other.tsv")],
+        synonyms=str(tmp_path / "thesaurus.txt"),
+        augmented=50,
+    )
+    metrics = tasks.train(options, tmp_path / "model", seed=1)
+    counts = [metrics[key] for key in ("pairs", "augmented", "pretraining_pairs")]
+    assert counts == [105, 50, 60] and metrics["development_pairs"] == 45
+    assert metrics["bandwidth"] > 0
+    assert 0 <= metrics["entailment"]["accuracy"]["SICK trial"] <= 100
+    model = load_encoder(tmp_path / "model")
+    (data,) = (pairs for pairs in read_sick(sick) if pairs.name == "trial")
+    predicted = model.similarity(data.first, data.second)
+    mse = np.mean((predicted - data.scores) ** 2)
+    assert mse == pytest.approx(metrics["test"]["SICK trial"]["mse"], abs=1e-6)
+    assert mse < metrics["uncalibrated"]["SICK trial"]["mse"]
+
+
+def test_word_vectors_stay_as_they_are(tmp_path, sick):
+    (tmp_path / "vectors.txt").write_text("".join(f"{w} {' '.join(['0.5'] * 12)}\n" for w in WORDS))
+    options = replace(malstm(sick, entailment=False), initial_vectors=str(tmp_path / "vectors.txt"))
+    tasks.train(options, tmp_path / "model", seed=1)
+    (table,) = tables(load_encoder(tmp_path / "model").encoder).values()
+    assert (table.weight[1:] == 0.5).all()
+
+
+def test_patience_ends_training(tmp_path, sick):
+    options = replace(malstm(sick, patience=2, entailment=False), epochs=200)
+    metrics = tasks.train(options, tmp_path / "model", seed=1)
+    assert metrics["epochs"] == metrics["best_epoch"] + 2 < 200
+
+
+def test_the_lstm_of_malstm_is_the_papers(sick):
+    """States by the equations of the paper, step by step in float64, from open forget gates."""
+    data = read_sick(sick)[0]
+    model = new_model(malstm(sick), [data.first, data.second], 1)
+    initialise(model.encoder, 1)
+    (network,) = (part for part in model.encoder.modules() if isinstance(part, torch.nn.LSTM))
+    W, U, b, b_other = (w.detach().double().numpy() for w in network.all_weights[0])
+    assert (
+        (b_other == 0).all() and (b[6:12] == 2.5).all() and (np.delete(b, range(6, 12)) == 0).all()
+    )
+    assert 0 < np.abs(W).mean() < 0.2 and 0 < np.abs(U).mean() < 0.2
+
+    (table,) = tables(model.encoder).values()
+    words = data.first[0].as_py().split()
+    h, c = np.zeros(6), np.zeros(6)
+    for word in words:
+        x = table.weight[model.vocabularies["words"].words.index(word)].double().numpy()
+        i, f, g, o = np.split(W @ x + U @ h + b, 4)
+        i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
+        c = i * np.tanh(g) + f * c
+        h = o * np.tanh(c)
+    assert model.embed([" ".join(words)])[0] == pytest.approx(h, abs=1e-6)
+
+
+def test_malstm_wants_an_lstm(tmp_path, sick):
+    with pytest.raises(UserError, match=r"embeddings\.model: MaLSTM needs an encoder with an LSTM"):
+        tasks.train(replace(malstm(sick), model="word-avg"), tmp_path / "model", seed=1)
+    assert not (tmp_path / "model").exists()
+
+
+def test_labels_on_another_scale(sick):
+    data = read_sick(sick)[0]
+    found = rescaled(data, (0.0, 1.0))
+    assert found.scores == pytest.approx((data.scores - 1) / 4) and found.scale == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1\ta dog\ta cat\t5.5\tNEUTRAL", r"row 2: the score 5\.5 is not in 1–5"),
+        ("1\ta dog\ta cat\t3\tMAYBE", "row 2: 'MAYBE' is none of NEUTRAL, ENTAILMENT"),
+        ("1\ta dog\t3\tNEUTRAL", "row 2: 4 tab-separated columns, expected 5"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, sick, row, message):
+    header = (sick / "SICK_train.txt").read_text().splitlines()[0]
+    (sick / "SICK_train.txt").write_text(f"{header}\n{row}\n")
+    for options in (similarity(sick), malstm(sick)):
+        with pytest.raises(UserError, match=message) as error:
+            tasks.train(options, tmp_path / "model", seed=1)
+        assert "\n" not in str(error.value)
+
+
+def test_a_loss_that_is_no_number(tmp_path, sick):
+    with pytest.raises(UserError, match="the loss is nan in epoch 1: lower learning_rate"):
+        tasks.train(replace(similarity(sick), learning_rate=1e38), tmp_path / "model", seed=1)
+    assert not (tmp_path / "model").exists()
+
+
+def test_sections_and_tasks_fit():
+    with pytest.raises(ValueError, match="malstm: is missing; task malstm finds its data there"):
+        EmbeddingOptions(task="malstm")
+    with pytest.raises(ValueError, match="data: names no file"):
+        SimilarityOptions(data=[])
+    with pytest.raises(ValueError, match="held_out: 1 is not between 0 and 1"):
+        MaLSTMOptions(data=["a"], held_out=1)
+    options = EmbeddingOptions(
+        task="similarity", similarity=SimilarityOptions(data=["a", "b"], start="c")
+    )
+    assert EmbeddingOptions.of(json.loads(json.dumps(options.chosen()))) == options
+    assert options.files() == {
+        "similarity.data[0]": "a",
+        "similarity.data[1]": "b",
+        "similarity.start": "c",
+    }
+    assert options.section.without_files() == {"units": 50, "held_out": 0.1}
+    assert "task" not in EmbeddingOptions(similarity=options.similarity).chosen()

@@ -1,0 +1,57 @@
+import numpy as np
+import torch
+
+from models.embeddings.training.table import Table
+
+
+def test_deferred_steps_equal_a_dense_adam():
+    torch.manual_seed(0)
+    start = torch.randn(50, 7, dtype=torch.float64) * 0.1
+    table = Table(start.clone())
+    table.prepare(1e-3)
+    dense = torch.nn.Parameter(start.clone())
+    adam = torch.optim.Adam([dense], lr=1e-3)
+    rng = np.random.default_rng(0)
+    for step in range(700):
+        # few rows a step, some of them never, so that gaps of all lengths appear
+        rows = np.unique(rng.zipf(1.3, size=4) % 40)
+        target = torch.from_numpy(rng.standard_normal((len(rows), 7))) * 10.0 ** -(step % 6)
+        ours = table(rows)
+        assert torch.allclose(ours, dense[rows], rtol=0, atol=1e-6), step
+        (ours * target).sum().backward()
+        table.step()
+        adam.zero_grad()
+        (dense[rows] * target).sum().backward()
+        adam.step()
+    assert torch.allclose(table.current(), dense, rtol=0, atol=1e-6)
+    assert (table.current() - start).abs().max() > 0.05  # there was something to follow
+
+
+def test_regularisation_towards_the_first_vectors_is_dense():
+    torch.manual_seed(0)
+    start = torch.randn(20, 3, dtype=torch.float64)
+    table = Table(start.clone())
+    table.prepare(1e-2, towards=0.3)
+    dense = torch.nn.Parameter(start.clone())
+    adam = torch.optim.Adam([dense], lr=1e-2)
+    for step in range(30):
+        rows = np.arange(step % 5, 20, 5)
+        (table(rows) ** 2).sum().backward()
+        table.step()
+        adam.zero_grad()
+        ((dense[rows] ** 2).sum() + 0.5 * 0.3 * ((dense - start) ** 2).sum()).backward()
+        adam.step()
+    assert torch.allclose(table.current(), dense, rtol=0, atol=1e-12)
+
+
+def test_reading_changes_nothing():
+    table = Table(torch.randn(10, 4))
+    table.prepare(1e-3)
+    (table(np.array([1, 5])) * 3).sum().backward()
+    table.step()
+    table.step()
+    before = {name: value.clone() for name, value in vars(table).items() if torch.is_tensor(value)}
+    first, second = table.current(), table.current()
+    assert torch.equal(first, second)
+    assert all(torch.equal(vars(table)[name], value) for name, value in before.items())
+    assert not torch.equal(first, table.weight)  # row 1 moved in the second step, too

@@ -1,0 +1,243 @@
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from models.embeddings.encoders import ENCODERS
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.training.train import train_embeddings
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+
+SMALL = EmbeddingOptions(dim=16, epochs=2, batch_size=10, mega_batch=3, learning_rate=0.01)
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """Two shards: 90 pairs that differ, 3 that are the same once tokenised, 2 empty ones."""
+    random = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(40)]
+    left = [" ".join(random.choice(words, 6)) for _ in range(90)]
+    right = [" ".join(random.permutation(text.split()[:5])) for text in left]
+    left += ["A dog.", "a  Dog .", "same", "", "text"]
+    right += ["a dog .", "A dog.", "same", "text", ""]
+    paths = []
+    for i, rows in enumerate([slice(0, 40), slice(40, 95)]):
+        table = pa.table({"id": left[rows], "reference": left[rows], "translation": right[rows]})
+        path = tmp_path / f"part-{i}.parquet"
+        pq.write_table(table, path, row_group_size=17, write_page_checksum=True)
+        paths.append(str(path))
+    return paths
+
+
+def test_a_model_is_trained_written_and_loaded(tmp_path, shards):
+    metrics = train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    assert (metrics["pairs"], metrics["identical"], metrics["empty"]) == (90, 3, 2)
+    assert metrics["steps"] == 18
+    assert json.loads((tmp_path / "model" / "metrics.json").read_text()) == metrics
+    encoder = load_encoder(tmp_path / "model")
+    vectors = encoder.embed(["w1 w2", "w2 W1", "", "nothing known"])
+    assert vectors.shape == (4, 16) and vectors.dtype == np.float32
+    assert np.allclose(vectors[0], vectors[1], atol=1e-6) and np.abs(vectors[0]).sum() > 0
+    assert encoder.similarity(["w1", "", "w3"], ["w1", "w1", "w3 w3"]) == pytest.approx([1, 0, 1])
+    assert np.allclose(encoder.embed(["w1 w2", "w5"], batch_size=1), encoder.embed(["w1 w2", "w5"]))
+
+
+def test_the_loss_falls(tmp_path, shards):
+    losses = [
+        train_embeddings(
+            shards, tmp_path / "m", EmbeddingOptions(dim=16, epochs=n, batch_size=10), seed=1
+        )["loss"]
+        for n in (1, 12)
+    ]
+    assert losses[1] < 0.7 * losses[0]
+
+
+def test_same_seed_same_weights(tmp_path, shards):
+    vectors = []
+    for seed in (1, 1, 2):
+        train_embeddings(shards, tmp_path / "model", SMALL, seed=seed)
+        vectors.append(load_encoder(tmp_path / "model").embed(["w1 w2 w3"]))
+    assert np.array_equal(vectors[0], vectors[1]) and not np.array_equal(vectors[0], vectors[2])
+
+
+def test_nothing_to_learn_from(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"reference": ["x", ""], "translation": ["X", "y"]}), path)
+    with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs are id"):
+        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+    pq.write_table(pa.table({"reference": pa.array([], pa.string()), "translation": []}), path)
+    with pytest.raises(UserError, match=r"a\.parquet: nothing to train on .no rows"):
+        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+    with pytest.raises(UserError, match="list of Parquet files is empty"):
+        train_embeddings([], tmp_path / "model", SMALL, seed=1)
+    assert not (tmp_path / "model").exists()
+
+
+def test_broken_shards(tmp_path, shards):
+    whole = Path(shards[0]).read_bytes()
+    for content in (b"", b"PAR1", whole[:-100], whole[:700] + bytes(99) + whole[799:]):
+        Path(shards[0]).write_bytes(content)
+        with pytest.raises(UserError, match=r"part-0.parquet: cannot be read as Parquet \(.*\)$"):
+            train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    Path(shards[0]).write_bytes(whole)
+    with pytest.raises(UserError, match="no column 'text', there are id, reference, translation"):
+        train_embeddings(shards, tmp_path / "m", SMALL, seed=1, columns=("text", "translation"))
+    with pytest.raises(UserError, match=r"gone.parquet: cannot be read"):
+        train_embeddings([str(tmp_path / "gone.parquet")], tmp_path / "m", SMALL, seed=1)
+
+
+def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path, shards):
+    train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    before = load_encoder(tmp_path / "model").embed(["w1 w2"])
+    wild = EmbeddingOptions(dim=16, epochs=2, batch_size=10, learning_rate=1e38)
+    with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+: lower learning_rate"):
+        train_embeddings(shards, tmp_path / "model", wild, seed=1)
+    assert np.array_equal(load_encoder(tmp_path / "model").embed(["w1 w2"]), before)
+
+
+def test_the_best_model_by_development_data_is_kept(tmp_path, shards, monkeypatch):
+    scores = iter([50.0, 70.0, math.nan, 60.0])
+    monkeypatch.setattr(
+        "models.embeddings.training.train.development_score", lambda *_: next(scores)
+    )
+    (tmp_path / "sts" / "2012").mkdir(parents=True)
+    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("1\tw1\tw2\n2\tw3\tw3\n")
+    four = EmbeddingOptions(dim=16, epochs=4, batch_size=10, mega_batch=3, learning_rate=0.01)
+    metrics = train_embeddings(
+        shards, tmp_path / "best", four, seed=1, development=tmp_path / "sts"
+    )
+    assert metrics["development"] == 70.0
+    train_embeddings(shards, tmp_path / "two", SMALL, seed=1)
+    best, two = (load_encoder(tmp_path / name).embed(["w1 w2"]) for name in ("best", "two"))
+    assert np.array_equal(best, two)
+
+
+def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
+    with pytest.raises(UserError, match="3 no negative"):
+        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+
+
+@pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg", "trigram-avg+lstm+gran-5"])
+def test_every_encoder_trains_saves_and_loads(tmp_path, shards, model):
+    cell = "normalised" if model == "gru" else "peephole"
+    options = replace(SMALL, model=model, cell=cell, combine="tanh", tags=True, epochs=1)
+    metrics = train_embeddings(shards, tmp_path / "model", options, seed=1)
+    assert metrics["steps"] == 9 and math.isfinite(metrics["loss"])
+    first, second = (load_encoder(tmp_path / "model") for _ in range(2))
+    vectors = first.embed(["w1 w2 w3", "", "w3 w1"])
+    assert np.isfinite(vectors).all() and (vectors[0] != 0).any()
+    assert np.array_equal(vectors, second.embed(["w1 w2 w3", "", "w3 w1"]))
+    assert vectors.shape == (3, first.dim)
+    assert first.options == options
+
+
+def write_vectors(path, words, dim=16):
+    random = np.random.default_rng(0)
+    rows = {word: random.standard_normal(dim).round(4) for word in words}
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items()))
+    return rows
+
+
+def test_initial_vectors(tmp_path, shards):
+    rows = write_vectors(tmp_path / "vectors.txt", ["w1", "w2", "elsewhere", "UUUNKKK"])
+    # So small a step leaves everything as it was.
+    options = replace(
+        SMALL, initial_vectors=str(tmp_path / "vectors.txt"), learning_rate=1e-9, tags=True
+    )
+    train_embeddings(shards, tmp_path / "model", replace(options, tags=False), seed=1)
+    encoder = load_encoder(tmp_path / "model")
+    found = encoder.embed(["w1", "w2", "elsewhere", "nowhere", "w3"])
+    for vector, word in zip(found, rows, strict=False):
+        assert vector == pytest.approx(rows[word], abs=1e-6)
+    assert 0.3 < found[4].std() < 3  # a word of the corpus that has no vector
+    corpus = [f"w{i}" for i in range(40)] + ["a", "dog", ".", "same", "text"]
+    assert sorted(encoder.vocabularies["words"].words[1:]) == sorted([*corpus, "elsewhere"])
+    assert train_embeddings(shards, tmp_path / "model", options, seed=1)["vocabulary"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ("w1 1 2\n", "vectors of 2 dimensions, but embeddings.dim is 16"),
+        ("w1 1 2\nw2 1\n", "line 2 has 1 numbers"),
+        ("w1 1 nan\n", "line 1 holds a value that is not finite"),
+        ("", "holds no word vectors"),
+    ],
+)
+def test_bad_initial_vectors(tmp_path, shards, content, message):
+    path = tmp_path / "vectors.txt"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UserError, match=message) as error:
+        options = replace(SMALL, initial_vectors=str(path))
+        train_embeddings(shards, tmp_path / "model", options, seed=1)
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_rare_words_share_a_vector(tmp_path, shards):
+    metrics = train_embeddings(
+        shards, tmp_path / "m", replace(SMALL, max_vocabulary=20, min_count=2), seed=1
+    )
+    assert metrics["vocabulary"] == {"words": 21}
+    encoder = load_encoder(tmp_path / "m")
+    vectors = encoder.embed(["never seen", "nor this"])
+    assert np.array_equal(vectors[0], vectors[1]) and (vectors[0] != 0).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("model.safetensors", lambda b: b[:-40], "model.safetensors: cannot be read"),
+        ("model.safetensors", None, "model.safetensors: cannot be read"),
+        ("config.json", lambda b: b.replace(b'"dim": 16', b'"dim": 8', 1), "weight 'input.table"),
+        ("config.json", lambda b: b.replace(b"word-avg", b"word-all"), "no encoder is named"),
+        ("config.json", lambda b: b.replace(b'"format": 1', b'"format": 9'), "format 9"),
+        ("config.json", lambda b: b[:-9], "config.json: not the configuration"),
+        ("config.json", lambda b: b"[]", "config.json: not the configuration"),
+        ("config.json", None, "config.json: cannot be read"),
+        ("words.txt", lambda b: b[:-5], r"words.txt: \d+ entries"),
+        ("words.txt", lambda b: b.replace(b"w1\n", b"v1\n"), "words.txt: changed since"),
+        ("words.txt", "other", r"words.txt: 3 entries, but .*config.json was written with \d+"),
+    ],
+)
+def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, message):
+    train_embeddings(shards, tmp_path / "model", replace(SMALL, epochs=1), seed=1)
+    path = tmp_path / "model" / name
+    if change is None:
+        path.unlink()
+    elif change == "other":
+        Vocabulary(["w1", "w2"]).save(path)
+    else:
+        path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(UserError, match=message) as error:
+        load_encoder(tmp_path / "model")
+    assert "\n" not in str(error.value)
+
+
+def test_cuda_where_there_is_none(tmp_path, shards, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
+        train_embeddings(shards, tmp_path / "m", replace(SMALL, device="cuda"), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("dim", 0), ("steps", 0), ("margin", 0.0), ("clip", -1.0), ("l2", -1.0)],
+        *[("scramble", 1.5), ("loaders", -1), ("mega_batch_growth", 0), ("dropout", 1.0)],
+    ],
+)
+def test_options_name_the_key(key, value):
+    with pytest.raises(ValueError, match=f"^{key}: {value} is"):
+        EmbeddingOptions(**{key: value})

@@ -1,0 +1,55 @@
+"""The top two levels of dependency parses, and what is said of pipelines that give none."""
+
+import pytest
+import spacy
+
+from models.errors import UserError
+from models.text.parses import Parser
+from tests.models.parsers import train_parser
+
+EXPECTED = {
+    "a dog runs fast .": "nsubj VERB advmod punct",
+    "the cat sees a bird .": "nsubj VERB obj punct",
+    "run !": "VERB punct",
+}
+
+
+def test_root_and_what_depends_on_it(tmp_path):
+    parser = Parser(train_parser(tmp_path / "parser"))
+    assert list(parser.top_levels(EXPECTED)) == list(EXPECTED.values())
+    assert list(parser.top_levels(["", "run !", ""])) == ["VERB punct"]  # nothing has no parse
+    assert list(parser.top_levels([])) == []
+
+
+def test_without_parts_of_speech_the_root_is_marked(tmp_path):
+    parser = Parser(train_parser(tmp_path / "parser", tags=False))
+    assert list(parser.top_levels(["run !"])) == ["ROOT punct"]
+
+
+def test_every_sentence_of_a_text_counts(tmp_path):
+    parser = Parser(train_parser(tmp_path / "parser"))
+    (found,) = parser.top_levels(["run ! run !"])
+    pipeline = spacy.load(tmp_path / "parser")
+    assert found.count("|") == len(list(pipeline("run ! run !").sents)) - 1
+
+
+def test_a_text_that_is_too_long_for_spacy_is_passed_over(tmp_path):
+    parser = Parser(train_parser(tmp_path / "parser"))
+    assert list(parser.top_levels(["run " * 300_000, "run !"])) == ["VERB punct"]
+
+
+def test_there_is_no_such_pipeline(tmp_path):
+    for name in ("no_such_pipeline", str(tmp_path)):
+        with pytest.raises(UserError, match=f"spaCy cannot load {name}: ") as caught:
+            Parser(name)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_pipeline_that_does_not_parse(tmp_path):
+    for name, parts in (("blank", []), ("split", ["sentencizer"])):
+        pipeline = spacy.blank("en")
+        for part in parts:
+            pipeline.add_pipe(part)
+        pipeline.to_disk(tmp_path / name)
+        with pytest.raises(UserError, match=r"does not parse \(it is .*\): name one with"):
+            Parser(str(tmp_path / name))

@@ -1,0 +1,197 @@
+import gzip
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from models.errors import UserError
+from models.text.vectors import (
+    UNKNOWN,
+    WordVectors,
+    compact_vectors,
+    open_vectors,
+    read_vectors,
+    write_vectors,
+)
+
+TEXT = "the 0.5 -1.25\ncat 1e-3 2\n. 3 4\n"
+MATRIX = np.array([[0.5, -1.25], [1e-3, 2], [3, 4]], np.float32)
+
+
+def read(tmp_path, text, name="vectors.txt"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        TEXT.rstrip("\n"),
+        "3 2\n" + TEXT,  # word2vec's first line
+        TEXT.replace("\n", " \n"),  # word2vec's spaces at line ends
+        ("3 2\n" + TEXT).replace("\n", " \r\n"),
+        TEXT.replace(" ", "\t"),
+        TEXT.replace("\n", "\n\n"),
+        gzip.compress(TEXT.encode()),
+    ],
+)
+def test_every_published_text_form(tmp_path, text):
+    vectors = read(tmp_path, text)
+    assert vectors.words.to_pylist() == ["the", "cat", "."]
+    assert vectors.matrix.dtype == np.float32
+    assert np.array_equal(vectors.matrix, MATRIX)
+    assert vectors.dim == 2
+    assert len(vectors) == 3
+
+
+def test_words_are_only_words(tmp_path):
+    words = ['"', "nan", "NULL", "é", "日本", "1.5", "#", "-inf", "a\u00a0b", "'s"]
+    vectors = read(tmp_path, "".join(f"{word} 1 2\n" for word in words))
+    assert vectors.words.to_pylist() == words
+    assert vectors.rows(words).tolist() == list(range(len(words)))
+
+
+def test_a_word_with_spaces_is_kept(tmp_path):
+    vectors = read(tmp_path, "the 1 2\nat name@domain.com 3 4\n")
+    assert vectors.words.to_pylist() == ["the", "at name@domain.com"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no word vectors"),
+        ("\n\n", "holds no word vectors"),
+        ("4 2\n" + TEXT, "line 1 promises 4 words, but 3 are there"),
+        ("3 3\n" + TEXT, "line 2 has 2 numbers, but 3 are needed"),
+        (TEXT + "dog 1\n", "line 4 has 1 numbers, but 2 are needed"),
+        (TEXT + "dog 1 2 3\n" + TEXT, "line 4 has 3 numbers, but 2 are needed"),
+        ("3 2\n" + TEXT + "dog 1 two\n", "line 5 holds something that is no number"),
+        (TEXT + "dog nan 1\n", "line 4 holds a value that is not finite"),
+        (TEXT + "dog 1 inf\n", "line 4 holds a value that is not finite"),
+        (TEXT + "dog 1 1e30\n", "line 4 holds a value that is not finite, or over 1e12"),
+        (TEXT + "\n 1 2\n", "line 5 has no word"),
+        (TEXT.encode() + b"\xff\xfe 1 2\n", "line 4 is not UTF-8"),
+        ("word\nother\n", "line 1 holds no vector"),
+        (gzip.compress(TEXT.encode() * 100)[:-20], "damaged gzip file"),
+        (b"\x1f\x8b" + b"x" * 50, "damaged gzip file"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, text, message):
+    with pytest.raises(UserError, match=message) as error:
+        read(tmp_path, text)
+    assert str(tmp_path / "vectors.txt") in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_or_a_folder(tmp_path):
+    with pytest.raises(UserError, match=r"none\.txt: cannot be read"):
+        read_vectors(tmp_path / "none.txt")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_vectors(tmp_path)
+
+
+def test_lines_are_counted_across_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr("models.text.vectors._BLOCK", 16)
+    rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
+    vectors = read(tmp_path, "".join(rows))
+    assert vectors.matrix.tolist() == [[i, i + 0.5] for i in range(50)]
+    with pytest.raises(UserError, match="line 41 holds something that is no number"):
+        read(tmp_path, "".join([*rows[:40], "x y z\n", *rows]))
+
+
+def test_a_file_without_line_ends_is_refused_early(tmp_path, monkeypatch):
+    monkeypatch.setattr("models.text.vectors._BLOCK", 1000)
+    with pytest.raises(UserError, match="a line has no end"):
+        read(tmp_path, b"\0" * 10_000)
+
+
+words = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=5)
+matrices = arrays(
+    np.float32,
+    st.tuples(st.integers(1, 8), st.integers(2, 5)),
+    elements=st.floats(-(2.0**39), 2.0**39, width=32),
+)
+
+
+@given(st.lists(words, min_size=8, max_size=8, unique=True), matrices, st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_way_there_and_back(tmp_path_factory, names, matrix, zipped):
+    folder = tmp_path_factory.mktemp("vectors")
+    path = folder / ("v.txt.gz" if zipped else "v.txt")
+    names = ["#" + name for name in names[: len(matrix)]]  # `5 2` would be word2vec's first line
+    write_vectors(path, names, matrix)
+    assert path.read_bytes()[:2] == b"\x1f\x8b" or not zipped
+    vectors = read_vectors(path)
+    compact_vectors(path, folder / "compact")
+    mapped = open_vectors(folder / "compact")
+    for found in (vectors, mapped):
+        assert found.words.to_pylist() == names
+        assert np.array_equal(found.matrix, matrix)
+        assert found.rows([*names, "none", *names[:1]]).tolist() == [*range(len(names)), -1, 0]
+
+
+def test_a_word_that_is_none_is_not_written(tmp_path):
+    for word in ("", "a b", "a\nb"):
+        with pytest.raises(UserError, match="is no word"):
+            write_vectors(tmp_path / "v.txt", [word], np.ones((1, 2)))
+    assert not (tmp_path / "v.txt").exists()
+
+
+def test_unknown_words_have_the_files_own_vector_or_none():
+    matrix = np.array([[1, 2], [3, 4]], np.float32)
+    plain = WordVectors(["a", "b"], matrix)
+    assert plain.at(plain.rows(["b", "x"])).tolist() == [[3, 4], [0, 0]]
+    paragram = WordVectors(["a", UNKNOWN], matrix)
+    assert paragram.rows(["x", "a"]).tolist() == [-1, 0]
+    assert paragram.at(paragram.rows(["x", "a"])).tolist() == [[3, 4], [1, 2]]
+
+
+def test_a_word_given_twice_has_its_first_vector(tmp_path):
+    vectors = read(tmp_path, "a 1 1\nb 2 2\na 3 3\n")
+    assert vectors.at(vectors.rows(["a"])).tolist() == [[1, 1]]
+
+
+def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch):
+    monkeypatch.setattr("models.text.vectors._hash", lambda words: np.zeros(len(words), np.uint64))
+    vectors = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
+    assert vectors.rows(["a", "b", "c"]).tolist() == [0, -1, -1]
+
+
+def test_processes_share_the_mapped_file(tmp_path):
+    (tmp_path / "v.txt").write_text(TEXT)
+    compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    matrix = open_vectors(tmp_path / "compact").matrix
+    while matrix.base is not None and not isinstance(matrix, np.memmap):
+        matrix = matrix.base
+    assert isinstance(matrix, np.memmap)
+    code = (
+        "import sys, models.text.vectors as v; print(v.open_vectors(sys.argv[1]).rows(['cat'])[0])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "compact")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"
+
+
+@pytest.mark.parametrize("damage", ["words.arrow", "matrix.f32"])
+def test_a_damaged_compact_form_is_named(tmp_path, damage):
+    (tmp_path / "v.txt").write_text(TEXT)
+    compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    file = tmp_path / "compact" / damage
+    file.write_bytes(file.read_bytes()[:-6])
+    with pytest.raises(UserError, match="no compact word vectors, make them again"):
+        open_vectors(tmp_path / "compact")
+    file.unlink()
+    with pytest.raises(UserError, match="no compact word vectors"):
+        open_vectors(tmp_path / "compact")
+
+
+def test_a_failed_conversion_leaves_nothing(tmp_path):
+    (tmp_path / "v.txt").write_text(TEXT + "dog 1\n")
+    with pytest.raises(UserError, match="line 4"):
+        compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]

@@ -1,0 +1,135 @@
+import json
+import shutil
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from run_helpers import STAGES, again
+
+from beam_jobs.io.shards import receipts, write_receipt, write_shard
+from pipeline.cli import main
+from pipeline.commands.run.compare import compare
+
+
+def run(*folders, capsys):
+    code = main(["compare", *(str(folder / "run") for folder in folders)])
+    captured = capsys.readouterr()
+    return code, " ".join(captured.out.split()), captured.err.strip()
+
+
+def rewrite(folder, stage, number, change):
+    """Write a part file anew, as a run that made other rows would have."""
+    receipt = receipts(str(folder / "run" / stage))[number]
+    (shard,) = receipt.shards
+    shards = (write_shard(shard.path, change(pq.read_table(shard.path))),)
+    write_receipt(str(folder / "run" / stage), replace(receipt, shards=shards))
+
+
+def test_a_run_is_the_same_as_its_copy(finished_run, a_run, capsys):
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert code == 0
+    assert out.endswith("same rows and values")
+    assert [stage.stage for stage in compare(str(finished_run / "run"), str(a_run / "run"))] == [
+        stage for stage in STAGES for _ in ("rows", "rejected")
+    ]
+
+
+def test_other_parts_in_another_order_are_the_same(finished_run, a_run, capsys):
+    folder = str(a_run / "run" / "score")
+    found = receipts(folder)
+    tables = [pq.read_table(shard.path) for receipt in found for shard in receipt.shards]
+    whole = pa.concat_tables(tables[::-1]).sort_by([("reference", "descending")])
+    shards = (
+        write_shard(f"{folder}/part-b.parquet", whole.slice(0, 50)),
+        write_shard(f"{folder}/part-a.parquet", whole.slice(50)),
+    )
+    shutil.rmtree(f"{folder}/receipts")
+    write_receipt(folder, replace(found[0], name="all", shards=shards, rejected_shards=()))
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert (code, out.count("different")) == (0, 0)
+
+
+def test_where_runs_part_is_told(finished_run, a_run, capsys):
+    def change(table):
+        scores = table["trigram_overlap"].to_pylist()
+        scores[3] = 2.0
+        where = table.schema.get_field_index("trigram_overlap")
+        return table.set_column(where, table.field(where), pa.array(scores, pa.float32()))
+
+    before = pq.read_table(a_run / "run/bucket/part-00000-00002.parquet")
+    id, score = before["id"][3].as_py(), before["trigram_overlap"][3].as_py()
+    rewrite(a_run, "bucket", 2, change)
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert code == 1
+    assert f"bucket │ trigram_overlap │ 1 │ {id} │ {score} │ 2.0 " in out
+    assert out.endswith("different; the first difference is in bucket")
+    assert out.count("same") == 9
+
+
+def test_a_changed_configuration_is_a_difference(finished_run, a_run, write_config, capsys):
+    write_config(a_run, select={"deciles": [4, 5, 6]})
+    assert again("select", a_run) == 0
+    capsys.readouterr()
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert code == 1
+    assert out.endswith("the first difference is in corpus")
+    assert "(the row itself)" in out
+    differing = [s for s in compare(str(finished_run / "run"), str(a_run / "run")) if not s.same]
+    corpus, rejected = differing
+    assert corpus.differences.keys() == rejected.differences.keys()  # the row went over
+    assert rejected.rejected
+    assert corpus.rows[0] - corpus.rows[1] == rejected.rows[1] - rejected.rows[0]
+
+
+def test_a_stage_that_only_one_has_finished_is_a_difference(finished_run, a_run, capsys):
+    path = a_run / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    del content["stages"]["corpus"]
+    path.write_text(json.dumps(content))
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert code == 1
+    assert "not finished" in out
+    assert out.endswith("the first difference is in corpus")
+
+
+def test_further_rounds_are_compared_too(finished_run, a_run, capsys):
+    folder = a_run / "run"
+    content = json.loads((folder / "manifest.json").read_text())
+    content["stages"]["rounds/2/score"] = content["stages"]["score"]
+    (folder / "manifest.json").write_text(json.dumps(content))
+    shutil.copytree(folder / "score", folder / "rounds/2/score")
+    code, out, _ = run(finished_run, a_run, capsys=capsys)
+    assert code == 1
+    assert out.endswith("different; the first difference is in rounds/2/score")
+    assert run(a_run, a_run, capsys=capsys)[0] == 0
+
+
+def test_a_run_on_an_object_store_is_the_same_as_its_copy(finished_run, on_s3, capsys):
+    folder, options = on_s3
+    assert main(["compare", folder, str(finished_run / "run"), *options]) == 0
+    assert capsys.readouterr().out.endswith("same rows and values\n")
+
+
+def test_a_damaged_part_is_one_line(finished_run, a_run, capsys):
+    path = a_run / "run/score/part-00000-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    code, _, error = run(finished_run, a_run, capsys=capsys)
+    assert code == 2
+    assert error.startswith(f"paraloom: {path}: damaged")
+    assert len(error.splitlines()) == 1
+
+
+def test_lost_receipts_are_one_line(finished_run, a_run, capsys):
+    (a_run / "run/score/receipts/part-00000-00001.json").unlink()
+    code, _, error = run(finished_run, a_run, capsys=capsys)
+    assert code == 2
+    assert error.startswith(f"paraloom: {a_run}/run/score: 118 rows in the manifest, but 98 in")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_folder_that_is_no_run(finished_run, tmp_path, capsys, order):
+    code, _, error = run(*[finished_run, tmp_path][::order], capsys=capsys)
+    assert code == 2
+    assert error == f"paraloom: {tmp_path}/run: no run here that has finished a stage of pairs"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,79 @@
+import pytest
+
+from pipeline.cli import main
+from pipeline.commands import doctor
+
+
+@pytest.fixture
+def told(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def tell():
+        code = main(["doctor"])
+        lines = [line for line in capsys.readouterr().out.splitlines() if line.count("│") == 4]
+        cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
+        rows = {}
+        for name, mark, text in cells:
+            last = name or last  # noqa: F821 (a long cell goes on in the next line)
+            before = rows.get(last, ("", ""))
+            rows[last] = (before[0] or mark, f"{before[1]} {text}".strip())
+        return code, rows
+
+    return tell
+
+
+def test_what_this_machine_has(told):
+    code, rows = told()
+    needed = [
+        "Python 3.11 or later",
+        "engine ctranslate2, CPU",
+        "engine fairseq",
+        "Moses tokeniser",
+    ]
+    assert [rows[name][0] for name in needed] == ["ok"] * 4
+    assert "float32" in rows["engine ctranslate2, CPU"][1]
+    assert rows["Moses tokeniser"][1] == "it 's a dog ."
+    wrong = [name for name, (mark, _) in rows.items() if mark == "fails"]
+    assert code == (1 if wrong else 0)
+    for name in ("GPU, torch", "GPU, ctranslate2", "Java (Flink's job server)"):
+        assert rows[name][0] in ("ok", "no")
+        assert rows[name][1]
+
+
+def test_what_is_missing_fails_with_what_to_do(told, monkeypatch):
+    found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
+    monkeypatch.setattr(doctor, "versions", lambda: found)
+    code, rows = told()
+    assert code == 1
+    assert rows["libraries"] == ("fails", "fairseq-fixed missing: run make setup")
+
+
+def test_an_import_that_breaks_is_the_finding(told, monkeypatch):
+    def broken():
+        raise ImportError("libcudart.so: [Errno 2] cannot [open]\nmore")
+
+    monkeypatch.setattr(doctor, "_ctranslate2", broken)
+    code, rows = told()
+    assert code == 1
+    assert rows["engine ctranslate2, CPU"] == (
+        "fails",
+        "ImportError: libcudart.so: [Errno 2] cannot [open]",
+    )
+
+
+def test_an_error_without_words(told, monkeypatch):
+    def broken():
+        raise MemoryError
+
+    monkeypatch.setattr(doctor, "_memory", broken)
+    assert told()[1]["memory"] == ("fails", "MemoryError")
+
+
+def test_a_machine_without_a_gpu_is_well(told, monkeypatch):
+    for name in ("_torch_gpu", "_ctranslate2_gpu", "_java"):
+        monkeypatch.setattr(doctor, name, lambda: (False, "none"))
+    for name in ("_libraries", "_memory", "_disk"):
+        monkeypatch.setattr(doctor, name, lambda: (True, "fine"))
+    code, rows = told()
+    assert code == 0
+    assert rows["GPU, torch"] == ("no", "none")

@@ -1,0 +1,95 @@
+import json
+import shutil
+
+import pytest
+from run_helpers import STAGES
+
+from beam_jobs.runners.launch import cores
+from pipeline.cli import main
+from pipeline.commands.corpus import estimate, timings
+from pipeline.config import read_config
+
+
+@pytest.fixture(autouse=True)
+def few_copies(monkeypatch):
+    monkeypatch.setattr(timings, "COPIES", 4)
+
+
+def told(folder, capsys, *more):
+    code = main(["estimate", "--config", str(folder / "config.yaml"), *more])
+    captured = capsys.readouterr()
+    return code, " ".join(captured.out.split()), captured.err.strip()
+
+
+def test_what_a_run_takes_is_what_it_took(write_config, tmp_path, finished_run):
+    write_config(tmp_path)
+    found = estimate.estimate(read_config(tmp_path / "config.yaml"))
+    assert list(found.jobs) == list(STAGES)
+    assert (found.glance.rows, found.glance.counted, found.sentences) == (120, True, 119)
+    for stage, job in found.jobs.items():
+        done = json.loads((finished_run / "run" / "manifest.json").read_text())["stages"][stage]
+        files = (finished_run / "run" / stage).glob("*.*")
+        assert job.rows == done["rows_in"]
+        size = sum(file.stat().st_size for file in files if file.name != "README.md")
+        assert job.size == pytest.approx(size, rel=0.1)
+        assert job.cores == (cores() if stage == "back_translate" else 1)
+        assert job.seconds == pytest.approx(job.rows / job.rate * job.cores / cores())
+        assert 0 < job.rate < 1e7
+        assert 2**24 < job.memory < 2**34
+    assert not (tmp_path / "run").exists()
+
+
+def test_money_hours_and_what_they_follow_from(write_config, tmp_path, monkeypatch, capsys):
+    write_config(tmp_path, nmt={"compute_type": "int8"})
+    made = []
+    whole = estimate.estimate
+    monkeypatch.setattr(estimate, "estimate", lambda config: made.append(whole(config)) or made[0])
+    code, out, _ = told(tmp_path, capsys, "--gpu-hour", "36000")
+    hours = made[0].jobs["back_translate"].seconds / 3600
+    assert code == 0
+    assert f"{hours:,.2f} hours in all, {36000 * hours:,.2f} at 36,000.00 an hour" in out
+    assert f"{made[0].jobs['score'].rate:,.0f} rows/s, a core" in out
+    assert "Rows: counted; 0.8% of those looked at cannot be used" in out
+    assert "119 sentences drawn from the beginnings of 1 file(s)" in out
+    assert f"on {cores()} CPU cores, ctranslate2, int8, beam 2" in out
+
+
+def test_a_run_without_a_model_says_what_to_do(write_config, tmp_path, capsys):
+    write_config(tmp_path, nmt={"model": None})
+    code, _, error = told(tmp_path, capsys)
+    assert code == 2
+    assert error.startswith("paraloom: nmt.model: null: this run trains its own model; `paraloom")
+    assert len(error.splitlines()) == 1
+
+
+def test_the_model_and_the_vectors_of_the_run_are_used(
+    write_config, tmp_path, nmt_model, monkeypatch
+):
+    scorers = ["paragram_similarity", "mean_idf", "trigram_overlap"]
+    write_config(
+        tmp_path,
+        nmt={"model": None},
+        score={"scorers": scorers, "phrases": str(tmp_path / "phrases")},
+        select={"where": ["mean_idf >= 0", "trigram_overlap <= 1"]},
+    )
+    run = tmp_path / "run"
+    shutil.copytree(nmt_model, run / "nmt")
+    (run / "manifest.json").write_text(json.dumps({"stages": {"nmt": {}}}))
+    found = estimate.estimate(read_config(tmp_path / "config.yaml"))
+    assert found.left_out == ("paragram_similarity", "mean_idf")
+    assert found.jobs["corpus"].rows == 118
+
+
+def test_sentences_that_all_fail_are_one_line(write_config, tmp_path, capsys):
+    write_config(tmp_path, nmt={"max_source_subwords": 1})
+    code, _, error = told(tmp_path, capsys)
+    assert code == 2
+    assert "translates none of 119 sentences of the input" in error
+
+
+def test_no_usable_row_is_one_line(write_config, tmp_path, capsys):
+    write_config(tmp_path, input={"max_characters": 1})
+    code, _, error = told(tmp_path, capsys)
+    assert (code, error) == (
+        2, "paraloom: input: none of the rows at the beginning of the files can be used",
+    )  # fmt: skip

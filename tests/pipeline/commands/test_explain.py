@@ -1,0 +1,82 @@
+import io
+import json
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from beam_jobs.io.shards import receipts
+from models.errors import UserError
+from pipeline.cli import main
+from pipeline.commands.run.explain import explain, find, lines
+
+
+def ids(folder, stage, rejected=False):
+    found = receipts(str(folder / "run" / stage))
+    shards = [s for r in found for s in (r.rejected_shards if rejected else r.shards)]
+    return [name for s in shards for name in pq.read_table(s.path)["id"].to_pylist()]
+
+
+def told(folder, id, capsys):
+    assert main(["explain", str(folder / "run"), id]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_pair_in_the_corpus(finished_run, capsys):
+    name = ids(finished_run, "corpus")[3]
+    way = find(str(finished_run / "run"), name)
+    assert [(stage, on) for stage, on, _ in way] == [
+        (stage, True) for stage in ("ingest", "back_translate", "score", "bucket", "corpus")
+    ]
+    row = way[-1][2]
+    text = told(finished_run, name, capsys)
+    for column in ("id", "source", "reference", "translation"):
+        assert " ".join(row[column].split()) in text
+    assert f"{row['trigram_overlap']:.4f}" in text
+    assert f"{row['translation_score']:.4f}" in text
+    assert "in the corpus" in text
+
+
+def test_a_pair_that_was_not_selected(finished_run, capsys):
+    text = told(finished_run, ids(finished_run, "corpus", rejected=True)[0], capsys)
+    assert "out at corpus: outside the selected deciles of trigram_overlap" in text
+    assert "in the corpus" not in text
+
+
+def test_a_row_that_was_rejected(finished_run, capsys):
+    (name,) = ids(finished_run, "ingest", rejected=True)
+    assert "out at ingest: empty source" in told(finished_run, name, capsys)
+
+
+def test_a_run_on_its_way(a_run, capsys):
+    name = ids(a_run, "corpus")[0]
+    path = a_run / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    for stage in ("score", "bucket", "corpus"):  # forgotten: being made anew
+        del content["stages"][stage]
+    path.write_text(json.dumps(content))
+    text = told(a_run, name, capsys)
+    assert "got as far as back_translate; the stages after it have not run" in text
+    assert "decile" not in text
+
+
+def test_texts_with_brackets_are_shown_as_they_are():
+    row = {"id": "[bold]x", "source": "[/] [red]", "reference": "r", "reason": "out [of] memory"}
+    console = Console(width=200, record=True, file=io.StringIO())
+    for line in lines([("ingest", True, row), ("back_translate", False, row)], {}):
+        console.print(line)
+    text = console.export_text()
+    assert "[bold]x" in text
+    assert "[/] [red]" in text
+    assert "out [of] memory" in text
+
+
+def test_an_unknown_id(finished_run, capsys):
+    assert main(["explain", str(finished_run / "run"), "nobody"]) == 2
+    assert "no row with the id nobody" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_run(tmp_path):
+    with pytest.raises(UserError, match="no run here"):
+        explain(str(tmp_path / "nowhere"), "x")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,75 @@
+import io
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from pipeline import cli
+from pipeline.commands.model.plot import components_plot, unit_plot
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    options = EmbeddingOptions(dim=4)
+    words = Vocabulary([f"w{i}" for i in range(30)])
+    vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
+    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def run(monkeypatch, folder, text, *arguments):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    out = folder.parent / "plot.svg"
+    code = cli.main(["plot", "--model", str(folder), "--out", str(out), *arguments])
+    return code, out
+
+
+def test_a_picture_from_lines(monkeypatch, folder):
+    text = "".join(f"w{i} & w{i + 1}\n" for i in range(29))
+    code, out = run(monkeypatch, folder, text)
+    assert code == 0
+    root = ElementTree.parse(out).getroot()
+    points = [c for c in root.iter(f"{SVG}circle") if c.get("class") == "point"]
+    assert root.tag == f"{SVG}svg" and len(points) == 29
+    code, out = run(monkeypatch, folder, text, "--unit", "3")
+    assert code == 0
+    named = [t.text for t in ElementTree.parse(out).getroot().iter(f"{SVG}text")]
+    assert "w3 & w4" in named
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "message"),
+    [
+        ("w1\n", "0", "plot: 1 sentences are too few"),
+        ("w1\nw2\n", "4", "plot: no unit 4, the model has units 0 to 3"),
+        ("w1\nw2\n", "-1", "plot: no unit -1"),
+    ],
+)
+def test_mistakes_are_one_line(monkeypatch, folder, capsys, text, unit, message):
+    code, out = run(monkeypatch, folder, text, "--unit", unit)
+    assert code == 2 and not out.exists()
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_a_unit_orders_its_sentences():
+    values = np.array([0.3, -0.5, 0.9])
+    root = ElementTree.fromstring(unit_plot(["middle", "low", "high"], values, 7))
+    dots = [float(c.get("cx")) for c in root.iter(f"{SVG}circle")]
+    texts = [t.text for t in root.iter(f"{SVG}text")]
+    assert dots == sorted(dots) and texts[-4:-1] == ["low", "middle", "high"]
+    assert len(list(ElementTree.fromstring(unit_plot(["a"] * 100, np.arange(100.0), 0)))) < 100
+
+
+def test_sentences_that_are_all_the_same():
+    ElementTree.fromstring(components_plot(["a", "a"], np.ones((2, 3), np.float32)))
+    ElementTree.fromstring(unit_plot(["a", "a"], np.ones(2), 0))

@@ -1,0 +1,218 @@
+import json
+import os
+import shutil
+import signal
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from run_helpers import STAGES, again, popen
+
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Receipt, receipts, write_receipt
+from pipeline.cli import main
+from pipeline.commands.run.status import busy_seconds, duration, show, status, translating
+from pipeline.manifest import locked
+
+NOW = 1_900_000_000.0
+
+
+def told(folder, capsys, *more):
+    code = main(["status", str(folder / "run"), *more])
+    captured = capsys.readouterr()
+    return code, " ".join(captured.out.split()), captured.err.strip()
+
+
+@pytest.fixture
+def under_way(a_run):
+    """Back-translation under way for 60 s: 4 of 6 shards, two of them before it was taken up."""
+    run = a_run / "run"
+    content = json.loads((run / "manifest.json").read_text())
+    for stage in STAGES[1:]:
+        del content["stages"][stage]
+    content["under_way"] = {"stage": "back_translate", "since": NOW - 60}
+    (run / "manifest.json").write_text(json.dumps(content))
+    found = receipts(str(run / "back_translate"))
+    ended = [NOW - 500, NOW - 400, NOW - 30, NOW - 10]
+    for receipt, when, worker in zip(found, ended, ["a:1", "a:1", "b:1", "b:2"], strict=False):
+        changed = replace(receipt, ended=when, seconds=36.0, worker=worker)
+        write_receipt(str(run / "back_translate"), changed)
+    for receipt in found[4:]:
+        (run / "back_translate" / "receipts" / f"{receipt.name}.json").unlink()
+    return a_run
+
+
+def test_a_stage_under_way(under_way, capsys):
+    with locked(str(under_way / "run")):
+        found = status(str(under_way / "run"), NOW)
+        code, out, _ = told(under_way, capsys)
+    assert [stage.state for stage in found.stages] == [
+        "finished", "under way", "waiting", "waiting", "waiting",
+    ]  # fmt: skip
+    stage = found.stages[1]
+    assert found.at_work
+    assert found.sign_of_life == 10
+    assert (stage.shards, stage.rows) == ((4, 6), (79, 119))
+    assert stage.seconds == 60
+    assert stage.rate == pytest.approx(40 / 60)  # of this time alone
+    assert stage.left == pytest.approx(40 / (40 / 60))
+    assert stage.rejected == {}
+    assert code == 0
+    assert "run: back_translate for" in out
+    assert "│ 4 of 6 │ 79 of 119 │ 0 │" in out
+
+
+def test_a_run_whose_process_is_gone_is_stopped(under_way, capsys):
+    found = status(str(under_way / "run"), NOW)
+    assert found.stages[1].state == "stopped"
+    assert found.stages[1].left is None
+    assert found.stages[1].seconds == 50  # to the last shard
+    _, out, _ = told(under_way, capsys)
+    assert "stopped in back_translate; the same command goes on from here" in out
+
+
+def test_the_rate_is_that_of_the_last_shards(under_way, monkeypatch):
+    monkeypatch.setattr("pipeline.commands.run.status._RECENT", 1)
+    with locked(str(under_way / "run")):
+        stage = status(str(under_way / "run"), NOW).stages[1]
+    assert stage.rate == pytest.approx(20 / 30)
+
+
+def test_cost_so_far_and_to_the_end(under_way, capsys):
+    found = translating(str(under_way / "run"))
+    assert found.workers == 3
+    assert found.spent == pytest.approx(4 * 36 / 3600)
+    assert found.left == pytest.approx(found.spent * 40 / 79)
+    _, out, _ = told(under_way, capsys, "--gpu-hour", "100")
+    assert "3 workers, 0.04 hours at work so far (4.00 at 100.00 an hour)" in out
+    assert "0.02 more to the end (6.03 in all)" in out
+
+
+def test_cost_of_a_finished_run(finished_run, capsys):
+    found = translating(str(finished_run / "run"))
+    assert found.left == 0
+    spent = sum(r.seconds for r in receipts(str(finished_run / "run" / "back_translate")))
+    assert 0 < found.spent <= spent / 3600 + 1e-6  # receipts are rounded to milliseconds
+    _, out, _ = told(finished_run, capsys, "--gpu-hour", "2")
+    assert "1 workers" in out
+    assert "more to the end" not in out
+
+
+def test_before_the_first_shard(under_way, capsys):
+    shutil.rmtree(under_way / "run" / "back_translate")
+    with locked(str(under_way / "run")):
+        found = status(str(under_way / "run"), NOW)
+        _, out, _ = told(under_way, capsys, "--gpu-hour", "2")
+    assert found.stages[1].rows == (0, 119)
+    assert (found.stages[1].rate, found.stages[1].left, found.sign_of_life) == (None,) * 3
+    assert "no shard finished yet, so nothing to count" in out
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"name": "x"}'])
+def test_a_receipt_that_cannot_be_read_is_a_shard_to_do(under_way, text):
+    receipt = min((under_way / "run" / "back_translate" / "receipts").iterdir())
+    receipt.write_text(text)
+    assert status(str(under_way / "run"), NOW).stages[1].shards == (3, 6)
+
+
+def test_ingest_under_way_shows_its_part_files(a_run):
+    path = a_run / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    content |= {"stages": {}, "under_way": {"stage": "ingest", "since": NOW - 5}}
+    path.write_text(json.dumps(content))
+    stage = status(str(a_run / "run"), NOW).stages[0]
+    assert stage.shards == (6, None)
+    assert stage.rate is None
+
+
+def test_a_stage_of_a_further_round(a_run):
+    run = a_run / "run"
+    content = json.loads((run / "manifest.json").read_text())
+    content["wanted"] += ["rounds/2/score", "rounds/2/bucket"]
+    content["under_way"] = {"stage": "rounds/2/score", "since": NOW - 5}
+    (run / "manifest.json").write_text(json.dumps(content))
+    shutil.copytree(run / "score", run / "rounds/2/score")
+    max((run / "rounds/2/score/receipts").iterdir()).unlink()
+    _, _, _, _, _, stage, last = status(str(run), NOW).stages
+    assert (stage.shards, stage.rows) == ((5, 6), (98, 118))
+    assert last.state == "waiting"
+
+
+def test_a_run_seen_from_another_process(a_run, capsys):
+    for stage in STAGES[1:]:
+        shutil.rmtree(a_run / "run" / stage)
+    process = popen("select", a_run)
+    try:
+        while not any((a_run / "run" / "back_translate").glob("receipts/*.json")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGSTOP)
+        found = status(str(a_run / "run"))
+        stage = found.stages[1]
+        assert found.at_work
+        assert (stage.name, stage.state) == ("back_translate", "under way")
+        assert 0 < stage.rows[0] <= stage.rows[1] == 119
+        assert 0 <= found.sign_of_life < stage.seconds < 600
+        assert stage.rate > 0
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert status(str(a_run / "run")).stages[1].state == "stopped"
+    assert again("select", a_run) == 0
+    capsys.readouterr()
+    assert {stage.state for stage in status(str(a_run / "run")).stages} == {"finished"}
+    assert told(a_run, capsys)[1].startswith(f"{a_run}/run: finished")
+
+
+def test_a_run_on_an_object_store(on_s3, capsys):
+    folder, options = on_s3
+    assert main(["status", folder, "--gpu-hour", "36000", *options]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith(f"{folder}: finished")
+    assert "│ corpus │ finished │ 6 │ 118 │" in out
+    assert "1 workers" in out
+    content = json.loads(storage.read_bytes(f"{folder}/manifest.json"))
+    content["under_way"] = {"stage": "score", "since": NOW}
+    storage.write_bytes(f"{folder}/manifest.json", json.dumps(content).encode())
+    found = status(folder, NOW + 9)
+    assert found.at_work is None  # whoever is, is on another machine
+    assert (found.stages[2].state, found.stages[2].shards) == ("under way", (6, 6))
+
+
+def test_what_is_not_asked_for_does_not_wait(a_run, capsys):
+    assert again("score", a_run, "--force") == 0
+    capsys.readouterr()
+    assert [stage.name for stage in status(str(a_run / "run")).stages] == list(STAGES[:3])
+
+
+def test_a_folder_that_is_no_run(tmp_path, capsys):
+    code, _, error = told(tmp_path, capsys)
+    assert (code, error) == (2, f"paraloom: {tmp_path}/run: no run here: it has no manifest.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9), st.sampled_from("ab"))))
+def test_threads_of_a_worker_count_once(spans):
+    made = [
+        Receipt(name="", key="", rows_in=0, shards=(), rejected={}, seconds=length,
+                ended=start + length, worker=worker)
+        for start, length, worker in spans
+    ]  # fmt: skip
+    expected = {
+        name: len({s for start, n, w in spans if w == name for s in range(start, start + n)})
+        for name in {worker for _, _, worker in spans}
+    }
+    assert busy_seconds(made) == expected
+
+
+def test_durations():
+    spoken = [duration(s) for s in (None, 0, 12.3, 59.6, 754, 7384, 190_000)]
+    assert spoken == ["", "0 s", "12 s", "1 min 00 s", "12 min 34 s", "2 h 03 min", "2 d 04 h"]
+
+
+def test_brackets_in_a_path_are_no_markup(a_run, capsys):
+    path = (a_run / "run").rename(a_run / "[red]x")
+    show(str(path), None)
+    assert "[red]x: finished" in "".join(capsys.readouterr().out.splitlines())

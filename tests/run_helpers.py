@@ -1,0 +1,62 @@
+"""The real command, in a process of its own or in this one, and what it leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pipeline.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
+ONE = ["--", "--direct_num_workers", "1"]
+
+
+def popen(name: str, folder: Path, *more: str) -> subprocess.Popen:
+    """The real command, in a process group of its own."""
+    arguments = [name, "--config", str(folder / "config.yaml"), *(more or ONE)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> None:
+    """Start the command, and kill all its processes once `after` matches files of the stage."""
+    process = popen(command, folder)
+    while not list((folder / "run" / stage).glob(after)) and process.poll() is None:
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == -signal.SIGKILL, "it was over before it could be killed"
+    assert ran(err)[-1] == stage.removesuffix(".training")
+
+
+def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess:
+    """The real command, to its end."""
+    process = popen(name, folder, *more)
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def again(name: str, folder: Path, *more: str) -> int:
+    """The command within this process: its exit code."""
+    return main([name, "--config", str(folder / "config.yaml"), *more, *ONE])
+
+
+def parts(folder: Path) -> dict[str, bytes]:
+    """All part files of a run, and the TSV, with their bytes."""
+    found = [*(folder / "run").glob("*/**/part-*.parquet"), folder / "run/corpus/corpus.tsv.gz"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(found)}
+
+
+def ran(text: str) -> list[str]:
+    """The stages that the command said it began."""
+    return [line.removesuffix(" …") for line in text.splitlines() if line.endswith(" …")]
