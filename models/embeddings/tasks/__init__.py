@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from models.embeddings.options import EmbeddingOptions
+if TYPE_CHECKING:
+    from models.embeddings.options import EmbeddingOptions
 
 READ_THE_CORPUS = ("paraphrases",)
 """The tasks that train on a run's own pairs; the others need no run before."""

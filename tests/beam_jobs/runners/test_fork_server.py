@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.beam_jobs.runners.test_worker import ROOT, gone
 
 from beam_jobs.runners.local.fork_server import Nursery
+from tests.beam_jobs.runners.test_worker import ROOT, gone
 
 ERRAND = """
 import os, signal, sys
