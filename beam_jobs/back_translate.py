@@ -100,9 +100,11 @@ class _Translate(beam.DoFn):
         started = time.monotonic()
         table = read_shard(unit.shard)
         attempt = begin(self.output, unit.name, unit.key)
-        care = attempt if attempt.number > 1 else None
+        hints = attempt if attempt.number > 1 else None
         try:
-            translations, counts = self.translator.translate(table["source"].combine_chunks(), care)
+            translations, counts = self.translator.translate(
+                table["source"].combine_chunks(), hints
+            )
         except Exception:  # it did not die
             attempt.under_way([])
             raise

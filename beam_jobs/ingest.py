@@ -16,7 +16,7 @@ from beam_jobs.io import schema
 from beam_jobs.io.bitext import Bitext, Block, read_bitext
 from beam_jobs.io.shards import Receipt, commit, content_key, finished
 from beam_jobs.runners.launch import Result, launch
-from beam_jobs.transforms.duplicates import FindRepeats, row_hash
+from beam_jobs.transforms.duplicates import FindDuplicates, row_hash
 
 VERSION = 1
 """Raised when the job's rows change for the same input."""
@@ -64,7 +64,7 @@ class Ingest(beam.PTransform):
         repeats = (
             units
             | "Ids" >> beam.FlatMap(ids).with_output_types(tuple[int, Any])
-            | "Repeated ids" >> FindRepeats(self.rows)
+            | "Repeated ids" >> FindDuplicates(self.rows)
         )
         by_index = units | "By file" >> beam.Map(lambda unit: (unit.index, unit)).with_output_types(
             tuple[int, Any]

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
 from beam_jobs.runners.launch import Result, launch
-from beam_jobs.transforms.duplicates import FindRepeats, row_hash
+from beam_jobs.transforms.duplicates import FindDuplicates, row_hash
 from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 
 VERSION = 1
 """Raised when the job's rows change for the same input."""
@@ -42,7 +42,7 @@ class Criteria:
     max_tokens: int | None
     size: int | None
     seed: int
-    where: tuple[Condition, ...] = ()
+    where: tuple[Predicate, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -120,7 +120,7 @@ class Select(beam.PTransform):
         repeats = (
             units
             | "Judge" >> beam.Map(hashes).with_output_types(tuple[int, Any])
-            | "Repeated pairs" >> FindRepeats(self.rows)
+            | "Repeated pairs" >> FindDuplicates(self.rows)
         )
         by_index = units | "By shard" >> beam.Map(lambda u: (u.index, u)).with_output_types(
             tuple[int, Any]

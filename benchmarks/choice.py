@@ -21,7 +21,7 @@ from beam_jobs.analysis import sampling
 from beam_jobs.io.shards import read_shard, receipts, units
 from beam_jobs.runners.launch import cores
 from beam_jobs.select import Criteria
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from benchmarks.experiments.__main__ import ROOT, train
 from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
@@ -93,7 +93,7 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         max_tokens=options["max_tokens"],
         size=None,
         seed=config["seed"],
-        where=tuple(map(Condition.parse, options["where"])),
+        where=tuple(map(Predicate.parse, options["where"])),
     )
     total = sum(shard.rows for shard in bucket)
     place, one = str(inputs.folder / "draw"), config["score"]["scorers"][:1]  # has all pairs

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from beam_jobs.analysis import probes, sampling
-from beam_jobs.analysis.probes import Part
-from beam_jobs.analysis.sampling import Draw
+from beam_jobs.analysis.probes import Subset
+from beam_jobs.analysis.sampling import Sample
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, content_key, units, write_shard
 from beam_jobs.select import Criteria
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.datasets.similarity import LabelledPairs, read_sts
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
@@ -91,7 +91,7 @@ def choose(
     vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
     base = probes.key_of(small, labelled, vectors)
 
-    def tried(name: str, parts: Sequence[Part]) -> list[list[float]]:
+    def tried(name: str, parts: Sequence[Subset]) -> list[list[float]]:
         place = storage.join(folder, name)
         return probes.run(parts, seeds, drawn, sample, place, small, labelled, arguments, base=base)
 
@@ -107,8 +107,8 @@ def choose(
         )
     size = min(most, min(sizes[s][k] for s in scorers for k in kept[s]))
     cells = [(s, k) for s in scorers for k in kept[s]]
-    parts = [Part(scorer=s, deciles=(k,), most=size) for s, k in cells]
-    *found, random = tried("deciles", [*parts, Part(most=size)])
+    parts = [Subset(scorer=s, deciles=(k,), most=size) for s, k in cells]
+    *found, random = tried("deciles", [*parts, Subset(most=size)])
     scores: dict[str, dict[int, list[float]]] = {s: {} for s in scorers}
     for (s, k), values in zip(cells, found, strict=True):
         scores[s][k] = values
@@ -117,7 +117,7 @@ def choose(
     curves = {s: {k: fmean(values) for k, values in scores[s].items()} for s in scorers}
     runs = [(s, deciles) for s in scorers for deciles in grown(curves[s])]
     standing = {s: counts[s].mean(axis=0) / drawn.shares(s) for s in scorers}
-    parts = [Part(scorer=s, deciles=deciles, most=most) for s, deciles in runs]
+    parts = [Subset(scorer=s, deciles=deciles, most=most) for s, deciles in runs]
     candidates = [
         Candidate(
             scorer=part.scorer or "",
@@ -132,7 +132,7 @@ def choose(
     error = error_of_difference(deviation, len(seeds))
     chosen = largest_of_the_best(candidates, error)
     second = _second(candidates, chosen)
-    (values,) = tried("random", [Part(most=chosen.pairs)])
+    (values,) = tried("random", [Subset(most=chosen.pairs)])
     same_size = replace(chosen, scorer="", deciles=(), scores=tuple(values))
     return {
         "scores": scores,
@@ -266,14 +266,14 @@ def make_choice(run: Run, key: str) -> dict[str, Any]:
             max_tokens=config.select.max_tokens,
             size=config.select.size,
             seed=config.seed,
-            where=tuple(map(Condition.parse, config.select.where)),
+            where=tuple(map(Predicate.parse, config.select.where)),
         ),
         encoder=config.embeddings,
         arguments=run.arguments,
     )
 
 
-def _least(part: Part, drawn: Draw, seeds: Sequence[int]) -> int:
+def _least(part: Subset, drawn: Sample, seeds: Sequence[int]) -> int:
     """How many pairs a part has with the seed that drew fewest."""
     return min(len(part.rows(drawn, seed)) for seed in seeds)
 

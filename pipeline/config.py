@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from beam_jobs.io.bitext import Format
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
 from models.errors import UserError
@@ -225,7 +225,7 @@ class Config:
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
         for i, condition in enumerate(self.select.where):
             try:
-                Condition.parse(condition).check(score.scorers)
+                Predicate.parse(condition).check(score.scorers)
             except ValueError as error:
                 raise ValueError(f"select.where[{i}]: {error}") from error
 

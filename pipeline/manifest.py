@@ -121,7 +121,7 @@ def locked(folder: str) -> Iterator[None]:
     Raises:
         UserError: there is one at work, or the folder cannot be written.
     """
-    here = remote.workplace(folder)
+    here = remote.local_workdir(folder)
     try:
         here.mkdir(parents=True, exist_ok=True)
         stream = (here / ".lock").open("w")

@@ -11,7 +11,7 @@ from beam_jobs.io import remote, storage
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Receipt, Shard, content_key, receipts, units
 from beam_jobs.runners.launch import Result
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
 from models.files import digest
 from pipeline import tables
@@ -167,7 +167,7 @@ def criteria(run: Run) -> select.Criteria:
         max_tokens=options.max_tokens,
         size=options.size,
         seed=config.seed,
-        where=tuple(map(Condition.parse, options.where)),
+        where=tuple(map(Predicate.parse, options.where)),
     )
 
 

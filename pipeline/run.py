@@ -166,7 +166,7 @@ def check(config: Config, stages: Sequence[str]) -> None:
 
 def _sweep(folder: str) -> None:
     """Remove what a killed process left under a temporary name (models.files)."""
-    here = remote.workplace(folder)
+    here = remote.local_workdir(folder)
     for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
         places = (here, *here.glob("rounds/*"))
         for path in (path for place in places for path in place.glob(f".{name}.*")):
@@ -179,7 +179,7 @@ def _sweep(folder: str) -> None:
 def _tidy(folder: str) -> None:
     """Remove what this machine held of a run in object storage; logs stay."""
     if storage.is_remote(folder):
-        for path in remote.workplace(folder).iterdir():
+        for path in remote.local_workdir(folder).iterdir():
             if path.is_dir() and path.name != "logs":
                 shutil.rmtree(path, ignore_errors=True)
 

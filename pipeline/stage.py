@@ -56,7 +56,7 @@ class Run:
 
     def made(self, stage: str) -> Path:
         """Where the folder of a stage is made: in its place, or for an object store beside it."""
-        return remote.workplace(self.config.run) / place(stage, self.round)
+        return remote.local_workdir(self.config.run) / place(stage, self.round)
 
     def publish(self, stage: str) -> str:
         """Bring the folder that was made to where the run is; its digest."""

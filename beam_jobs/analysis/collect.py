@@ -9,8 +9,15 @@ import pyarrow as pa
 
 from beam_jobs.io import storage
 from beam_jobs.runners import dataflow
-from beam_jobs.runners.launch import Unit, beam_options, logged, own_runner, run_pipeline, watching
-from beam_jobs.runners.local.runner import surviving
+from beam_jobs.runners.launch import (
+    Unit,
+    beam_options,
+    default_runner,
+    redirect_stderr,
+    report_progress,
+    run_pipeline,
+)
+from beam_jobs.runners.local.runner import retry_on_worker_death
 from models.progress import meter
 
 
@@ -52,9 +59,9 @@ def collect(
 
     clear()
     with (
-        logged(output) as terminal,
+        redirect_stderr(output) as terminal,
         meter(name, total=sum(rows.values()), stream=terminal) as progress,
-        watching(done, progress, output),
+        report_progress(done, progress, output),
     ):
         options = beam_options(arguments, processes=max(len(units), 1))
         dataflow.prepare(options, output)
@@ -63,7 +70,7 @@ def collect(
             work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
             return work | transform | "Leave" >> beam.Map(leave)
 
-        surviving(lambda: run_pipeline(build, options, own_runner(arguments)))
+        retry_on_worker_death(lambda: run_pipeline(build, options, default_runner(arguments)))
     table = pa.ipc.open_file(storage.read_bytes(left)).read_all()
     clear()
     return table

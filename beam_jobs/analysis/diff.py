@@ -27,7 +27,7 @@ _EXAMPLES = 5
 
 
 @dataclass(slots=True)
-class Difference:
+class ColumnDiff:
     """Where the two sides part in one column.
 
     Attributes:
@@ -46,7 +46,7 @@ class Difference:
         self.examples = sorted(self.examples + new, key=lambda e: e[0])[:_EXAMPLES]
 
 
-def differences(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, Difference]:
+def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
     """The columns in which two sets of part files differ (none: they hold the same).
 
     Rows belong together by `id`; where rows share one, in the order of their other columns.
@@ -54,7 +54,7 @@ def differences(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     Raises:
         UserError: a part file is not there or damaged.
     """
-    found: dict[str, Difference] = {}
+    found: dict[str, ColumnDiff] = {}
     others = {shard.name: shard for shard in second}
     left: tuple[list[Shard], list[Shard]] = ([], [])
     for shard in first:
@@ -88,7 +88,7 @@ def _same(shard: Shard, other: Shard) -> bool:
     return tables[0].equals(tables[1])
 
 
-def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, Difference]) -> None:
+def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, ColumnDiff]) -> None:
     """Compare the rows of one partition: those on one side alone, and the values of the others."""
     if first is None or second is None:
         tables = [None if t is None else _sorted(t) for t in (first, second)]
@@ -113,11 +113,11 @@ def _numbered(codes: np.ndarray) -> np.ndarray:
     return (codes << 32) | place
 
 
-def _alone(rows: pa.Table | None, first: bool, found: dict[str, Difference]) -> None:
+def _alone(rows: pa.Table | None, first: bool, found: dict[str, ColumnDiff]) -> None:
     if rows is not None and len(rows):
         there, missing = ["there"] * _EXAMPLES, ["missing"] * _EXAMPLES
         sides = (there, missing) if first else (missing, there)
-        found.setdefault(ROW, Difference()).add(rows["id"], *sides)
+        found.setdefault(ROW, ColumnDiff()).add(rows["id"], *sides)
 
 
 def _without(table: pa.Table, rows: np.ndarray) -> pa.Table:
@@ -126,7 +126,7 @@ def _without(table: pa.Table, rows: np.ndarray) -> pa.Table:
     return table.filter(pa.array(stays))
 
 
-def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, Difference]) -> None:
+def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
     """Compare tables whose rows belong together one by one."""
     if not len(first):
         return
@@ -136,14 +136,14 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, Differen
             for t in (first, second)
         ]
         if kinds[0] != kinds[1]:
-            found.setdefault(name, Difference()).add(first["id"], kinds[:1], kinds[1:])
+            found.setdefault(name, ColumnDiff()).add(first["id"], kinds[:1], kinds[1:])
             continue
         if first[name].equals(second[name]):
             continue
         differ = _differ(first[name], second[name])
         if pc.any(differ).as_py():
             values = (t[name].filter(differ)[:_EXAMPLES].to_pylist() for t in (first, second))
-            found.setdefault(name, Difference()).add(first["id"].filter(differ), *values)
+            found.setdefault(name, ColumnDiff()).add(first["id"].filter(differ), *values)
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:

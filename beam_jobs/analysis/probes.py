@@ -1,7 +1,7 @@
-"""Trials side by side: small encoders trained on parts of a draw and judged by labelled pairs.
+"""Probes: small encoders, each trained on a subset of a sample and scored on labelled pairs.
 
-A trial is a unit of work as a shard is for other jobs: its receipt holds its score, and says by its
-key whether it is finished.
+A probe is a unit of work, as a shard is for other jobs: its receipt holds its score and the key of
+what it was trained on.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.analysis.sampling import Draw
+from beam_jobs.analysis.sampling import Sample
 from beam_jobs.io.shards import Receipt, Shard, content_key, finished, read_shard, write_receipt
 from beam_jobs.runners.launch import launch
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.options import EmbeddingOptions
 
 VERSION = 1
-"""Raised when a trial gives another score for the same pairs."""
+"""Bump when a probe gives another score for the same pairs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Some of the pairs of a draw.
+class Subset:
+    """Some of the pairs of a sample.
 
     Attributes:
-        scorer: whose deciles count; None takes the pairs of all deciles.
-        most: so many of them at most, drawn at random.
+        scorer: the score of `deciles`; None takes the pairs of all deciles.
+        most: the largest number of pairs, chosen at random.
     """
 
     scorer: str | None = None
     deciles: tuple[int, ...] = ()
     most: int | None = None
 
-    def rows(self, draw: Draw, seed: int) -> np.ndarray:
-        """Their rows in the table of the draw."""
-        return draw.rows(seed, self.scorer, self.deciles, most=self.most)
+    def rows(self, sample: Sample, seed: int) -> np.ndarray:
+        """The rows of the subset in the sample's table."""
+        return sample.rows(seed, self.scorer, self.deciles, most=self.most)
 
     @property
     def name(self) -> str:
@@ -51,40 +51,40 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """A part of a draw, and the seed to draw and to train with."""
+class Probe:
+    """A subset of a sample, and the seed of the sample and of the training."""
 
     name: str
     key: str
     rows: int
-    part: Part
+    subset: Subset
     seed: int
 
 
-class Try(beam.PTransform):
+class RunProbes(beam.PTransform):
     """Trials in, receipts out."""
 
     def __init__(
         self,
         output: str,
-        drawn: Shard,
-        below: Mapping[str, np.ndarray],
+        shard: Shard,
+        thresholds: Mapping[str, np.ndarray],
         options: EmbeddingOptions,
         labelled: Sequence[LabelledPairs],
     ):
         super().__init__()
-        self.work = _Try(output, drawn, below, options, list(labelled))
+        self.work = _RunProbe(output, shard, thresholds, options, list(labelled))
 
-    def expand(self, trials: beam.PCollection) -> beam.PCollection:
-        """Trial by trial."""
-        return trials | "Try" >> beam.ParDo(self.work)
+    def expand(self, probes: beam.PCollection) -> beam.PCollection:
+        """Train one encoder for each probe."""
+        return probes | "Train" >> beam.ParDo(self.work)
 
 
 def run(
-    parts: Sequence[Part],
+    subsets: Sequence[Subset],
     seeds: Sequence[int],
-    draw: Draw,
-    drawn: Shard,
+    sample: Sample,
+    shard: Shard,
     output: str,
     options: EmbeddingOptions,
     labelled: Sequence[LabelledPairs],
@@ -92,75 +92,77 @@ def run(
     *,
     base: str,
 ) -> list[list[float]]:
-    """The scores of all parts, one per seed: Pearson × 100, the mean over the labelled data sets.
+    """The scores of each subset, one per seed: Pearson × 100, the mean over labelled data sets.
 
     Args:
-        draw: the pairs; `drawn` is its table as a file that workers can read.
-        base: the key of what the options and the labelled pairs hold (files by their content).
+        sample: the pairs.
+        shard: the sample's table as a file that workers can read.
+        base: the key of the options and the labelled pairs, from `key_of`.
     """
-    keys: list[list[str]] = [[] for _ in parts]
-    trials: dict[str, Trial] = {}  # two parts may have the same pairs
-    for part, of_part in zip(parts, keys, strict=True):
+    keys: list[list[str]] = [[] for _ in subsets]
+    probes: dict[str, Probe] = {}  # two subsets may have the same pairs
+    for subset, of_subset in zip(subsets, keys, strict=True):
         for seed in seeds:
-            rows = part.rows(draw, seed)
-            key = content_key("trial", VERSION, base, seed, draw.digest(rows))
-            trial = Trial(name=f"{part.name}.{seed}", key=key, rows=len(rows), part=part, seed=seed)
-            trials.setdefault(key, trial)
-            of_part.append(key)
-    transform = Try(output, drawn, draw.below, options, labelled)
-    result = launch("choice", list(trials.values()), transform, output, arguments)
+            rows = subset.rows(sample, seed)
+            key = content_key("trial", VERSION, base, seed, sample.digest(rows))
+            name = f"{subset.name}.{seed}"
+            probe = Probe(name=name, key=key, rows=len(rows), subset=subset, seed=seed)
+            probes.setdefault(key, probe)
+            of_subset.append(key)
+    transform = RunProbes(output, shard, sample.thresholds, options, labelled)
+    result = launch("probes", list(probes.values()), transform, output, arguments)
     scores = {receipt.key: receipt.numbers["score"] for receipt in result.receipts}
-    return [[scores[key] for key in of_part] for of_part in keys]
+    return [[scores[key] for key in of_subset] for of_subset in keys]
 
 
 def key_of(
     options: EmbeddingOptions, labelled: Sequence[LabelledPairs], vectors: str | None
 ) -> str:
-    """The `base` of `run`; `vectors` is the digest of the initial vectors."""
-    kept = asdict(replace(options, initial_vectors=vectors))
+    """The key of what all probes depend on; `vectors` is the digest of the initial vectors."""
+    settings = asdict(replace(options, initial_vectors=vectors))
     texts = [
         [pairs.group, pairs.name, *map(_list, (pairs.first, pairs.second, pairs.scores))]
         for pairs in labelled
     ]
-    return content_key(kept, texts)
+    return content_key(settings, texts)
 
 
 def _list(values: pa.Array | np.ndarray) -> list:
     return values.tolist()
 
 
-class _Try(beam.DoFn):
+class _RunProbe(beam.DoFn):
     def __init__(
         self,
         output: str,
-        drawn: Shard,
-        below: Mapping[str, np.ndarray],
+        shard: Shard,
+        thresholds: Mapping[str, np.ndarray],
         options: EmbeddingOptions,
         labelled: list[LabelledPairs],
     ):
-        self.output, self.drawn, self.below = output, drawn, below
+        self.output, self.shard, self.thresholds = output, shard, thresholds
         self.options, self.labelled = options, labelled
 
     def setup(self) -> None:
         import torch
 
         pa.set_cpu_count(1)
-        torch.set_num_threads(1)  # small products gain nothing from more, other trials do
+        torch.set_num_threads(1)  # more threads do not speed up small products
 
-    def process(self, trial: Trial) -> Iterator[Receipt]:
-        done = finished(self.output, trial.name, trial.key)
-        yield done or self.try_out(trial)
+    def process(self, probe: Probe) -> Iterator[Receipt]:
+        done = finished(self.output, probe.name, probe.key)
+        yield done or self.run_probe(probe)
 
-    def try_out(self, trial: Trial) -> Receipt:
+    def run_probe(self, probe: Probe) -> Receipt:
         from models.embeddings.training.probe import trial as train
 
         started = time.monotonic()
-        draw = Draw(table=_table(self.drawn), below=self.below)
-        rows = trial.part.rows(draw, trial.seed)
-        score = train(*draw.texts(rows), self.options, self.labelled, seed=trial.seed)
+        sample = Sample(table=_table(self.shard), thresholds=self.thresholds)
+        rows = probe.subset.rows(sample, probe.seed)
+        score = train(*sample.texts(rows), self.options, self.labelled, seed=probe.seed)
         receipt = Receipt(
-            name=trial.name,
-            key=trial.key,
+            name=probe.name,
+            key=probe.key,
             rows_in=len(rows),
             shards=(),
             rejected={},
@@ -172,6 +174,6 @@ class _Try(beam.DoFn):
 
 
 @lru_cache(maxsize=1)
-def _table(drawn: Shard) -> pa.Table:
-    """Read once in a worker process."""
-    return read_shard(drawn)
+def _table(shard: Shard) -> pa.Table:
+    """The table, read once in a worker process."""
+    return read_shard(shard)

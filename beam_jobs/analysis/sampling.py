@@ -1,8 +1,8 @@
-"""A small corpus drawn from a large one, to try things on: the same on any runner.
+"""Sampling of pairs for experiments on a small part of the corpus; the same on any runner.
 
-Rows are drawn by a hash of their normalised texts and a seed. So a pair that occurs several times
-is in the draw or not, but never more likely in it, and is taken once. Of a decile with few rows
-that stand, a larger share is drawn.
+Rows are sampled by a hash of their normalised texts and a seed. A pair that occurs several times is
+therefore as likely to be sampled as any other, and is taken once. A larger share is sampled of a
+decile in which few rows meet the criteria.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from beam_jobs.select import Criteria, judge
 from beam_jobs.transforms.duplicates import row_hash
 
 VERSION = 2
-"""Raised when the job draws otherwise."""
+"""Bump when the job samples other rows from the same input."""
 
-_ROOM = 1.5  # times as many rows are drawn of a decile as are wanted: it is chance how many come
+_MARGIN = 1.5  # rows sampled of a decile, over rows wanted: their number is random
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
-    """What was drawn, once a seed: each seed draws anew.
+class Sample:
+    """The rows sampled with each seed.
 
     Attributes:
         table: `hash` (of the normalised texts, uint64), `id`, both texts and the deciles, ordered
             by hash and id; the rows of all seeds.
-        below: scorer → [10] uint64: of a decile, a seed's rows are those of which the hash, mixed
-            with the seed, is at most this.
+        thresholds: scorer → [10] uint64: a seed samples the rows of a decile of which the hash,
+            mixed with the seed, is at most this.
     """
 
     table: pa.Table
-    below: Mapping[str, np.ndarray]
+    thresholds: Mapping[str, np.ndarray]
 
     def rows(
         self,
@@ -50,18 +50,19 @@ class Draw:
         *,
         most: int | None = None,
     ) -> np.ndarray:
-        """The rows of `table` that `seed` drew, int64, without repeats and in their order.
+        """The rows of `table` that belong to `seed`, int64, in order and without duplicates.
 
         Args:
-            scorer: whose `deciles` count; without them the rows of all.
-            most: of these only so many, at random; the more one asks for, the more are the same.
-                Up to as many as the draw was made for, every row of these deciles in the corpus is
-                as likely among them as any other: those with the lowest keys have all been drawn.
+            scorer: the score of `deciles`; without deciles, all rows.
+            most: the largest number of rows, chosen at random; a larger number keeps the rows of a
+                smaller one. Up to the number that the sample was made for, every row of these
+                deciles in the corpus is equally likely: the rows with the lowest keys have all been
+                sampled.
         """
-        scorer = scorer or next(iter(self.below))
+        scorer = scorer or next(iter(self.thresholds))
         keys, decile = mixed(self._hashes, seed), self.table[schema.decile(scorer)].to_numpy()
-        stands = np.isin(decile, deciles or range(10)) & (keys <= self.below[scorer][decile])
-        rows = np.flatnonzero(stands)
+        fits = np.isin(decile, deciles or range(10)) & (keys <= self.thresholds[scorer][decile])
+        rows = np.flatnonzero(fits)
         found = self._hashes[rows]
         rows = rows[np.append(True, found[1:] != found[:-1])] if len(rows) else rows
         if most is not None and most < len(rows):
@@ -78,12 +79,12 @@ class Draw:
         return xxhash.xxh3_128_hexdigest(self._texts_hashes[rows].tobytes())
 
     def counts(self, seeds: Sequence[int], scorer: str) -> np.ndarray:
-        """How many rows each seed drew of each decile, without repeats: int64 [seeds, 10]."""
+        """Rows of each seed in each decile, without duplicates: int64 [seeds, 10]."""
         return np.array([[len(self.rows(s, scorer, (k,))) for k in range(10)] for s in seeds])
 
     def shares(self, scorer: str) -> np.ndarray:
-        """Which share of the rows of each decile that stand was drawn: float64 [10]."""
-        return (self.below[scorer].astype(float) + 1) / 2**64
+        """The share that was sampled of the rows of each decile: float64 [10]."""
+        return (self.thresholds[scorer].astype(float) + 1) / 2**64
 
     @cached_property
     def _hashes(self) -> np.ndarray:
@@ -94,45 +95,48 @@ class Draw:
         return row_hash(*(self.table[s].combine_chunks() for s in ("reference", "translation")))
 
 
-class DrawRows(beam.PTransform):
-    """Units in, the table of a `Draw` out. What `criteria` reject for itself is not drawn."""
+class SampleRows(beam.PTransform):
+    """Units in, the table of a `Sample` out; rows that `criteria` reject are not sampled."""
 
-    def __init__(self, criteria: Criteria, seeds: Sequence[int], below: Mapping[str, np.ndarray]):
+    def __init__(
+        self, criteria: Criteria, seeds: Sequence[int], thresholds: Mapping[str, np.ndarray]
+    ):
         super().__init__()
-        self.criteria, self.seeds, self.below = criteria, tuple(seeds), below
-        self.form = pa.schema(
+        self.criteria, self.seeds, self.thresholds = criteria, tuple(seeds), thresholds
+        self.schema = pa.schema(
             [
                 pa.field("hash", pa.uint64()),
                 *(pa.field(name, pa.string()) for name in ("id", "reference", "translation")),
-                *(pa.field(schema.decile(scorer), pa.int8()) for scorer in below),
+                *(pa.field(schema.decile(scorer), pa.int8()) for scorer in thresholds),
             ]
         )
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Judge and draw shard by shard, then bring the rows together."""
+        """Sample shard by shard, then concatenate the rows."""
         order = [("hash", "ascending"), ("id", "ascending")]
         return (
             units
-            | "Draw" >> beam.Map(self.draw)
-            | "Together" >> beam.CombineGlobally(Concatenate(self.form))
+            | "Sample" >> beam.Map(self.sample)
+            | "Together" >> beam.CombineGlobally(Concatenate(self.schema))
             | "In order" >> beam.Map(lambda table: table.sort_by(order))
         )
 
-    def draw(self, unit: Unit) -> pa.Table:
-        """The rows of a shard that some seed draws."""
-        columns = dict.fromkeys([*self.criteria.columns, *self.form.names[1:]])
-        table = read_shard(unit.shard, list(columns))
+    def sample(self, unit: Unit) -> pa.Table:
+        """The rows of a shard that are in the sample of any seed."""
+        names = self.schema.names[1:]
+        table = read_shard(unit.shard, list(dict.fromkeys([*self.criteria.columns, *names])))
         reasons, hashes = judge(table, self.criteria)
-        standing = table.filter(pa.array(reasons == "")).select(self.form.names[1:])
+        accepted = table.filter(pa.array(reasons == "")).select(names)
         found = hashes[:, 0]
-        below = np.zeros(len(found), np.uint64)
-        for scorer, of_deciles in self.below.items():
-            below = np.maximum(below, of_deciles[standing[schema.decile(scorer)].to_numpy()])
-        drawn = np.zeros(len(found), bool)
+        threshold = np.zeros(len(found), np.uint64)
+        for scorer, by_decile in self.thresholds.items():
+            deciles = accepted[schema.decile(scorer)].to_numpy()
+            threshold = np.maximum(threshold, by_decile[deciles])
+        sampled = np.zeros(len(found), bool)
         for seed in self.seeds:
-            drawn |= mixed(found, seed) <= below
-        standing = standing.add_column(0, self.form.field("hash"), pa.array(found))
-        return standing.filter(pa.array(drawn)).cast(self.form)
+            sampled |= mixed(found, seed) <= threshold
+        accepted = accepted.add_column(0, self.schema.field("hash"), pa.array(found))
+        return accepted.filter(pa.array(sampled)).cast(self.schema)
 
 
 def run(
@@ -144,41 +148,42 @@ def run(
     *,
     most: int,
     seeds: Sequence[int],
-) -> Draw:
-    """Draw `most` rows or somewhat more of every decile, or all it has, once for each of `seeds`.
+) -> Sample:
+    """Sample at least `most` rows of every decile, or all it has, for each of `seeds`.
 
-    How many rows of a decile stand is seen when it is drawn: where that was too few, a larger share
-    of it is drawn, with another pass over the corpus.
+    Where too few rows of a decile meet the criteria, another pass over the corpus samples a larger
+    share of it.
 
     Args:
-        output: a folder for what passes on the way.
-        criteria: what a row must be for itself; its deciles, size and seed have no part in it.
-        scorers: whose deciles they are; the draw carries them.
+        output: a folder for intermediate files.
+        criteria: what a row must meet by itself; their deciles, size and seed are ignored.
+        scorers: the scores of which the deciles are sampled.
     """
-    share = 10 * _ROOM * most / max(sum(unit.rows for unit in units), 1)
-    below = {scorer: np.full(10, _below(share), np.uint64) for scorer in scorers}
+    share = 10 * _MARGIN * most / max(sum(unit.rows for unit in units), 1)
+    thresholds = {scorer: np.full(10, _threshold(share), np.uint64) for scorer in scorers}
     while True:
-        transform = DrawRows(replace(criteria, deciles=None), seeds, below)
-        draw = Draw(table=collect("draw", units, transform, output, arguments), below=dict(below))
-        for scorer, bounds in below.items():
-            found = draw.counts(seeds, scorer).min(axis=0).tolist()
-            grown = [_more(int(bound), n, most) for bound, n in zip(bounds, found, strict=True)]
-            below[scorer] = np.array(grown, np.uint64)
-        if all(np.array_equal(below[scorer], draw.below[scorer]) for scorer in scorers):
-            return draw
+        transform = SampleRows(replace(criteria, deciles=None), seeds, thresholds)
+        table = collect("sample", units, transform, output, arguments)
+        sample = Sample(table=table, thresholds=dict(thresholds))
+        for scorer, bounds in thresholds.items():
+            found = sample.counts(seeds, scorer).min(axis=0).tolist()
+            raised = [_raised(int(bound), n, most) for bound, n in zip(bounds, found, strict=True)]
+            thresholds[scorer] = np.array(raised, np.uint64)
+        if all(np.array_equal(thresholds[s], sample.thresholds[s]) for s in scorers):
+            return sample
 
 
-def _below(share: float) -> int:
+def _threshold(share: float) -> int:
     """The highest key of a share of all rows."""
     return min(int(share * 2**64), 2**64 - 1)
 
 
-def _more(below: int, found: int, most: int) -> int:
-    """The bound of a decile of which `found` rows came, if they are fewer than `most`."""
+def _raised(threshold: int, found: int, most: int) -> int:
+    """The next threshold of a decile: a higher one if it gave fewer than `most` rows."""
     if found >= most:
-        return below
-    times = max(_ROOM * most / (found + 10), 2)  # few that came say little about how many there are
-    return _below(times * (below + 1) / 2**64)
+        return threshold
+    times = max(_MARGIN * most / (found + 10), 2)  # a small count is a poor estimate of the rest
+    return _threshold(times * (threshold + 1) / 2**64)
 
 
 def mixed(hashes: np.ndarray, seed: int) -> np.ndarray:

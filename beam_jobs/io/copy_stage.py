@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, read_whole, receipts, remove_strays, write_receipt
+from beam_jobs.io.shards import Shard, read_whole, receipts, remove_orphans, write_receipt
 
 
 def copy_pairs(source: str, target: str) -> None:
@@ -35,4 +35,4 @@ def copy_pairs(source: str, target: str) -> None:
             )
         )
         write_receipt(target, found[-1])
-    remove_strays(target, found)
+    remove_orphans(target, found)

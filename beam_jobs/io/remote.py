@@ -146,7 +146,7 @@ def publish(folder: Path, path: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def workplace(run: str) -> Path:
+def local_workdir(run: str) -> Path:
     """Where this machine keeps what belongs to a run and is not, or not yet, to be uploaded."""
     if not storage.is_remote(run):
         return Path(run)

@@ -278,7 +278,7 @@ def _readers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(16)
 
 
-def remove_strays(folder: str, keep: Iterable[Receipt]) -> None:
+def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     """Remove part files and receipts in a stage folder that belong to no unit of `keep`.
 
     What a killed process was writing is still there under its temporary name: that goes too.

@@ -22,19 +22,19 @@ from beam_jobs.io.storage import MissingError
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One try at a unit; it is what `models.nmt.translate.Care` asks for.
+    """One try at a unit; it is what `models.nmt.translate.RetryHints` asks for.
 
     Attributes:
         number: 1 for the first.
-        apart: groups of rows with which a process has died; each is to be tried by itself.
-        fatal: rows of which one died alone.
+        isolated: groups of rows with which a process has died; each is to be tried by itself.
+        poison: rows of which one died alone.
     """
 
     path: str
     key: str
     number: int = 1
-    apart: list[list[int]]
-    fatal: list[int]
+    isolated: list[list[int]]
+    poison: list[int]
 
     def under_way(self, groups: Sequence[Sequence[int]]) -> None:
         """Note which groups of rows (batches) are worked on from now on."""
@@ -42,8 +42,8 @@ class Attempt:
             "key": self.key,
             "number": self.number,
             "under_way": [list(map(int, group)) for group in groups],
-            "apart": self.apart,
-            "fatal": self.fatal,
+            "apart": self.isolated,
+            "fatal": self.poison,
         }
         storage.write_bytes(self.path, json.dumps(values).encode())
 
@@ -60,17 +60,17 @@ def begin(folder: str, name: str, key: str) -> Attempt:
         path=path,
         key=key,
         number=before["number"] + 1,
-        apart=before["apart"],
-        fatal=before["fatal"],
+        isolated=before["apart"],
+        poison=before["fatal"],
     )
     died = before["under_way"]
     if died:
         rows = {row for group in died for row in group}
-        attempt.apart = [group for group in attempt.apart if rows.isdisjoint(group)]
+        attempt.isolated = [group for group in attempt.isolated if rows.isdisjoint(group)]
         if len(rows) == 1:
-            attempt.fatal += rows
+            attempt.poison += rows
         else:  # one batch: its sentences; several at once: each of them
-            attempt.apart += [[row] for row in died[0]] if len(died) == 1 else died
+            attempt.isolated += [[row] for row in died[0]] if len(died) == 1 else died
     attempt.under_way([])
     return attempt
 

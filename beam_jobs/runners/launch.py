@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -12,7 +13,6 @@ from contextlib import (
     AbstractContextManager,
     contextmanager,
     nullcontext,
-    redirect_stderr,
     suppress,
 )
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ from beam_jobs.io import shards as shard_files
 from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
-from beam_jobs.runners.local.runner import local_runner, surviving
+from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
 from models.errors import UserError
 from models.progress import Meter, meter
 
@@ -99,7 +99,7 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     workers = min(workers, processes or workers)
     direct = options.view_as(DirectOptions)
     direct.direct_num_workers = workers
-    direct.direct_running_mode = "in_memory"  # `own_runner` says where the workers are
+    direct.direct_running_mode = "in_memory"  # `default_runner` says where the workers are
     return options
 
 
@@ -127,7 +127,7 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     """Beam's options; UserError if it cannot read one."""
     said = io.StringIO()
     try:
-        with redirect_stderr(said):
+        with contextlib.redirect_stderr(said):
             options = PipelineOptions(list(arguments))
             options.get_all_options()  # else Beam parses each when it is first asked for
             return options
@@ -174,9 +174,9 @@ def launch(
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
     with (
-        logged(output) as terminal,
+        redirect_stderr(output) as terminal,
         meter(name, total=total, stream=terminal) as progress,
-        watching(done, progress, output),
+        report_progress(done, progress, output),
     ):
         options = beam_options(arguments, processes=min(processes or len(units), len(units)))
         _name_job(options, name, output)
@@ -186,10 +186,10 @@ def launch(
             return run_pipeline(
                 lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
                 options,
-                own_runner(arguments),
+                default_runner(arguments),
             )
 
-        metrics = surviving(work, done)
+        metrics = retry_on_worker_death(work, done)
     receipts = []
     for unit in units:
         left = shard_files.read_receipt(output, unit.name)
@@ -200,7 +200,7 @@ def launch(
                 f"{name}: {unit.name} has {unit.rows} rows, {left.rows_in} were read"
             )
         receipts.append(left)
-    shard_files.remove_strays(output, receipts)
+    shard_files.remove_orphans(output, receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
 
 
@@ -266,7 +266,7 @@ def _pipeline(options: PipelineOptions, runner: FnApiRunner | None) -> beam.Pipe
         raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
 
 
-def own_runner(arguments: Sequence[str]) -> FnApiRunner | None:
+def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     """Processes of our own on this machine, unless the user named a runner or allows only one.
 
     Then one job has them that works with one process, too: the model's memory is that process's.
@@ -283,14 +283,14 @@ def _user_error(text: str) -> UserError | None:
 
 
 @contextmanager
-def logged(output: str) -> Iterator[TextIO]:
+def redirect_stderr(output: str) -> Iterator[TextIO]:
     """Send what Beam and its workers print to `logs/` of the run; give the terminal to the block.
 
     Of a run in an object store they stay on this machine. Beam's processes inherit file descriptor
     2 and say much on it, an error with its traceback several times over.
     """
     parent, _, name = output.rstrip("/").rpartition("/")
-    folder = remote.workplace(parent) / "logs"
+    folder = remote.local_workdir(parent) / "logs"
     log = folder / f"{name}.log"
     sys.stderr.flush()
     saved = os.dup(2)
@@ -310,7 +310,7 @@ def logged(output: str) -> Iterator[TextIO]:
 
 
 @contextmanager
-def watching(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
+def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
     """Report progress while a job runs anywhere: what is finished shows in its output folder."""
     stop = threading.Event()
     seconds = 10.0 if storage.is_remote(output) else 0.5  # a look costs requests there

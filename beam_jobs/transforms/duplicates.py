@@ -38,7 +38,7 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
     return result
 
 
-class FindRepeats(beam.PTransform):
+class FindDuplicates(beam.PTransform):
     """(unit index, (hashes uint64 [n, 2], rows int64 [n])) in; (unit index, repeated rows) out.
 
     Of equal rows the first one, by unit and row, is no repeat. Units without repeats give nothing.

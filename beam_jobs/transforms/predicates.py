@@ -27,10 +27,10 @@ _TOKENS = ("reference_tokens", "translation_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Predicate:
     """`column operator value`; with `in` the value is (lowest, highest), both of them included.
 
-    >>> print(Condition.parse("unigram_f1_decile in 2..7"))
+    >>> print(Predicate.parse("unigram_f1_decile in 2..7"))
     unigram_f1_decile in 2..7
     """
 
@@ -39,7 +39,7 @@ class Condition:
     value: float | tuple[float, float]
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> Predicate:
         """Read what a user wrote.
 
         Raises:

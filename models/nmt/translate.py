@@ -44,12 +44,12 @@ class Counters:
     """Batches given to the engine again after an error: halves, and single sentences."""
 
 
-class Care(Protocol):
+class RetryHints(Protocol):
     """What earlier tries at the same sentences left, of which the process died."""
 
-    apart: Sequence[Sequence[int]]
+    isolated: Sequence[Sequence[int]]
     """Groups of rows that one died with: each is given to the engine with nothing beside it."""
-    fatal: Sequence[int]
+    poison: Sequence[int]
     """Rows of which one died alone: they are rejected."""
 
     def under_way(self, groups: Sequence[Sequence[int]]) -> None:
@@ -90,12 +90,12 @@ class Translator:
     def translate(
         self,
         sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None],
-        care: Care | None = None,
+        hints: RetryHints | None = None,
     ) -> tuple[pa.RecordBatch, Counters]:
         """Translate sentences; the rows are in their order.
 
         Args:
-            care: what is known of earlier tries, of which the process died; the batches are the
+            hints: what is known of earlier tries, of which the process died; the batches are the
                 same but for what they died of.
 
         Returns:
@@ -120,16 +120,16 @@ class Translator:
                 accepted.append(row)
         budget = self.options.batch_tokens or self._engine.batch_tokens
         batches = list(batches_by_tokens(accepted, sources, budget))
-        if care is None:
+        if hints is None:
             call.work(batches, sources, len(batches))
         else:
-            for row in care.fatal:
+            for row in hints.poison:
                 call.reasons[row] = "the worker process died of it"
-            done = {row for group in care.apart for row in group}.union(care.fatal)
+            done = {row for group in hints.isolated for row in group}.union(hints.poison)
             rest = [[row for row in batch if row not in done] for batch in batches]
-            call.work(care.apart, sources, 1, care.under_way)
-            call.work([b for b in rest if b], sources, self._engine.parallel, care.under_way)
-            care.under_way([])
+            call.work(hints.isolated, sources, 1, hints.under_way)
+            call.work([b for b in rest if b], sources, self._engine.parallel, hints.under_way)
+            hints.under_way([])
         return call.finish(time.monotonic() - started)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Receipt, read_shard, receipts
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 
 BINS = 40
 CELLS = 32  # a side of the density's grid
@@ -165,7 +165,7 @@ def regions(select: dict[str, Any], deciles: dict[str, dict[str, list]]) -> Regi
 
     Scores without a condition are not in it; conditions on tokens are no matter of scores.
     """
-    conditions = [Condition.parse(text) for text in select["where"]]
+    conditions = [Predicate.parse(text) for text in select["where"]]
     chosen: Region = {}
     for score, summary in deciles.items():
         kept = np.ones(10, bool)

@@ -145,9 +145,9 @@ def test_finished_shards_are_not_translated_twice(tmp_path, work, nmt_model, mon
     texts = []
 
     class Watching(Translator):
-        def translate(self, sentences, care=None):
+        def translate(self, sentences, hints=None):
             texts.extend(sentences.to_pylist())
-            return super().translate(sentences, care)
+            return super().translate(sentences, hints)
 
     monkeypatch.setattr(models.nmt.translate, "Translator", Watching)
     (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished

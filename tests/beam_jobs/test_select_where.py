@@ -9,7 +9,7 @@ import pytest
 from beam_jobs.io import schema
 from beam_jobs.io.shards import commit, read_shard, units
 from beam_jobs.select import Criteria, judge, run
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 
 SCORERS = ("trigram_overlap", "unigram_f1")
 WHERE = ("trigram_overlap <= 0.5", "unigram_f1_decile in 2..7", "reference_tokens >= 6")
@@ -40,7 +40,7 @@ def pairs():
 
 def criteria(**changes):
     options = {"by": "unigram_f1", "deciles": None, "max_tokens": None, "size": None, "seed": 1}
-    where = tuple(map(Condition.parse, WHERE))
+    where = tuple(map(Predicate.parse, WHERE))
     return Criteria(**{**options, "where": where, **changes})
 
 

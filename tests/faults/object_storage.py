@@ -69,7 +69,7 @@ def fault(ground: Ground) -> None:
         for name in ("embeddings/model.safetensors", "evaluation.json", "corpus/corpus.tsv.gz"):
             here = Path(ground.folder, "run", name).read_bytes()
             ground.expect(f"{name} is the same", here == storage.read_bytes(f"{run}/{name}"))
-        left = [path.name for path in remote.workplace(run).iterdir() if path.name != ".lock"]
+        left = [path.name for path in remote.local_workdir(run).iterdir() if path.name != ".lock"]
         ground.expect(f"of the run this machine keeps {left} alone", left == ["logs"])
         again = ground.finish("remote", stage="corpus")
         ground.expect("given once more, the command does nothing", " …" not in again)

@@ -13,7 +13,7 @@ from run_helpers import again, ran
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, read_shard, write_shard
 from beam_jobs.select import Criteria
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from pipeline.choice import choose, read_labelled
@@ -166,7 +166,7 @@ def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
         AutoOptions(seeds=1, pairs=20),
         seed=1,
         folder=str(tmp_path),
-        criteria=replace(CRITERIA, where=(Condition.parse("translation_score >= -0.2"),)),
+        criteria=replace(CRITERIA, where=(Predicate.parse("translation_score >= -0.2"),)),
         encoder=EmbeddingOptions(dim=8),
         arguments=["--direct_num_workers=1"],
     )

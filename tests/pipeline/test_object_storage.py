@@ -54,7 +54,7 @@ def test_the_corpus_is_that_of_a_local_run(config, bucket, s3, finished_run, cap
     assert "bucket/part-00000-00002.parquet: damaged, made again" in printed
     path = "run/bucket/part-00000-00002.parquet"
     assert storage.read_bytes(f"{bucket}/{path}") == (finished_run / path).read_bytes()
-    left = {path.name for path in remote.workplace(f"{bucket}/run").iterdir()}
+    left = {path.name for path in remote.local_workdir(f"{bucket}/run").iterdir()}
     assert left == {".lock", "logs"}
 
 

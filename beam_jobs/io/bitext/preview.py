@@ -18,7 +18,7 @@ _HEAD = 1 << 22  # bytes of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Glance:
+class Preview:
     """What a look into the beginnings of files showed.
 
     Attributes:
@@ -35,7 +35,7 @@ class Glance:
     files: int
 
 
-def glance(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Glance:
+def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Preview:
     """Read about `rows` rows from files spread evenly over the input, and count or estimate all.
 
     Raises:
@@ -54,7 +54,7 @@ def glance(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Glan
     lines, seen = (sum(numbers) for numbers in zip(*heads, strict=True))
     size = sum(storage.size(bitext.paths[0]) for bitext in bitexts)
     table = pa.Table.from_batches(pairs)
-    return Glance(
+    return Preview(
         pairs=table,
         rows=lines if seen == size else round(size * lines / seen),
         counted=seen == size,

@@ -35,7 +35,7 @@ _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _deaths: list[str] = []
-"""How workers of this process died since `surviving` last looked."""
+"""How workers of this process died since `retry_on_worker_death` last looked."""
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
@@ -59,7 +59,7 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
     )
 
 
-def surviving(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
+def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
     """Run a pipeline, and again where it lost a worker: what was finished costs a checksum.
 
     Args:

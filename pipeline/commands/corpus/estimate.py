@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.table import Table
 
 from beam_jobs.io.bitext import find_bitext
-from beam_jobs.io.bitext.preview import Glance, glance
+from beam_jobs.io.bitext.preview import Preview, preview
 from beam_jobs.runners.launch import cores
 from models.errors import UserError
 from models.scorers import SCORERS
@@ -67,7 +67,7 @@ class Estimate:
         left_out: scorers that were not timed, because what they need is not made yet.
     """
 
-    glance: Glance
+    preview: Preview
     jobs: dict[str, Job]
     sentences: int
     device: str
@@ -83,7 +83,7 @@ def estimate(config: Config) -> Estimate:
     """
     run = Run(config=config, manifest=Manifest(config.run))
     model = _model(run)
-    seen = glance(
+    seen = preview(
         find_bitext(run.input.format, run.input.paths),
         rows=_READ,
         max_characters=run.input.max_characters,
@@ -110,7 +110,7 @@ def estimate(config: Config) -> Estimate:
             memory=timed[stage].memory,
         )
     return Estimate(
-        glance=seen,
+        preview=seen,
         jobs=jobs,
         sentences=len(drawn),
         device=_spoken(translation.device),
@@ -190,7 +190,7 @@ def _costs(found: Estimate, gpu_hour: float | None) -> list[str]:
 
 
 def _follows_from(config: Config, found: Estimate) -> list[str]:
-    seen = found.glance
+    seen = found.preview
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     said = [
         f"Rows: {how}; {seen.rejected:.1%} of those looked at cannot be used.",

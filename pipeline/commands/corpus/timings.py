@@ -17,7 +17,7 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.translate import Translator
@@ -166,7 +166,7 @@ def _run_jobs(
 def _criteria(run: Run, scorers: Sequence[str]) -> select.Criteria:
     """The run's own, as far as its scores are there."""
     options, columns = run.config.select, schema.bucketed(tuple(scorers)).names
-    conditions = map(Condition.parse, options.where)
+    conditions = map(Predicate.parse, options.where)
     return select.Criteria(
         by=options.by if options.by in scorers else scorers[0],
         deciles=None if options.deciles is None else tuple(options.deciles),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rich.table import Table
 from rich.text import Text
 
-from beam_jobs.analysis.diff import Difference, differences
+from beam_jobs.analysis.diff import ColumnDiff, diff_shards
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, receipts
 from models.errors import UserError
@@ -28,7 +28,7 @@ class Compared:
     stage: str
     rejected: bool
     rows: tuple[int | None, int | None]
-    differences: dict[str, Difference] = field(default_factory=dict)
+    differences: dict[str, ColumnDiff] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
@@ -67,7 +67,7 @@ def compare(first: str, second: str) -> list[Compared]:
                     stage=stage,
                     rejected=rejected,
                     rows=(_rows(a), _rows(b)),
-                    differences=dict(differences(a, b)) if a is not None and b is not None else {},
+                    differences=dict(diff_shards(a, b)) if a is not None and b is not None else {},
                 )
             )
     return found

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from beam_jobs.analysis import diff
-from beam_jobs.analysis.diff import ROW, differences
+from beam_jobs.analysis.diff import ROW, diff_shards
 from beam_jobs.io.shards import Shard, write_shard
 from models.errors import UserError
 
@@ -47,7 +47,7 @@ def cut(rows, ends):
 def test_neither_cutting_nor_order_counts(tmp_path, rows, ends, more, r):
     first = write(tmp_path / "a", cut(rows, ends))
     second = write(tmp_path / "b", cut(r.sample(rows, len(rows)), more))
-    assert differences(first, second) == {}
+    assert diff_shards(first, second) == {}
 
 
 @given(rows=ROWS, others=ROWS, ends=st.lists(st.integers(0, 99)))
@@ -57,7 +57,7 @@ def test_neither_cutting_nor_order_counts(tmp_path, rows, ends, more, r):
 def test_other_rows_are_found(tmp_path, rows, others, ends):
     first = write(tmp_path / "a", cut(rows, ends))
     second = write(tmp_path / "b", cut(others, []))
-    found = differences(first, second)
+    found = diff_shards(first, second)
     assert (found == {}) == (sorted(rows) == sorted(others))
     if len({r[0] for r in rows}) == len(rows) and len({r[0] for r in others}) == len(others):
         a, b = ({id: rest for id, *rest in side} for side in (rows, others))
@@ -82,7 +82,7 @@ def test_the_first_values_that_differ_are_told(tmp_path, cuts):
     changed = [(id, text, 1.5 if int(id) % 4 == 3 else score) for id, text, score in rows_of(40)]
     first = write(tmp_path / "a", cut(rows_of(40), []))
     second = write(tmp_path / "b", cut(changed, cuts))
-    (column,) = found = differences(first, second)
+    (column,) = found = diff_shards(first, second)
     assert (column, found[column].rows) == ("score", 10)
     assert found[column].examples == [(id, 0.5, 1.5) for id in ("003", "007", "011", "015", "019")]
 
@@ -92,7 +92,7 @@ def test_a_row_too_much_and_one_too_few(tmp_path):
     second = write(
         tmp_path / "b", [table(rows_of(3)[1:]), table([("z", "x", 0.5), ("y", "", 1.5)])]
     )
-    assert differences(first, second)[ROW].examples == [
+    assert diff_shards(first, second)[ROW].examples == [
         ("000", "there", "missing"),
         ("y", "missing", "there"),
     ]
@@ -102,14 +102,14 @@ def test_a_row_that_stands_twice_is_not_the_same_as_once(tmp_path):
     row = ("a", "x", 0.5)
     first = write(tmp_path / "a", [table([row, row])])
     second = write(tmp_path / "b", [table([row])])
-    assert differences(first, second)[ROW].examples == [("a", "there", "missing")]
+    assert diff_shards(first, second)[ROW].examples == [("a", "there", "missing")]
 
 
 def test_another_type_or_column_is_a_difference(tmp_path):
     wide = table(rows_of(4)).set_column(2, "score", pa.array([0.5] * 4, pa.float64()))
     more = wide.append_column("tokens", pa.array([1] * 4, pa.int16()))
     first, second = write(tmp_path / "a", [table(rows_of(4))]), write(tmp_path / "b", [more])
-    found = differences(first, second)
+    found = diff_shards(first, second)
     assert {column: d.rows for column, d in found.items()} == {"score": 4, "tokens": 4}
     assert found["score"].examples == [("000", "float", "double")]
     assert found["tokens"].examples == [("000", "missing", "int16")]
@@ -119,9 +119,9 @@ def test_what_is_no_number_on_both_sides_is_the_same(tmp_path):
     nan, null = float("nan"), None
     rows = [("a", "x", nan), ("b", None, null), ("c", "x", 0.5)]
     first = write(tmp_path / "a", [table(rows)])
-    assert differences(first, write(tmp_path / "b", [table(rows[::-1])])) == {}
+    assert diff_shards(first, write(tmp_path / "b", [table(rows[::-1])])) == {}
     changed = [("a", "x", null), ("b", None, nan), ("c", None, 0.5)]
-    found = differences(first, write(tmp_path / "c", [table(changed)]))
+    found = diff_shards(first, write(tmp_path / "c", [table(changed)]))
     assert {column: d.rows for column, d in found.items()} == {"score": 2, "text": 1}
 
 
@@ -131,7 +131,7 @@ def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path, side):
     path = tmp_path / "ab"[side] / "part-0.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UserError, match=rf"{path}: damaged"):
-        differences(*sides)
+        diff_shards(*sides)
 
 
 def test_nothing_is_left_behind(tmp_path, monkeypatch):
@@ -139,5 +139,5 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     (tmp_path / "spill").mkdir()
     first = write(tmp_path / "a", [table(rows_of(30))])
     shuffled = random.Random(1).sample(rows_of(30), 30)
-    assert differences(first, write(tmp_path / "b", cut(shuffled, [11]))) == {}
+    assert diff_shards(first, write(tmp_path / "b", cut(shuffled, [11]))) == {}
     assert list((tmp_path / "spill").iterdir()) == []

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from beam_jobs.analysis import probes
-from beam_jobs.analysis.probes import Part, key_of
-from beam_jobs.analysis.sampling import Draw
+from beam_jobs.analysis.probes import Subset, key_of
+from beam_jobs.analysis.sampling import Sample
 from beam_jobs.io.shards import write_shard
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.options import EmbeddingOptions
@@ -17,15 +17,15 @@ from models.embeddings.options import EmbeddingOptions
 WORDS = [f"word{i}" for i in range(40)]
 OPTIONS = EmbeddingOptions(dim=8, epochs=1, batch_size=10, mega_batch=1, loaders=0)
 PARTS = [
-    Part(scorer="a", deciles=(0,), most=30),
-    Part(scorer="a", deciles=(0, 1), most=50),
-    Part(most=40),
-    Part(scorer="b", deciles=(0, 1), most=40),  # the same pairs as the one before
+    Subset(scorer="a", deciles=(0,), most=30),
+    Subset(scorer="a", deciles=(0, 1), most=50),
+    Subset(most=40),
+    Subset(scorer="b", deciles=(0, 1), most=40),  # the same pairs as the one before
 ]
 
 
 @pytest.fixture
-def draw() -> Draw:
+def draw() -> Sample:
     random = np.random.default_rng(1)
     left = [" ".join(random.choice(WORDS, 4)) for _ in range(100)]
     table = pa.table(
@@ -39,7 +39,7 @@ def draw() -> Draw:
         }
     )
     all_of_ten = np.full(10, 2**64 - 1, np.uint64)
-    return Draw(table=table, below={"a": all_of_ten, "b": all_of_ten})
+    return Sample(table=table, thresholds={"a": all_of_ten, "b": all_of_ten})
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_kept_by_what_they_depend_on(draw, labelled, tmp_path):
     assert len(before) == 6  # two of four parts have the same pairs
 
     (tmp_path / "trials" / "receipts" / "a-0-30.2.json").unlink()  # as if it had been killed
-    wider = [*PARTS, Part(scorer="a", deciles=(1,), most=30)]
+    wider = [*PARTS, Subset(scorer="a", deciles=(1,), most=30)]
     assert tried(draw, labelled, tmp_path, wider)[:4] == first
     after = receipts(tmp_path)
     new = {"a-0-30.2", "a-1-30.1", "a-1-30.2"}

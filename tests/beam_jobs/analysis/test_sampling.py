@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from beam_jobs.analysis.sampling import Draw, mixed, run
+from beam_jobs.analysis.sampling import Sample, mixed, run
 from beam_jobs.io.shards import units
 from beam_jobs.select import Criteria
 
@@ -30,7 +30,7 @@ def rows() -> list[dict]:
     return made
 
 
-def draw(shards, tmp_path, *, most=ROWS, seeds=(1, 2), criteria=ALL, workers=1) -> Draw:
+def draw(shards, tmp_path, *, most=ROWS, seeds=(1, 2), criteria=ALL, workers=1) -> Sample:
     arguments = [f"--direct_num_workers={workers}"]
     scorers = ["translation_score"]
     work = units(shards, "key")
@@ -98,7 +98,7 @@ def test_a_decile_with_few_rows_that_stand_is_drawn_on(bucketed, tmp_path):
     assert len(some.table) < 4000
 
 
-def repeats(drawn: Draw) -> set[int]:
+def repeats(drawn: Sample) -> set[int]:
     """Rows whose texts an earlier one has."""
     seen: Counter[str] = Counter()
     found = set()

@@ -6,7 +6,7 @@ from beam_jobs.io.bitext import find_bitext, preview
 
 
 def looked_at(paths, format="tsv", rows=50):
-    return preview.glance(find_bitext(format, paths), rows=rows, max_characters=100)
+    return preview.preview(find_bitext(format, paths), rows=rows, max_characters=100)
 
 
 def lines(count, start=0):

@@ -117,11 +117,11 @@ def test_what_is_there(bucket, tmp_path):
 
 
 def test_a_workplace_a_run():
-    place = remote.workplace("s3://bucket/runs/cs-en")
-    assert place == remote.workplace("s3://bucket/runs/cs-en/")
-    assert place != remote.workplace("s3://other/runs/cs-en")
+    place = remote.local_workdir("s3://bucket/runs/cs-en")
+    assert place == remote.local_workdir("s3://bucket/runs/cs-en/")
+    assert place != remote.local_workdir("s3://other/runs/cs-en")
     assert place.name.startswith("cs-en-")
-    assert str(remote.workplace("runs/x")) == "runs/x"
+    assert str(remote.local_workdir("runs/x")) == "runs/x"
 
 
 def within_a_minute(arguments, path, message):

@@ -16,7 +16,7 @@ from beam_jobs.io.shards import (
     read_receipt,
     read_shard,
     receipts,
-    remove_strays,
+    remove_orphans,
     units,
     write_shard,
 )
@@ -144,7 +144,7 @@ def test_strays_go_and_the_rest_stays(tmp_path):
     put(tmp_path, "part-1")
     for name in (".part-0.parquet.12345678", "rejected/.part-0.parquet.12345678", "README.txt"):
         (tmp_path / name).touch()
-    remove_strays(str(tmp_path), [first])
+    remove_orphans(str(tmp_path), [first])
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     assert left == [
         "README.txt",

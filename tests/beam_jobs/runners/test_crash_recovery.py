@@ -15,30 +15,30 @@ def try_again(folder, *under_way, key="key"):
 
 def test_from_window_to_batch_to_sentence(tmp_path):
     first = try_again(tmp_path)
-    assert (first.number, first.apart, first.fatal) == (1, [], [])
+    assert (first.number, first.isolated, first.poison) == (1, [], [])
     second = try_again(tmp_path, [[0, 1], [2, 3]], [[2, 3], [4, 5]])
-    assert (second.number, second.apart) == (2, [])
+    assert (second.number, second.isolated) == (2, [])
     third = try_again(tmp_path, [[2, 3]], [[4, 5]])
-    assert (third.number, third.apart) == (3, [[2, 3], [4, 5]])
+    assert (third.number, third.isolated) == (3, [[2, 3], [4, 5]])
     fourth = try_again(tmp_path, [[2, 3]], [[4]], [[5]])
-    assert (fourth.apart, fourth.fatal) == ([[2, 3], [4], [5]], [])
+    assert (fourth.isolated, fourth.poison) == ([[2, 3], [4], [5]], [])
     fifth = try_again(tmp_path)
-    assert (fifth.number, fifth.apart, fifth.fatal) == (5, [[2, 3], [4]], [5])
+    assert (fifth.number, fifth.isolated, fifth.poison) == (5, [[2, 3], [4]], [5])
 
 
 def test_what_a_try_knows_stays_known_though_it_dies_of_nothing(tmp_path):
     try_again(tmp_path)
     try_again(tmp_path, [[7]])
-    assert try_again(tmp_path).fatal == [7]
-    assert try_again(tmp_path, [[1], [2]], []).fatal == [7]
-    assert try_again(tmp_path).fatal == [7]
+    assert try_again(tmp_path).poison == [7]
+    assert try_again(tmp_path, [[1], [2]], []).poison == [7]
+    assert try_again(tmp_path).poison == [7]
 
 
 def test_other_work_begins_anew(tmp_path):
     try_again(tmp_path)
     try_again(tmp_path, [[7]])
     other = try_again(tmp_path, key="another")
-    assert (other.number, other.fatal) == (1, [])
+    assert (other.number, other.poison) == (1, [])
 
 
 def test_a_finished_unit_is_forgotten(tmp_path):
@@ -51,7 +51,7 @@ def test_a_record_that_cannot_be_read_is_none(tmp_path, text):
     (tmp_path / "attempts").mkdir()
     (tmp_path / "attempts" / "part-0.json").write_text(text)
     attempt = begin(str(tmp_path), "part-0", "key")
-    assert (attempt.number, attempt.apart, attempt.fatal) == (1, [], [])
+    assert (attempt.number, attempt.isolated, attempt.poison) == (1, [], [])
 
 
 def test_the_record_is_there_before_the_work(tmp_path):

@@ -155,7 +155,7 @@ def test_workers_on_this_machine(arguments, processes, workers):
     ],
 )
 def test_processes_of_our_own(arguments, own):
-    assert (launching.own_runner(arguments) is not None) == own
+    assert (launching.default_runner(arguments) is not None) == own
 
 
 def test_local_workers():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from beam_jobs.runners.launch import beam_options, run_pipeline
 from beam_jobs.transforms import duplicates
-from beam_jobs.transforms.duplicates import FindRepeats, repeated, row_hash
+from beam_jobs.transforms.duplicates import FindDuplicates, repeated, row_hash
 
 small = st.lists(st.lists(st.text("ab", max_size=2), max_size=12), max_size=6)
 
@@ -48,7 +48,7 @@ def test_any_number_of_partitions_gives_the_same(monkeypatch):
 
     for partitions in (1, 2, 7):
         monkeypatch.setattr(duplicates, "_ROWS_A_PARTITION", 200 // partitions)
-        find = FindRepeats(200 - 1)
+        find = FindDuplicates(200 - 1)
         assert find.partitions in (partitions, partitions + 1)
 
         def build(root, find=find):

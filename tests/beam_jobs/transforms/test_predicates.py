@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 
 SCORERS = ["trigram_overlap", "unigram_f1"]
 FLOATS = st.floats(-1e3, 1e3, width=32)
@@ -25,10 +25,10 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
     ],
 )
 def test_what_can_be_written(text, column, compare, value):
-    condition = Condition.parse(text)
-    assert condition == Condition(column, compare, value)
+    condition = Predicate.parse(text)
+    assert condition == Predicate(column, compare, value)
     condition.check(SCORERS)
-    assert Condition.parse(str(condition)) == condition
+    assert Predicate.parse(str(condition)) == condition
 
 
 @pytest.mark.parametrize(
@@ -44,25 +44,25 @@ def test_what_can_be_written(text, column, compare, value):
 )  # fmt: skip
 def test_what_cannot_is_said(text):
     with pytest.raises(ValueError, match="is no condition; write it as") as caught:
-        Condition.parse(text)
+        Predicate.parse(text)
     assert "\n" not in str(caught.value)
 
 
 def test_a_range_the_wrong_way_round():
     with pytest.raises(ValueError, match=r"holds for nothing: 7 is more than 2"):
-        Condition.parse("unigram_f1_decile in 7..2")
+        Predicate.parse("unigram_f1_decile in 7..2")
 
 
 @pytest.mark.parametrize("text", ["bleu <= 0.5", "bleu_decile >= 3", "source <= 1"])
 def test_an_unknown_column(text):
     with pytest.raises(ValueError, match="is no column of the pairs; there are trigram_overlap,"):
-        Condition.parse(text).check(SCORERS)
+        Predicate.parse(text).check(SCORERS)
 
 
 @pytest.mark.parametrize("numbers", ["in -1..3", "in 4..10", "<= 3.5", "> 10", ">= 1e2"])
 def test_deciles_go_from_0_to_9(numbers):
     with pytest.raises(ValueError, match="deciles are whole numbers from 0 to 9"):
-        Condition.parse(f"unigram_f1_decile {numbers}").check(SCORERS)
+        Predicate.parse(f"unigram_f1_decile {numbers}").check(SCORERS)
 
 
 @given(
@@ -71,7 +71,7 @@ def test_deciles_go_from_0_to_9(numbers):
     st.lists(FLOATS, min_size=1).map(lambda v: np.array(v, np.float32)),
 )
 def test_holds_as_python_compares(compare, value, values):
-    holds = Condition("x", compare, value).holds(np.append(values, np.float32(value)))
+    holds = Predicate("x", compare, value).holds(np.append(values, np.float32(value)))
     names = {"<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
     expected = [getattr(operator, names[compare])(v, value) for v in [*values.tolist(), value]]
     assert holds.dtype == bool
@@ -80,17 +80,17 @@ def test_holds_as_python_compares(compare, value, values):
 
 def test_both_ends_of_a_range_belong_to_it():
     deciles = np.arange(10, dtype=np.int8)
-    assert np.flatnonzero(Condition.parse("d in 2..7").holds(deciles)).tolist() == [*range(2, 8)]
+    assert np.flatnonzero(Predicate.parse("d in 2..7").holds(deciles)).tolist() == [*range(2, 8)]
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_bound_that_no_score_reaches():
     scores = np.array([-0.5, 0.1], np.float32)
-    assert Condition.parse("x <= 1e99").holds(scores).all()
-    assert not Condition.parse("x in 1e98 .. 1e99").holds(scores).any()
+    assert Predicate.parse("x <= 1e99").holds(scores).all()
+    assert not Predicate.parse("x in 1e98 .. 1e99").holds(scores).any()
 
 
 def test_a_bound_is_meant_in_the_precision_of_the_scores():
     tenth = np.array([0.1], np.float32)  # as float64 it is more than 0.1
-    assert Condition.parse("x <= 0.1").holds(tenth).all()
-    assert not Condition.parse("x > 0.1").holds(tenth).any()
+    assert Predicate.parse("x <= 0.1").holds(tenth).all()
+    assert not Predicate.parse("x > 0.1").holds(tenth).any()

@@ -227,11 +227,11 @@ def test_a_sentence_that_fails_once_is_not_rejected(
     assert counters.retries == 1
 
 
-class Careful:
+class Hints:
     """What earlier tries left, and how the engine is used now: (rows under way, rows in all)."""
 
-    def __init__(self, apart: list[list[int]], fatal: list[int]) -> None:
-        self.apart, self.fatal = apart, fatal
+    def __init__(self, isolated: list[list[int]], poison: list[int]) -> None:
+        self.isolated, self.poison = isolated, poison
         self.noted: list[list[list[int]]] = []
 
     def under_way(self, groups: Sequence[Sequence[int]]) -> None:
@@ -246,13 +246,13 @@ def test_a_second_try_works_on_the_same_batches_and_says_which(
     translator = translator_with(engine, toy_model, monkeypatch)
     first, _ = translator.translate(sources)
     sizes, engine.sizes = engine.sizes, []
-    care = Careful([], [])
-    second, _ = translator.translate(sources, care)
+    hints = Hints([], [])
+    second, _ = translator.translate(sources, hints)
     assert second.equals(first)
     assert engine.sizes == sizes
-    assert max(map(len, care.noted)) == engine.parallel
-    assert care.noted[-1] == []
-    assert sorted({row for groups in care.noted for group in groups for row in group}) == list(
+    assert max(map(len, hints.noted)) == engine.parallel
+    assert hints.noted[-1] == []
+    assert sorted({row for groups in hints.noted for group in groups for row in group}) == list(
         range(60)
     )
 
@@ -264,10 +264,10 @@ def test_what_processes_died_of_is_tried_apart_and_at_last_rejected(
     engine = Echo(lambda batch: False)
     translator = translator_with(engine, toy_model, monkeypatch)
     first, _ = translator.translate(sources)
-    care = Careful([[4, 9], [17]], [30])
-    rows, counters = translator.translate(sources, care)
-    assert care.noted[:2] == [[[4, 9]], [[17]]], "before all others, each with nothing beside it"
-    assert not any(30 in group for groups in care.noted for group in groups)
+    hints = Hints([[4, 9], [17]], [30])
+    rows, counters = translator.translate(sources, hints)
+    assert hints.noted[:2] == [[[4, 9]], [[17]]], "before all others, each with nothing beside it"
+    assert not any(30 in group for groups in hints.noted for group in groups)
     assert rows["reason"].to_pylist()[30] == "the worker process died of it"
     assert (rows["reason"].null_count, counters.rejects) == (59, 1)
     left = [row for row in range(60) if row != 30]

@@ -14,7 +14,7 @@ from beam_jobs import bucket
 from beam_jobs.io import schema
 from beam_jobs.io.shards import commit
 from beam_jobs.select import Criteria, judge
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.applications.evaluation import evaluate_models
 from models.scorers import PairScorer
 from pipeline.config import read_config
@@ -59,7 +59,7 @@ def made_run(tmp_path_factory) -> MadeRun:
         max_tokens=11,
         size=None,
         seed=1,
-        where=(Condition.parse("trigram_overlap <= 0.6"),),
+        where=(Predicate.parse("trigram_overlap <= 0.6"),),
     )
     bucketed, selected = [], []
     for i in range(SHARDS):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Receipt, Shard
-from beam_jobs.transforms.predicates import Condition
+from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
 from pipeline.report import report_data
 from pipeline.report.differences import marked
@@ -153,7 +153,7 @@ def test_the_region_holds_what_the_conditions_hold_for(made_run, deciles, chosen
     meets = np.ones(table.num_rows, bool)
     if chosen is not None:
         meets &= np.isin(table["translation_score_decile"].to_numpy(), chosen)
-    for condition in map(Condition.parse, where):
+    for condition in map(Predicate.parse, where):
         if condition.column in table.column_names:
             meets &= condition.holds(table[condition.column].to_numpy())
     region = regions(select, deciles)
