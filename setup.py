@@ -12,7 +12,13 @@ setup(
     package_data={
         "models": ["py.typed"],
         "beam_jobs": ["py.typed", "runners/flink/pom.xml"],
-        "pipeline": ["py.typed", "report/style.css", "sample/data/*.tsv"],
+        "pipeline": [
+            "py.typed",
+            "report/style.css",
+            "sample/*.gz",
+            "sample/*/*.gz",
+            "sample/*/*/*.tsv",
+        ],
     },
     install_requires=[
         "apache-beam",

@@ -211,16 +211,6 @@ def check_choice(options: SelectOptions) -> None:
         raise UserError(f"select.auto.{error}") from error
 
 
-def check_labelled(there: Sequence[str]) -> None:
-    """See that labelled pairs are of use, those that are there already.
-
-    Raises:
-        UserError: as `read_labelled`.
-    """
-    if there:
-        read_labelled(there)
-
-
 def labelled_parts(run: Run) -> Any:
     """The content of the labelled pairs.
 

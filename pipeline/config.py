@@ -23,20 +23,6 @@ from models.scorers import ENCODER, SCORERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SampleOptions:
-    """The corpus that the project itself writes, as input for a first run."""
-
-    folder: str
-    """Where it is written, before the run reads it."""
-    pairs: int = 10_000
-    """Sound pairs; bad rows come on top."""
-
-    def __post_init__(self) -> None:
-        if self.pairs < 1:
-            raise ValueError("pairs: must be at least 1")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class InputOptions:
     """The bitext."""
 
@@ -183,8 +169,6 @@ class Config:
     """Of every random choice."""
     accelerator: str | None = None
     """Beam resource hint for back-translation alone, such as `type:nvidia-l4;count:1`."""
-    sample: SampleOptions | None = None
-    """Write the sample corpus first."""
     input: InputOptions | None = None
     """Needed unless embeddings.task is one that does not read the corpus."""
     nmt: NmtOptions = field(default_factory=NmtOptions)
@@ -247,6 +231,14 @@ class Config:
             )
 
 
+REMOVED = {
+    "sample": "this section was removed, the sample is in pipeline/sample now; remove the section "
+    "and name its files in input.paths, score.phrases, select.labelled and evaluate.sts as "
+    "configs/sample.yaml does",
+}
+"""Keys of earlier versions, and what to write instead."""
+
+
 def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:
     """Read a YAML file and apply `key.sub=value` changes to it.
 
@@ -263,6 +255,9 @@ def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:
         raise UserError(f"{path}: not a configuration (key: value)")
     for change in changes:
         _set(values, change)
+    for key, instead in REMOVED.items():
+        if key in values:
+            raise UserError(f"{path}: {key}: {instead}")
     try:
         return _build(Config, values, "")
     except ValueError as error:

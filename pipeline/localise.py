@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from beam_jobs.io import remote
@@ -17,23 +16,11 @@ from beam_jobs.io.storage import MissingError, is_remote
 from models.errors import UserError
 from pipeline.config import Config
 
-_STAY = ("run", "sample", "input", "nmt.model")
+_STAY = ("run", "input", "nmt.model")
 
 
-def in_sample(path: str, config: Config) -> bool:
-    """Whether a file is, or will be, part of the sample that the run writes first."""
-    if config.sample is None or is_remote(path) != is_remote(config.sample.folder):
-        return False
-    if is_remote(path):
-        return path.startswith(config.sample.folder.rstrip("/") + "/")
-    return Path(path).resolve().is_relative_to(Path(config.sample.folder).resolve())
-
-
-def localised(config: Config, *, written: bool = True) -> Config:
+def localised(config: Config) -> Config:
     """The configuration with local paths in the place of remote ones.
-
-    Args:
-        written: whether the sample is there; else what lies in its folder stays as it is.
 
     Raises:
         UserError: a file is not there, or cannot be copied; names the key.
@@ -50,8 +37,6 @@ def localised(config: Config, *, written: bool = True) -> Config:
         if isinstance(value, list) and any(isinstance(v, str) and is_remote(v) for v in value):
             return [here(item, f"{key}[{i}]") for i, item in enumerate(value)]
         if not isinstance(value, str) or not is_remote(value):
-            return value
-        if not written and in_sample(value, config):
             return value
         try:
             return remote.local(value)

@@ -1,4 +1,4 @@
-"""The stages beside the pairs: the sample, models trained on this machine, figures of a corpus."""
+"""The stages beside the pairs: models trained on this machine, figures of a corpus."""
 
 from __future__ import annotations
 
@@ -27,34 +27,6 @@ def folder_intact(stage: str) -> Callable[[Run], bool]:
         return remote.there(folder) and digest(remote.local(folder)) == run.account(stage)["digest"]
 
     return intact
-
-
-def sample_parts(run: Run) -> Any:
-    """What the sample depends on: its size, the seed and its generator."""
-    assert run.config.sample is not None
-    return [run.config.sample.pairs, run.config.seed, _source_of_sample()]
-
-
-def make_sample(run: Run, key: str) -> dict[str, Any]:
-    """Write the sample corpus."""
-    from pipeline.sample import write_sample
-
-    started = time.monotonic()
-    assert run.config.sample is not None
-    place = run.config.sample.folder
-    folder = run.made("sample") if storage.is_remote(place) else Path(place)
-    counts = write_sample(folder, pairs=run.config.sample.pairs, seed=run.config.seed)
-    made = digest(folder)
-    remote.publish(folder, place)
-    return {"counts": counts, "seconds": round(time.monotonic() - started, 3), "digest": made}
-
-
-def sample_intact(run: Run) -> bool:
-    """Whether the sample is still as it was written."""
-    assert run.config.sample is not None
-    folder = run.config.sample.folder
-    made = run.manifest.stages["sample"]["digest"]
-    return remote.there(folder) and digest(remote.local(folder)) == made
 
 
 def make_nmt(run: Run, key: str) -> dict[str, Any]:
@@ -91,8 +63,8 @@ def embeddings_parts(run: Run) -> Any:
 
 
 def embeddings_needs(config: Config) -> tuple[str, ...]:
-    """The corpus; or, for a task with files of its own, the sample, where they may lie."""
-    return ("corpus",) if config.embeddings.task in READ_THE_CORPUS else ("sample",)
+    """The corpus, unless the task reads files of its own."""
+    return ("corpus",) if config.embeddings.task in READ_THE_CORPUS else ()
 
 
 def statistics_parts(run: Run) -> Any:
@@ -174,12 +146,3 @@ def evaluation_intact(run: Run) -> bool:
     """Whether the figures are still those that were measured."""
     path = evaluation_path(run)
     return storage.exists(path) and storage.file_digest(path) == run.account("evaluate")["digest"]
-
-
-def _source_of_sample() -> str:
-    """What the generator makes depends on its code: the digest of its package."""
-    import pipeline.sample
-
-    files = sorted(Path(pipeline.sample.__file__).parent.rglob("*"))
-    kept = [f for f in files if f.is_file() and "__pycache__" not in f.parts]
-    return content_key([(file.name, digest(file)) for file in kept])

@@ -42,7 +42,7 @@ def looped(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
     ]
     loop = Stage(
         name="loop",
-        needs=("sample", *(place("embeddings", number + 1) for number in range(rounds))),
+        needs=tuple(place("embeddings", number + 1) for number in range(rounds)),
         parts=labelled_parts,
         make=make_loop,
         intact=lambda run: True,  # the account is all there is

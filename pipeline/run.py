@@ -10,9 +10,9 @@ from beam_jobs.io.shards import DamagedError
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
-from pipeline.choice import check_choice, check_labelled
+from pipeline.choice import check_choice, read_labelled
 from pipeline.config import Config
-from pipeline.localise import in_sample, localised, remote_paths
+from pipeline.localise import localised, remote_paths
 from pipeline.manifest import Manifest, locked
 from pipeline.report import write_report
 from pipeline.report.data_card import write_data_card
@@ -39,7 +39,7 @@ def run_stages(
     needed = {stage.name for target in targets for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
     connect(arguments, list(remote_paths(config)))
-    here = localised(config, written=False)
+    here = localised(config)
     check(here, [stage.name for stage in stages])
     if not stages:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
@@ -88,8 +88,6 @@ def _make(
             against its checksum, and what is not intact is made again. They leave the set too.
     """
     for stage in stages:
-        if stage.name != "sample":
-            run.config = localised(run.config)
         made_from = key_of(stage, run)
         anew = stage.name in forced | doubted
         if not anew and finished(stage, run):
@@ -142,12 +140,12 @@ def check(config: Config, stages: Sequence[str]) -> None:
         "evaluate.sick": config.evaluate.sick,
     }
     for key, path in paths.items():
-        if path is not None and not in_sample(path, config) and not remote.there(path):
+        if path is not None and not remote.there(path):
             raise UserError(f"{key}: {path} is not there")
     if "choice" in stages:
         check_choice(config.select)
     if "choice" in stages or "loop" in stages:
-        check_labelled([p for p in config.select.labelled_paths if not in_sample(p, config)])
+        read_labelled(config.select.labelled_paths)
     if "statistics" in stages and config.statistics and config.statistics.spacy:
         from models.text.parses import Parser
 

@@ -1,7 +1,7 @@
 """The stages of a run: what each is made from, how it is made, and when it is finished.
 
-sample → ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
-             paragram, idf, classifier ↗
+ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
+    paragram, idf, classifier ↗
 With several rounds, the last three stand for the best round's: see `rounds`.
 """
 
@@ -18,15 +18,7 @@ from pipeline.stage import Run, Stage
 
 STAGES: tuple[Stage, ...] = (
     Stage(
-        name="sample",
-        parts=model_stages.sample_parts,
-        make=model_stages.make_sample,
-        intact=model_stages.sample_intact,
-        wanted=lambda config: config.sample is not None,
-    ),
-    Stage(
         name="ingest",
-        needs=("sample",),
         version=ingest.VERSION,
         parts=pair_stages.ingest_parts,
         make=pair_stages.make_ingest,
@@ -54,7 +46,6 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="paragram",
-        needs=("sample",),
         parts=tables.paragram_parts,
         make=tables.make_paragram,
         intact=model_stages.folder_intact("paragram"),
@@ -62,7 +53,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="idf",
-        needs=("sample", "ingest"),
+        needs=("ingest",),
         parts=tables.idf_parts,
         make=tables.make_idf,
         intact=model_stages.folder_intact("idf"),
@@ -94,7 +85,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="choice",
-        needs=("sample", "bucket"),
+        needs=("bucket",),
         version=choice.VERSION,
         parts=choice.choice_parts,
         make=choice.make_choice,
@@ -127,7 +118,7 @@ STAGES: tuple[Stage, ...] = (
     ),
     Stage(
         name="evaluate",
-        needs=("sample", "embeddings"),
+        needs=("embeddings",),
         parts=model_stages.evaluate_parts,
         make=model_stages.make_evaluate,
         intact=model_stages.evaluation_intact,

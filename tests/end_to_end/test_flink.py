@@ -11,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import psutil
 import pytest
 import yaml
+from sample import sample_config, sample_rows
 
 from beam_jobs.runners.flink import cluster as clusters
 from beam_jobs.runners.flink.programs import NAMES, Cluster
@@ -71,10 +73,9 @@ def cluster() -> Iterator[Cluster]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample's configuration, small, whose local run is finished."""
     folder = tmp_path_factory.mktemp("sample")
-    config = yaml.safe_load((ROOT / "configs" / "sample.yaml").read_text())
-    config["run"] = "local"
-    config["sample"] = {"folder": "data/sample", "pairs": 1500}
-    config["input"]["shard_rows"] = 200
+    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), 1500)))
+    config = sample_config(run="local")
+    config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
     config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **SMALL}}
     config["score"]["training"] = {"dim": 50, "epochs": 1}
     config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from itertools import islice
 from pathlib import Path
 
 import yaml
 from ground import Ground, main
 from object_store import BUCKET, KEYS, object_store
+from sample import PHRASES, SAMPLE, SIMILARITY, sample_rows
 
 from beam_jobs.io import remote, storage
 from beam_jobs.runners.launch import connect
 
-SAMPLE = {
-    "sample": {"pairs": 600},
+SMALL = {
     "input": {"format": "czeng16", "shard_rows": 60},
     "nmt": {
         "beam": 2,
@@ -40,8 +41,8 @@ def fault(ground: Ground) -> None:
     with object_store() as options:
         ground.env.update(KEYS)
         ground.beam += tuple(options)
-        configure(ground, "remote", BUCKET)
         connect(options)
+        configure(ground, "remote", BUCKET)
         run = f"{BUCKET}/run"
 
         def shards() -> dict[str, bytes]:
@@ -77,10 +78,14 @@ def fault(ground: Ground) -> None:
 
 def configure(ground: Ground, name: str, place: str) -> None:
     """The sample corpus, small, below `place`."""
-    config = {section: dict(values) for section, values in SAMPLE.items()}
-    config["sample"]["folder"] = f"{place}/sample"
-    config["input"]["paths"] = [f"{place}/sample/czeng16/*.gz"]
-    config["score"]["phrases"] = f"{place}/sample/phrases.tsv"
+    config = {section: dict(values) for section, values in SMALL.items()}
+    rows = b"\n".join(islice(sample_rows(), 600))
+    storage.write_bytes(f"{place}/sample/rows.tsv", rows)
+    for path in (PHRASES, *SIMILARITY.rglob("*.tsv")):
+        name = path.relative_to(SAMPLE).as_posix()
+        storage.write_bytes(f"{place}/sample/{name}", path.read_bytes())
+    config["input"]["paths"] = [f"{place}/sample/rows.tsv"]
+    config["score"]["phrases"] = f"{place}/sample/phrases.tsv.gz"
     config["evaluate"] = {"sts": f"{place}/sample/similarity"}
     (ground.folder / f"{name}.yaml").write_text(yaml.safe_dump({"run": f"{place}/run", **config}))
 

@@ -92,7 +92,7 @@ def test_each_mistake_is_one_line_that_names_the_key(tmp_path, more, message):
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("nmt.training.heads=7", "nmt.training.dim: must be even and a multiple of heads"),
         ("embeddings.dim=0", "embeddings.dim: 0 is not a positive number"),
-        ("sample={}", "sample.folder: is missing"),
+        ("sample.pairs=50", "sample: this section was removed, the sample is in pipeline/sample"),
         ("nothing", "--set nothing: must be key.sub=value"),
         ("=1", "--set =1: must be key.sub=value"),
         ("seed.x=1", "--set seed.x=1: seed has no keys below it"),
