@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs.io import schema
-from beam_jobs.io.bitext import Bitext, Block, read_bitext
+from beam_jobs.io.bitext import READERS, Bitext, Block, read_bitext
 from beam_jobs.io.shards import Receipt, commit, content_key, finished
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.duplicates import FindDuplicates, row_hash
@@ -56,8 +56,8 @@ class Ingest(beam.PTransform):
         limits = self.limits
 
         def ids(unit: IngestUnit) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-            if unit.bitext.format == "moses":
-                return  # ids are made up from file and line: unique
+            if "id" not in READERS[unit.bitext.format].columns:
+                return  # ids are generated from file and line: unique
             for block in read_bitext(unit.bitext, **limits):
                 yield unit.index, (row_hash(block.pairs["id"]), block.lines)
 

@@ -1,33 +1,36 @@
-"""Bitext files as Arrow record batches, broken rows set apart with a reason.
+"""Reading of bitext files as Arrow record batches; invalid rows are rejected with a reason.
 
-Formats (UTF-8, a byte order mark is skipped; lines end in LF or CRLF; plain or gzip, told apart by
-content, not by name, and gzip members may follow one another as `cat a.gz b.gz` leaves them):
+`formats` has one reader class per format and says how to add another. Files are UTF-8 (a byte order
+mark is skipped), lines end in LF or CRLF. Gzip is recognised by content, not by name, and may
+consist of several members, as `cat a.gz b.gz` makes them.
 
-- `czeng16`: 4 tab-separated columns: id, score, source, reference.
-- `czeng20`: 6 columns: id, adq_score, cs_lang_score, en_lang_score, source, reference. The empty
-  lines between documents are no rows.
-- `moses`: two files, line n of one translates line n of the other.
-- `tsv`: source, reference or id, source, reference, without a header. The first line of each file
-  says which of the two it is.
+Rows without an id get `<position of the file>-<its name without .gz>:<line>`, for instance
+`1-train.cs:17`; Moses pairs use the name of the source file. Such ids do not depend on the folder,
+so the same files give the same ids everywhere.
 
-Where a format has no ids they are made up: `<position of the file>-<its name without .gz>:<line>`,
-for instance `1-train.cs:17`; Moses pairs take the name of the source file. They do not depend on
-the folder, so the same files give the same ids everywhere.
-
-White space at the ends of ids and sentences is stripped; the text is otherwise left as it is (no
-Unicode normalisation, nothing unescaped). A row is rejected, with a reason, if
+White space around ids and sentences is removed; the text is otherwise unchanged (no Unicode
+normalisation, no unescaping). A row is rejected, with a reason, if
 
 - it has the wrong number of columns;
-- id, source or reference is empty, or longer than `max_characters` (surrounding white space
-  counted), or the line as a whole is far longer than that allows;
-- any column is not valid UTF-8, or holds a control character (C0, DEL, C1; in Moses files the tab
-  too) or one of the separators U+2028 and U+2029, at which some tools would break the line.
+- id, source or reference is empty, or longer than `max_characters` (including surrounding white
+  space), or the whole line is far longer than that allows;
+- a column is not valid UTF-8, or contains a control character (C0, DEL, C1; in Moses files also the
+  tab) or one of the separators U+2028 and U+2029, at which some tools would break the line.
 
 Missing, unreadable or empty files, a glob without a match, truncated or corrupt gzip, other
 compressions, UTF-16 and Moses files of different length raise `UserError`.
 """
 
-from beam_jobs.io.bitext.files import Bitext, Format, find_bitext
-from beam_jobs.io.bitext.rows import Block, read_bitext
+from beam_jobs.io.bitext.formats import READERS, Format, find_bitext, read_bitext
+from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths
 
-__all__ = ["Bitext", "Block", "Format", "find_bitext", "read_bitext"]
+__all__ = [
+    "READERS",
+    "Bitext",
+    "BitextReader",
+    "Block",
+    "Format",
+    "Paths",
+    "find_bitext",
+    "read_bitext",
+]

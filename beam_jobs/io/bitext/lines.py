@@ -1,4 +1,4 @@
-"""The lines of a plain or gzip file, in memory that neither file nor line can exhaust."""
+"""The lines of a plain or gzip file, read with bounded memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from beam_jobs.io.storage import MissingError, is_remote, open_file, why
 from models.errors import UserError
 
 _CHUNK = 1 << 20  # bytes
-_SHOWN = 4_000  # bytes that are kept of a line that is too long
+_SHOWN = 4_000  # bytes of a line that is too long
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = {  # none of these begins a line of UTF-8 text
+_UNREADABLE = {  # UTF-8 text cannot begin with any of these
     b"\x28\xb5\x2f\xfd": "Zstandard",
     b"\xfd7zXZ\x00": "XZ",
     b"PK\x03\x04": "ZIP",
@@ -28,13 +28,13 @@ _UNREADABLE = {  # none of these begins a line of UTF-8 text
 
 @contextmanager
 def open_text(path: str) -> Iterator[io.BufferedReader]:
-    """Open a file of UTF-8 text: decompressed if it is gzip, and behind its byte order mark.
+    """Open a file of UTF-8 text, decompressed if it is gzip, after its byte order mark.
 
     Raises:
-        UserError: the file cannot be opened, is empty, or is neither text nor gzip. Truncated or
-            corrupt gzip raises it too, from within the block that reads.
+        UserError: the file cannot be opened, is empty, or is neither text nor gzip; or, while the
+            block reads, it is truncated or corrupt gzip.
     """
-    with blamed(path), open_file(path) as raw:
+    with file_errors(path), open_file(path) as raw:
         stream = _buffered(raw)
         if stream.peek(2).startswith(GZIP):
             stream = _buffered(gzip.GzipFile(fileobj=stream))
@@ -52,8 +52,7 @@ def open_text(path: str) -> Iterator[io.BufferedReader]:
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
     """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
 
-    Of a line longer than `limit` bytes only the beginning is given, with a line feed as its end,
-    which no other line holds.
+    A line longer than `limit` bytes is cut, and ends in a line feed, which no other line contains.
     """
     lines = chain.from_iterable(_split(stream, limit))
     return iter(lambda: list(islice(lines, rows)), [])
@@ -64,7 +63,7 @@ def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     while chunk := stream.read(_CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
-        # Enough to see that the line is too long, even if the last byte is half a CRLF.
+        # Enough to detect that the line is too long, even if the last byte is half a CRLF.
         rest = rest[: limit + 2]
         yield _trim(lines, limit, crlf=b"\r" in text)
     if rest:
@@ -85,8 +84,8 @@ def _buffered(stream: object) -> io.BufferedReader:
 
 
 @contextmanager
-def blamed(path: str) -> Iterator[None]:
-    """Say which file an error in the block comes from, as a UserError."""
+def file_errors(path: str) -> Iterator[None]:
+    """Turn errors of reading `path` in the block into a UserError that names it."""
     try:
         yield
     except EOFError as error:

@@ -1,4 +1,4 @@
-"""About how many rows a bitext has, and some of them, without reading all of it."""
+"""A preview of a bitext: an estimate of its rows, and some of them, without reading all of it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from beam_jobs.io import storage
-from beam_jobs.io.bitext.files import Bitext
-from beam_jobs.io.bitext.lines import GZIP, blamed
-from beam_jobs.io.bitext.rows import read_bitext
+from beam_jobs.io.bitext.formats import READERS, read_bitext
+from beam_jobs.io.bitext.lines import GZIP, file_errors
+from beam_jobs.io.bitext.reader import Bitext
 
-_FILES = 20  # that are looked into
+_FILES = 20  # files that are sampled
 _HEAD = 1 << 22  # bytes of each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """What a look into the beginnings of files showed.
+    """What the beginnings of some files contain.
 
     Attributes:
-        pairs: usable pairs from the beginnings of `files` files.
-        rows: of the whole input.
-        counted: whether they were all counted, or estimated by the files' sizes.
-        rejected: the share of the rows that were read which cannot be used.
+        pairs: valid pairs from the beginnings of `files` files.
+        rows: rows of the whole input.
+        counted: True if `rows` is exact, False if it is estimated from the sizes of the files.
+        rejected: the share of invalid rows among those that were read.
     """
 
     pairs: pa.Table
@@ -64,16 +64,16 @@ def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Pre
 
 
 def _head(bitext: Bitext) -> tuple[int, int]:
-    """Lines in the first bytes of a file (the source file of Moses), and how many bytes."""
+    """Rows in the first bytes of a file (of a Moses pair, the source file), and how many bytes."""
     path = bitext.paths[0]
-    with blamed(path), storage.open_file(path) as raw:
+    with file_errors(path), storage.open_file(path) as raw:
         data = raw.read(_HEAD)
     text = _decompressed(data)
     whole = len(data) == storage.size(path)
     *lines, rest = text.split(b"\n")
     if whole and rest:
         lines.append(rest)
-    if bitext.format == "czeng20":  # documents are separated by empty lines
+    if READERS[bitext.format].skip_empty_lines:
         lines = [line for line in lines if line.strip()]
     return len(lines), len(data)
 

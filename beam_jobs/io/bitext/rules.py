@@ -1,4 +1,4 @@
-"""What makes a row sound: found for a block at once, explained for one row at a time."""
+"""The rules for valid rows: checked for a whole block at once, explained for a single row."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1, what b
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What the rows of a file must be like."""
+    """What rows of a file must conform to."""
 
     names: tuple[str, ...]  # of the columns
-    max_characters: int  # of id, source and reference, white space around them included
+    max_characters: int  # of id, source and reference, including surrounding white space
 
 
-def sound_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
-    """Id (where there is one), source and reference of the sound rows, and which lines they are.
+def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
+    """Id (where there is one), source and reference of the valid rows, and their indices.
 
-    Columns are separated by tabs. Every line that is left out has a `reason`, and no other.
+    Columns are separated by tabs. `reason` explains every other row.
     """
     text = pa.array(lines, pa.binary())
     rows = np.arange(len(lines))
@@ -35,7 +35,7 @@ def sound_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
         rows = np.flatnonzero(np.fromiter(decodes, bool, len(lines)))
         text = text.take(rows).cast(pa.string())
 
-    # Each row that stays has as many fields as there are columns: column i is every n-th from i.
+    # Rows that remain have n fields each: column i is every n-th field, beginning with i.
     n = len(rules.names)
     fields = pc.split_pattern(text, "\t")
     good = pc.and_(pc.equal(pc.list_value_length(fields), n), _without_controls(text))
@@ -55,7 +55,7 @@ def sound_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
 
 
 def reason(fields: list[bytes], rules: Rules) -> str:
-    """Why a row is not sound: the first thing that is wrong with it, from left to right."""
+    """Why a row is invalid: its first fault, from left to right."""
     if fields == [b""]:
         return "empty line"
     if len(fields) != len(rules.names):
@@ -67,7 +67,7 @@ def reason(fields: list[bytes], rules: Rules) -> str:
 
 
 def own_id(fields: list[bytes], rules: Rules) -> str | None:
-    """The id that a row brings along, even if the rest of it is broken."""
+    """The id of a row, if that column is valid."""
     if rules.names[0] != "id" or len(fields) < 2 or _problem("id", fields[0], rules):
         return None
     return fields[0].decode().strip()
@@ -91,7 +91,7 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
 
 
 def _without_controls(text: pa.StringArray) -> pa.BooleanArray:
-    """Which lines `_CONTROL` finds nothing in but tabs: on the bytes, faster than RE2 by far."""
+    """Lines in which `_CONTROL` matches only tabs; works on bytes, much faster than RE2."""
     clean = np.ones(len(text), bool)
     if len(text):
         _, offsets, data = text.buffers()

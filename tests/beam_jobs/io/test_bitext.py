@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beam_jobs.io.bitext import Bitext, Block, Format, find_bitext, read_bitext
-from beam_jobs.io.bitext.rules import Rules, reason, sound_rows
+from beam_jobs.io.bitext.rules import Rules, reason, valid_rows
 from beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from models.errors import UserError
 
@@ -202,7 +202,7 @@ def test_every_character_of_unicode():
     surrogates = range(0xD800, 0xE000)
     characters = [chr(c) for c in range(0x110000) if c not in surrogates and chr(c) != "\n"]
     lines = [f"i\t{c}\ta{c}b".encode() for c in characters]
-    columns, rows = sound_rows(lines, rules)
+    columns, rows = valid_rows(lines, rules)
     control = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
     sound = [n for n, c in enumerate(characters) if c.strip() and not control.match(c)]
     assert rows.tolist() == sound

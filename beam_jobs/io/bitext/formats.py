@@ -1,0 +1,114 @@
+"""The bitext formats: one reader class each.
+
+To add a format, write a subclass of `BitextReader` here and add it to `_FORMATS`; `input.format` of
+the configuration, the search for files, the preview and `ingest` then know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from beam_jobs.io.bitext.files import expand, unit_name
+from beam_jobs.io.bitext.lines import open_text
+from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths
+from models.errors import UserError
+
+
+class CzEng16(BitextReader):
+    """CzEng 1.6: 4 tab-separated columns."""
+
+    name = "czeng16"
+    columns = ("id", "score", "source", "reference")
+
+
+class CzEng20(BitextReader):
+    """CzEng 2.0: 6 tab-separated columns; empty lines separate documents."""
+
+    name = "czeng20"
+    columns = ("id", "adq_score", "cs_lang_score", "en_lang_score", "source", "reference")
+    skip_empty_lines = True
+
+
+class Moses(BitextReader):
+    """Two files; line n of one is the translation of line n of the other."""
+
+    name = "moses"
+    columns = ("source", "reference")
+
+    def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
+        """Pair the source files with the reference files, in their order."""
+        if not isinstance(paths, dict) or set(paths) != set(self.columns):
+            raise UserError("input.paths: moses takes {source: …, reference: …}")
+        source, reference = (expand(paths[side], f"input.paths.{side}") for side in self.columns)
+        if len(source) != len(reference):
+            raise UserError(
+                f"input.paths: as many source as reference files are needed, but "
+                f"{paths['source']} gives {len(source)} and {paths['reference']} {len(reference)}"
+            )
+        return list(zip(source, reference, strict=True))
+
+
+class Tsv(BitextReader):
+    """Tab-separated source, reference or id, source, reference; the first line says which."""
+
+    name = "tsv"
+    columns = ("id", "source", "reference")
+
+    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
+        """All columns, or all but the id."""
+        count = first_line.count(b"\t") + 1
+        if count not in (2, 3):
+            raise UserError(
+                f"{path}: the first line has {count} column{'s' * (count > 1)}; tsv takes "
+                "source, reference or id, source, reference, separated by tabs"
+            )
+        return self.columns[-count:]
+
+
+_FORMATS: tuple[type[BitextReader], ...] = (
+    CzEng16,
+    CzEng20,
+    Moses,
+    Tsv,
+)
+
+READERS = {reader.name: reader() for reader in _FORMATS}
+"""The reader of each format, by the name that `input.format` uses."""
+
+if TYPE_CHECKING:
+    Format = str
+else:
+    Format = Literal[tuple(READERS)]
+    """The type of `input.format`, for the validation of the configuration."""
+
+
+def find_bitext(format: Format, paths: Paths) -> list[Bitext]:
+    """Expand paths and globs, and check that every file can be opened.
+
+    The matches of a glob are sorted; a file that several globs match is taken once. Moses takes
+    `{"source": …, "reference": …}`, each a path, a glob or a list, and pairs them in this order.
+
+    >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
+    ... # doctest: +SKIP
+    [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs')]
+
+    Raises:
+        UserError: a file is missing, unreadable, empty or neither text nor gzip, a glob matches
+            nothing, or the two sides of a Moses corpus have different numbers of files.
+    """
+    units = dict.fromkeys(READERS[format].group_files(paths))
+    for path in dict.fromkeys(path for unit in units for path in unit):
+        with open_text(path):
+            pass
+    return [
+        Bitext(format=format, paths=unit, name=unit_name(position, unit[0]))
+        for position, unit in enumerate(units, start=1)
+    ]
+
+
+def read_bitext(
+    bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000
+) -> Iterator[Block]:
+    """Read a bitext with the reader of its format; see `BitextReader.read`."""
+    return READERS[bitext.format].read(bitext, rows=rows, max_characters=max_characters)

@@ -1,0 +1,160 @@
+"""The base class of bitext readers: from lines of files to blocks of pairs and rejected rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beam_jobs.io.bitext.files import expand
+from beam_jobs.io.bitext.lines import blocks, open_text
+from beam_jobs.io.bitext.rules import Rules, own_id, reason, valid_rows
+from beam_jobs.io.schema import INGEST, INGEST_REJECTED
+from models.errors import UserError
+
+Paths = list[str] | dict[str, str | list[str]]
+"""`input.paths`: paths and globs, or those of each side."""
+
+_TEXT = 1_000  # characters of a rejected line that are recorded
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bitext:
+    """What can be read independently: one file, or the two files of a Moses pair."""
+
+    format: str
+    paths: tuple[str, ...]
+    name: str  # unique in the input, and independent of the folder of the files
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`.
+
+    Attributes:
+        pairs: valid rows (`schema.INGEST`).
+        rejected: the other rows (`schema.INGEST_REJECTED`): id (their own or a generated one),
+            1-based line number, beginning of the line (Moses: of both, joined by a tab), reason.
+        lines: the 1-based line number of each pair, int64.
+        rows: lines, without those that only separate documents.
+    """
+
+    pairs: pa.RecordBatch
+    rejected: pa.RecordBatch
+    lines: np.ndarray
+    rows: int
+
+
+class BitextReader:
+    """Reads the files of one format; a subclass declares what is particular to the format.
+
+    Attributes:
+        name: the value of `input.format`.
+        columns: the tab-separated columns of a line. `source` and `reference` are required; rows
+            without `id` get a generated one. The fields of other columns are only validated.
+        skip_empty_lines: empty lines are not rows.
+    """
+
+    name: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+    skip_empty_lines: ClassVar[bool] = False
+
+    def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
+        """The files of each bitext in `input.paths`: one file each, unless a format overrides this.
+
+        Raises:
+            UserError: `paths` does not fit the format, or names no file.
+        """
+        if isinstance(paths, dict):
+            raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
+        return [(path,) for path in expand(paths, "input.paths")]
+
+    def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
+        """The columns of one file, where they are not the same in all files of the format."""
+        return self.columns
+
+    def split_columns(self, lines: list[bytes]) -> list[bytes]:
+        """The lines with a tab between columns, where the format has something else."""
+        return lines
+
+    def read(self, bitext: Bitext, *, rows: int, max_characters: int) -> Iterator[Block]:
+        """Read a bitext in blocks of `rows` lines; the last block may be shorter.
+
+        The content of a block depends on the files alone. At most `rows` lines of
+        `12 * max_characters` bytes (for each file of a Moses pair) are in memory.
+
+        Raises:
+            UserError: see `beam_jobs.io.bitext`. A truncated or shorter file is only detected at
+                its end: do not publish any block before the last one has been read.
+        """
+        # Three columns of up to 4 bytes a character, and the scores between them.
+        limit = 12 * max_characters + 1_000
+        rules: Rules | None = None
+        before = total = 0
+        with ExitStack() as stack:
+            streams = [stack.enter_context(open_text(path)) for path in bitext.paths]
+            sides = [blocks(stream, rows, limit) for stream in streams]
+            for group in zip_longest(*sides, fillvalue=[]):
+                if len({len(lines) for lines in group}) > 1:
+                    counts = [before + len(lines) for lines in group]
+                    raise _different_lengths(bitext, counts, sides)
+                if rules is None:
+                    names = self.columns_of(bitext.paths[0], group[0][0])
+                    rules = Rules(names=names, max_characters=max_characters)
+                block = self._block(bitext.name, rules, limit, group, before)
+                before += len(group[0])
+                total += block.rows
+                yield block
+        if not total:
+            raise UserError(f"{bitext.paths[0]}: no rows")
+
+    def _block(
+        self, name: str, rules: Rules, limit: int, group: tuple[list[bytes], ...], before: int
+    ) -> Block:
+        lines = group[0] if len(group) == 1 else list(map(b"\t".join, zip(*group, strict=True)))
+        numbers = np.arange(before + 1, before + 1 + len(lines))
+        if self.skip_empty_lines and not all(lines):
+            numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
+            lines = [line for line in lines if line]
+        split = self.split_columns(lines)
+
+        columns, valid = valid_rows(split, rules)
+        if "id" not in columns:
+            digits = pa.array(numbers[valid]).cast(pa.string())
+            columns["id"] = pc.binary_join_element_wise(name, digits, ":")
+
+        rejected: dict[str, list[str | int]] = {name: [] for name in INGEST_REJECTED.names}
+        for row in np.setdiff1d(np.arange(len(lines)), valid, assume_unique=True).tolist():
+            number = int(numbers[row])
+            if len(group) > 1:  # a tab within a line of one side does not separate columns
+                fields = [side[row] for side in group]
+                why = reason(fields, rules)
+            else:
+                fields = split[row].split(b"\t")
+                cut = lines[row].endswith(b"\n")  # and columns may be missing
+                why = f"line longer than {limit:,} bytes" if cut else reason(fields, rules)
+            text = lines[row][: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT]
+            rejected["id"].append(own_id(fields, rules) or f"{name}:{number}")
+            rejected["row"].append(number)
+            rejected["text"].append(text)
+            rejected["reason"].append(why)
+        return Block(
+            pairs=pa.record_batch([columns[name] for name in INGEST.names], schema=INGEST),
+            rejected=pa.record_batch(rejected, schema=INGEST_REJECTED),
+            lines=numbers[valid],
+            rows=len(lines),
+        )
+
+
+def _different_lengths(
+    bitext: Bitext, counts: list[int], rest: list[Iterator[list[bytes]]]
+) -> UserError:
+    counts = [n + sum(map(len, side)) for n, side in zip(counts, rest, strict=True)]
+    described = (f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True))
+    return UserError(" but ".join(described) + "; line n of one must translate line n of the other")
