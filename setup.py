@@ -14,7 +14,7 @@ setup(
         "beam_jobs": ["py.typed", "runners/flink/pom.xml"],
         "pipeline": [
             "py.typed",
-            "report/style.css",
+            "report/templates/*",
             "sample/*.gz",
             "sample/*/*.gz",
             "sample/*/*/*.tsv",

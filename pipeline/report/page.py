@@ -23,7 +23,7 @@ def page(title: str, key: str, head: str, sections: Sequence[Section]) -> str:
         key: of all that the report is made from; `key_of` finds it again.
         head: HTML between the title and the list of the sections.
     """
-    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    style = (Path(__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
     links = "".join(f'<a href="#{s.anchor}">{escape(s.heading)}</a>' for s in sections)
     body = "".join(
         f'<section id="{s.anchor}"><h2>{escape(s.heading)}</h2>{s.content}</section>\n'
