@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.models.embeddings.test_gates import model_of
 
 from models.embeddings.applications.compare_models import disagreements
 from models.embeddings.applications.evaluation import Model
 from models.embeddings.datasets.similarity import LabelledPairs
 from pipeline import cli
+from tests.models.embeddings.applications.test_gate_analysis import model_of
 
 
 def data(name, labels):

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from tests.models.embeddings.test_encoders import SENTENCES, D, encode, encoder_of, flat
 from torch.nn.functional import layer_norm
 
 from models.embeddings.encoders import tables
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
+from tests.models.embeddings.encoders.test_encoders import SENTENCES, D, encode, encoder_of, flat
 
 HIDDEN = 4
 

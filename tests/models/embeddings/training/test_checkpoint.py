@@ -41,7 +41,7 @@ import os, signal, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from tests.models.embeddings.test_checkpoint import OPTIONS, run
+from tests.models.embeddings.training.test_checkpoint import OPTIONS, run
 from models.embeddings.training.trainer import Trainer
 step = Trainer.step
 def killed(self, quads):

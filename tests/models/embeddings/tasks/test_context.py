@@ -7,8 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from tests.models.embeddings.test_encoders import flat
-from tests.models.embeddings.test_gru import normalised
 
 from models.embeddings import tasks
 from models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
@@ -22,6 +20,8 @@ from models.embeddings.tasks.context import expanded
 from models.embeddings.tasks.options import ContextOptions
 from models.errors import UserError
 from models.text.vectors import WordVectors, write_vectors
+from tests.models.embeddings.encoders.test_encoders import flat
+from tests.models.embeddings.encoders.test_gru import normalised
 
 D, H, V = 5, 4, 9
 BEGIN, END = 1, 2
@@ -65,7 +65,7 @@ def code(model, words):
 def normalised_step(cell, x, h):
     """One step of the equations in test_gru, whose size is the one of its own tests."""
     assert cell.dim in (H, D)
-    import tests.models.embeddings.test_gru as module
+    import tests.models.embeddings.encoders.test_gru as module
 
     size, module.HIDDEN = module.HIDDEN, cell.dim
     try:

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from tests.models.embeddings.test_trainer import DIM, lists_of, make_trainer
 
 from models.embeddings import tasks
 from models.embeddings.model import load_encoder
@@ -14,6 +13,7 @@ from models.embeddings.tasks.options import PhrasesOptions
 from models.embeddings.tasks.phrases import PhraseTrainer
 from models.embeddings.training.loss import contrastive_loss
 from models.errors import UserError
+from tests.models.embeddings.training.test_trainer import DIM, lists_of, make_trainer
 
 
 def test_the_loss_is_its_equation():
