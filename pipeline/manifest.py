@@ -1,4 +1,4 @@
-"""manifest.json: what a run was made from, and what every finished stage did."""
+"""manifest.json of a run folder, and the lock of the folder; the content is in `records`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fcntl
 import json
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import metadata
@@ -15,6 +15,7 @@ from typing import Any
 from beam_jobs.io import remote, storage
 from models.errors import UserError
 from pipeline.config import Config
+from pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
 _LIBRARIES = (
     "paraloom",
@@ -31,76 +32,81 @@ _LIBRARIES = (
 
 
 class Manifest:
-    """The record of a run folder; written anew, whole, after every change.
+    """manifest.json of a run folder; written anew, whole, after every change.
 
     Attributes:
-        stages: by name: the key of all it was made from, the digest of what it made, its counts
-            and seconds. A stage that is not here, or has another key, is not finished.
+        record: the content. A stage that is not in `record.stages`, or has another key there, is
+            not finished.
+
+    Raises:
+        UserError: the file is not a manifest.
     """
 
     def __init__(self, folder: str) -> None:
         self.path = storage.join(folder, "manifest.json")
-        self.values: dict[str, Any] = {}
+        self.record = RunRecord(stages={})
         if storage.exists(self.path):
             try:
-                self.values = json.loads(storage.read_bytes(self.path))
-                for account in self.values["stages"].values():
-                    account.items()
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                self.record = RunRecord.model_validate_json(storage.read_bytes(self.path))
+            except ValueError as error:
                 raise UserError(
                     f"{self.path}: not a manifest; remove the file, and what it describes is "
                     "checked and kept where it fits"
                 ) from error
-        self.values.setdefault("stages", {})
 
     @property
-    def stages(self) -> dict[str, dict[str, Any]]:
+    def stages(self) -> dict[str, StageRecord]:
         """Finished stages by name."""
-        return self.values["stages"]
+        return self.record.stages
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The content as JSON values, for readers that are not converted to `record` yet."""
+        return self.record.json_values()
 
     def begin(self, config: Config, planned: Sequence[str], wanted: Sequence[str]) -> None:
-        """Write down what is about to run: all stages that there are, and those wanted now."""
-        self.values = {
-            "config": asdict(config),
-            "versions": versions(),
-            "planned": list(planned),
-            "wanted": list(wanted),
-            "inputs": self.values.get("inputs", []),
-            "stages": self.stages,
-        }
+        """Record what is about to run: all stages of the configuration, and those wanted now."""
+        self.record = RunRecord(
+            config=ConfigRecord.model_validate(asdict(config)),
+            versions=versions(),
+            planned=list(planned),
+            wanted=list(wanted),
+            inputs=self.record.inputs,
+            stages=self.stages,
+        )
         self.save()
 
     def start(self, stage: str) -> None:
-        """Write down that a stage is under way, and since when; it stays if the work breaks off."""
-        self.values["under_way"] = {"stage": stage, "since": round(time.time(), 3)}
+        """Record that a stage is under way, and since when; this stays if the work is killed."""
+        self.record.under_way = UnderWay(stage=stage, since=round(time.time(), 3))
         self.save()
 
-    def forget(self, stages: list[str]) -> dict[str, dict[str, Any]]:
-        """Take stages out: they are about to be made anew, or were made from what is."""
+    def forget(self, stages: Iterable[str]) -> dict[str, StageRecord]:
+        """Remove the records of stages that are about to be made anew, and return them."""
         taken = {stage: self.stages.pop(stage) for stage in stages if stage in self.stages}
         if taken:
             self.save()
         return taken
 
-    def remember(self, stages: dict[str, dict[str, Any]]) -> None:
-        """Put back what `forget` took out."""
+    def remember(self, stages: Mapping[str, StageRecord]) -> None:
+        """Put back what `forget` removed."""
         self.stages.update(stages)
         self.save()
 
-    def finish(self, stage: str, account: dict[str, Any]) -> None:
-        """Write a finished stage down; only from here on it counts as finished."""
-        self.stages[stage] = account
-        self.values.pop("under_way", None)
+    def finish(self, stage: str, record: StageRecord) -> None:
+        """Record a finished stage; only from here on it counts as finished."""
+        self.stages[stage] = record
+        self.record.under_way = None
         self.save()
 
     def save(self) -> None:
         """Write the file."""
-        text = json.dumps(self.values, indent=1, ensure_ascii=False)
+        text = json.dumps(self.record.json_values(), indent=1, ensure_ascii=False)
         storage.write_bytes(self.path, text.encode())
 
 
 def versions() -> dict[str, str]:
-    """Python, and the libraries that a result may depend on."""
+    """Versions of Python and of the libraries that a result may depend on."""
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         try:
@@ -112,14 +118,14 @@ def versions() -> dict[str, str]:
 
 @contextmanager
 def locked(folder: str) -> Iterator[None]:
-    """Keep a second process out of a run folder; out of one in object storage, on this machine.
+    """Keep a second process out of a run folder; for object storage, one on this machine.
 
-    Object stores have no locks. Two machines at work on one run do the same work twice and leave
-    the same, or, with different configurations, remove each other's receipts until one gives up:
-    what is there is never taken for something else.
+    Object stores have no locks. Two machines that work on one run do the same work twice with the
+    same result, or, with different configurations, remove each other's receipts until one of them
+    gives up. Results are never mixed up: each is known by its key.
 
     Raises:
-        UserError: there is one at work, or the folder cannot be written.
+        UserError: another process works on the run, or the folder cannot be written.
     """
     here = remote.local_workdir(folder)
     try:

@@ -16,6 +16,7 @@ from models.embeddings.tasks import READ_THE_CORPUS
 from models.files import digest
 from pipeline import statistics
 from pipeline.config import Config
+from pipeline.records import CorpusRecord
 from pipeline.stage import Run
 
 
@@ -24,7 +25,7 @@ def folder_intact(stage: str) -> Callable[[Run], bool]:
 
     def intact(run: Run) -> bool:
         folder = run.folder(stage)
-        return remote.there(folder) and digest(remote.local(folder)) == run.account(stage)["digest"]
+        return remote.there(folder) and digest(remote.local(folder)) == run.digest(stage)
 
     return intact
 
@@ -80,7 +81,7 @@ def make_statistics(run: Run, key: str) -> dict[str, Any]:
     started = time.monotonic()
     options = run.config.statistics
     assert options is not None
-    all_pairs = run.at(run.account("corpus").get("round", 0))  # with the scores of that round
+    all_pairs = run.at(run.record(CorpusRecord).round or 0)  # with the scores of that round
     corpora = {"all pairs": all_pairs.sound_files("bucket"), "corpus": run.sound_files("corpus")}
     found = statistics.describe(
         corpora, run.arguments, spacy=options.spacy, idf=run.config.score.idf
@@ -145,4 +146,4 @@ def evaluate_parts(run: Run) -> Any:
 def evaluation_intact(run: Run) -> bool:
     """Whether the figures are still those that were measured."""
     path = evaluation_path(run)
-    return storage.exists(path) and storage.file_digest(path) == run.account("evaluate")["digest"]
+    return storage.exists(path) and storage.file_digest(path) == run.digest("evaluate")

@@ -15,6 +15,7 @@ from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
 from models.files import digest
 from pipeline import tables
+from pipeline.records import AutoSelectRecord, InputFile
 from pipeline.stage import Run
 
 
@@ -53,7 +54,7 @@ def shards_intact(stage: str) -> Callable[[Run], bool]:
         found = receipts(run.folder(stage))
         files = set(storage.names(run.folder(stage)))
         there = all(f"{shard.name}.parquet" in files for r in found for shard in r.shards)
-        return there and _digest(found) == run.account(stage)["digest"]
+        return there and _digest(found) == run.digest(stage)
 
     return intact
 
@@ -75,7 +76,7 @@ def make_ingest(run: Run, key: str) -> dict[str, Any]:
     """Bitext into pairs."""
     started = time.monotonic()
     options = run.input
-    run.manifest.values["inputs"] = run.inputs
+    run.manifest.record.inputs = [InputFile(**i) for i in run.inputs]
     result = ingest.run(
         find_bitext(options.format, options.paths),
         run.folder("ingest"),
@@ -122,14 +123,14 @@ def make_back_translate(run: Run, key: str) -> dict[str, Any]:
 def make_score(run: Run, key: str) -> dict[str, Any]:
     """Pairs with scores."""
     paths = tables.paths(run)
-    made = {name: run.account(name)["digest"] for name in paths}
+    made = {name: run.digest(name) for name in paths}
     return _score(run, run.shards("back_translate"), paths, made)
 
 
 def make_score_by_encoder(run: Run, key: str) -> dict[str, Any]:
     """The first round's pairs with the score that the encoder of the round before gives them."""
     before = run.at(run.round - 1)
-    made = {"encoder": before.account("embeddings")["digest"]}
+    made = {"encoder": before.digest("embeddings")}
     paths = {"encoder": before.folder("embeddings")}
     return _score(run, run.at(0).shards("score"), paths, made)
 
@@ -157,8 +158,8 @@ def criteria(run: Run) -> select.Criteria:
     config, options = run.config, run.config.select
     by, deciles = options.by, options.deciles
     if by == "auto":
-        chosen = run.account("choice")["chosen"]
-        by, deciles = chosen["scorer"], chosen["deciles"]
+        chosen = run.record(AutoSelectRecord).chosen
+        by, deciles = chosen.scorer, list(chosen.deciles)
     elif run.round > 1:
         (by,) = run.ranked_by
     return select.Criteria(

@@ -28,6 +28,7 @@ from pipeline import pair_stages
 from pipeline.choice import labelled_parts, read_labelled
 from pipeline.config import Config
 from pipeline.model_stages import evaluation_path
+from pipeline.records import LoopRecord, StageRecord
 from pipeline.stage import RANKING, RESULTS, Run, Stage, place
 
 
@@ -68,12 +69,12 @@ def _kept(stage: Stage, rounds: int) -> Stage:
 
     def make(run: Run, key: str) -> dict[str, Any]:
         started = time.monotonic()
-        best = run.at(run.account("loop")["best"])
+        best = run.at(run.record(LoopRecord).best)
         _COPY[stage.name](best, run)
         return {
-            **{
-                k: v for k, v in best.account(stage.name).items() if k not in ("key", "peak_memory")
-            },
+            **best.manifest.stages[place(stage.name, best.round)].model_dump(
+                exclude_unset=True, exclude={"key", "peak_memory"}
+            ),
             "round": best.round,
             "seconds": round(time.monotonic() - started, 3),
         }
@@ -109,21 +110,21 @@ def make_loop(run: Run, key: str) -> dict[str, Any]:
     }
 
 
-def taken_over(stage: Stage, run: Run, key: str) -> dict[str, Any] | None:
+def taken_over(stage: Stage, run: Run, key: str) -> StageRecord | None:
     """The account of a first round's stage that is finished, but in the place that it has where a
     run has more rounds, or only one; its files are copied. None where there is none.
     """
     if stage.base not in _COPY or stage.round > 1:
         return None
     there, here = run.at(1 - stage.round), run.at(stage.round)
-    account = run.manifest.stages.get(place(stage.base, there.round))
+    record = run.manifest.stages.get(place(stage.base, there.round))
     try:
-        if account is None or account.get("key") != key or not stage.intact(there):
+        if record is None or record.key != key or not stage.intact(there):
             return None
         _COPY[stage.base](there, here)
     except DamagedError:  # then it is made
         return None
-    return account
+    return record
 
 
 def _copy_corpus(source: Run, target: Run) -> None:

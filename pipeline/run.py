@@ -14,9 +14,10 @@ from pipeline.choice import check_choice, read_labelled
 from pipeline.config import Config
 from pipeline.localise import localised, remote_paths
 from pipeline.manifest import Manifest, locked
+from pipeline.records import StageRecord
 from pipeline.report import write_report
 from pipeline.report.data_card import write_data_card
-from pipeline.report.final_view import only
+from pipeline.report.final_view import restrict
 from pipeline.report.summary import show_damage, show_start, show_summary
 from pipeline.rounds import taken_over
 from pipeline.stage import Run, Stage
@@ -56,7 +57,7 @@ def run_stages(
         while True:
             try:
                 _make(run, stages, forced, doubted, ran)
-                record = only(run.manifest.values, names)
+                record = restrict(run.manifest.record, names).json_values()
                 if "corpus" in names:
                     write_data_card(config.run, record)
                 write_report(config.run, record)
@@ -92,8 +93,8 @@ def _make(
         anew = stage.name in forced | doubted
         if not anew and finished(stage, run):
             continue
-        if not anew and (account := taken_over(stage, run, made_from)):
-            run.manifest.finish(stage.name, account)
+        if not anew and (copied := taken_over(stage, run, made_from)):
+            run.manifest.finish(stage.name, copied)
             continue
         show_start(stage.name)
         forgotten = run.manifest.forget(after({stage.name}, run.config))
@@ -106,12 +107,14 @@ def _make(
         except DamagedError:
             run.manifest.remember(forgotten)  # what is made again may well be as it was
             raise
-        account["peak_memory"] = max(account.get("peak_memory", 0), peak_memory())
-        run.manifest.finish(stage.name, {"key": made_from, **account})
+        record = StageRecord.of_stage(stage.name, {"key": made_from, **account})
+        record.peak_memory = max(record.peak_memory, peak_memory())
+        run.manifest.finish(stage.name, record)
         ran.add(stage.name)
         forced.discard(stage.name)
         doubted.discard(stage.name)
-        if forgotten.pop(stage.name, {}).get("digest") == account["digest"]:
+        before = forgotten.pop(stage.name, None)
+        if before and before.digest == record.digest:
             run.manifest.remember(forgotten)  # made from the same: each has still its key
 
 

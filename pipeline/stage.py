@@ -13,6 +13,7 @@ from models.files import digest
 from models.scorers import ENCODER
 from pipeline.config import Config, InputOptions
 from pipeline.manifest import Manifest
+from pipeline.records import Kind
 
 PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
 """The stages whose files are pairs, in their order."""
@@ -42,13 +43,19 @@ class Run:
         """The same run, seen from a round."""
         return self if number == self.round else replace(self, round=number)
 
-    def account(self, stage: str) -> dict[str, Any]:
-        """What the manifest has of a finished stage."""
-        return self.manifest.stages[place(stage, self.round)]
+    def digest(self, stage: str) -> str:
+        """The digest of what a finished stage made."""
+        return self.manifest.stages[stage_path(stage, self.round)].digest
+
+    def record(self, kind: type[Kind]) -> Kind:
+        """The record of a finished stage, by its class."""
+        found = self.manifest.record.find(kind, stage_path(kind.kind, self.round))
+        assert found is not None, f"{kind.kind} is not finished"
+        return found
 
     def folder(self, stage: str) -> str:
         """Where a stage leaves its files."""
-        return storage.join(self.config.run, place(stage, self.round))
+        return storage.join(self.config.run, stage_path(stage, self.round))
 
     def shards(self, stage: str) -> list[Shard]:
         """The part files of a finished stage, in order."""
@@ -56,7 +63,7 @@ class Run:
 
     def made(self, stage: str) -> Path:
         """Where the folder of a stage is made: in its place, or for an object store beside it."""
-        return remote.local_workdir(self.config.run) / place(stage, self.round)
+        return remote.local_workdir(self.config.run) / stage_path(stage, self.round)
 
     def publish(self, stage: str) -> str:
         """Bring the folder that was made to where the run is; its digest."""
@@ -118,14 +125,17 @@ class Run:
         return self.config.nmt.model or self.folder("nmt")
 
 
-def place(stage: str, number: int) -> str:
+def stage_path(stage: str, number: int) -> str:
     """The name that a stage of a round has in the manifest, and its folder below the run's.
 
-    >>> place("corpus", 0), place("corpus", 2), place("bucket", 1), place("bucket", 2)
-    ('corpus', 'rounds/2/corpus', 'bucket', 'rounds/2/bucket')
+    >>> stage_path("corpus", 0), stage_path("corpus", 2), stage_path("bucket", 1)
+    ('corpus', 'rounds/2/corpus', 'bucket')
     """
     own = (*RESULTS, *RANKING) if number > 1 else RESULTS if number else ()
     return f"rounds/{number}/{stage}" if stage in own else stage
+
+
+place = stage_path  # until its readers have the new name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +143,7 @@ class Stage:
     """One step of a run.
 
     Attributes:
-        name: as `place` gives it.
+        name: as `stage_path` gives it.
         round: of which round; 0 of none.
         needs: stages it reads, if the configuration has them; it may decide which.
         version: raised when the stage makes something else from the same.

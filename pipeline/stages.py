@@ -142,7 +142,9 @@ def key_of(stage: Stage, run: Run) -> str:
     needed = [other for other in closure(stage.name, run.config) if other.name in reads]
     own = f"rounds/{stage.round}/"
     made = {
-        other.name.removeprefix(own): run.manifest.stages.get(other.name, {}).get("digest")
+        other.name.removeprefix(own): record.digest
+        if (record := run.manifest.stages.get(other.name))
+        else None
         for other in needed
     }
     return content_key(stage.base, stage.version, stage.parts(run.at(stage.round)), made)
@@ -150,8 +152,8 @@ def key_of(stage: Stage, run: Run) -> str:
 
 def finished(stage: Stage, run: Run) -> bool:
     """Whether nothing is to be done."""
-    account = run.manifest.stages.get(stage.name)
-    current = account is not None and account.get("key") == key_of(stage, run)
+    record = run.manifest.stages.get(stage.name)
+    current = record is not None and record.key == key_of(stage, run)
     return current and stage.intact(run.at(stage.round))
 
 

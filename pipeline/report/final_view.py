@@ -1,100 +1,137 @@
-"""The record of a run with several rounds: what each came to, and what the result rests on."""
+"""The record of a run with several rounds: each round's result, and the view of the best one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from models.scorers import ENCODER
-from pipeline.stage import RANKING, place
-
-Record = dict[str, Any]
+from pipeline.records import AutoSelectRecord, CorpusRecord, LoopRecord, RunRecord, StageRecord
+from pipeline.stage import RANKING, stage_path
 
 
 class Round(NamedTuple):
     """A round as the manifest has it.
 
     Attributes:
-        by, deciles: what its pairs were selected by.
-        pairs: in its corpus.
+        by, deciles: the score and the deciles that its pairs were selected by.
+        pairs: number of pairs in its corpus.
         labelled: agreement of its encoder with the labelled pairs, Pearson × 100.
+        is_best: whether the result of the run is that of this round.
     """
 
     number: int
     by: str
-    deciles: list[int]
+    deciles: list[int] | None
     pairs: int
     labelled: float
-    kept: bool
+    is_best: bool
+
+    @property
+    def kept(self) -> bool:
+        """`is_best`, for readers that do not have the new name yet."""
+        return self.is_best
 
 
-def only(record: Record, names: Iterable[str]) -> Record:
-    """The record with these of its stages alone: an earlier configuration may have left others."""
-    stages = record["stages"]
-    return {**record, "stages": {name: stages[name] for name in names if name in stages}}
+def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
+    """The record with only these stages: an earlier configuration may have left others."""
+    found = {name: record.stages[name] for name in names if name in record.stages}
+    return record.model_copy(update={"stages": found})
 
 
-def rounds(record: Record) -> list[Round]:
-    """The rounds of a finished loop; none where there was one round only."""
-    stages, select = record["stages"], record["config"]["select"]
+def rounds(record: RunRecord | dict[str, Any]) -> list[Round]:
+    """The rounds of a finished loop; none if there was only one round."""
+    record = _typed(record)
+    loop, select = record.find(LoopRecord), record.config.select
     found = []
-    for number, labelled in enumerate(stages.get("loop", {}).get("labelled", []), 1):
-        by, deciles = select["by"] if number == 1 else ENCODER, select["deciles"]
-        if select["by"] == "auto":
-            chosen = stages[place("choice", number)]["chosen"]
-            by, deciles = chosen["scorer"], chosen["deciles"]
-        pairs = stages[place("corpus", number)]["rows_out"]
-        kept = number == stages["loop"]["best"]
-        found.append(Round(number, by, deciles, pairs, labelled, kept))
+    for number, labelled in enumerate(loop.labelled if loop else [], 1):
+        by, deciles = select.by if number == 1 else ENCODER, select.deciles
+        auto = record.find(AutoSelectRecord, stage_path("choice", number))
+        if select.by == "auto" and auto:
+            by, deciles = auto.chosen.scorer, list(auto.chosen.deciles)
+        corpus = record.find(CorpusRecord, stage_path("corpus", number)) or CorpusRecord()
+        found.append(
+            Round(
+                number, by, deciles, corpus.rows_out, labelled, bool(loop and number == loop.best)
+            )
+        )
     return found
 
 
-def verdict(record: Record) -> str:
-    """Which round is kept, and by how much it is ahead."""
-    found = rounds(record)
-    loop = record["stages"]["loop"]
-    (best,) = (each for each in found if each.kept)
-    others = [each for each in found if not each.kept]
-    said = ", ".join(f"{each.labelled:.2f} in round {each.number}" for each in others)
-    over = f"mean over {loop['data_sets']} data sets" if loop["data_sets"] > 1 else "one data set"
+def verdict(record: RunRecord | dict[str, Any]) -> str:
+    """One sentence for a finished loop: which round is best, and the scores of the others."""
+    record = _typed(record)
+    loop, found = record.find(LoopRecord), rounds(record)
+    if loop is None:
+        return ""
+    (best,) = (each for each in found if each.is_best)
+    others = [each for each in found if not each.is_best]
+    scores = ", ".join(f"{each.labelled:.2f} in round {each.number}" for each in others)
+    over = f"mean over {loop.data_sets} data sets" if loop.data_sets > 1 else "one data set"
     return (
         f"Round {best.number} of {len(found)} is kept: {best.labelled:.2f} on the labelled pairs, "
-        f"against {said} (Pearson × 100, {over} with {loop['pairs']:,} pairs)"
+        f"against {scores} (Pearson × 100, {over} with {loop.pairs:,} pairs)"
     )
 
 
-def kept_round(stages: Record) -> int:
-    """Whose corpus is the run's: 0 where there was one round only, or there are no more now."""
-    number = int(stages.get("corpus", {}).get("round", 0))
-    return number if place("corpus", number) in stages else 0
+def best_round(stages: Mapping[str, StageRecord]) -> int:
+    """The round that the run's corpus was copied from; 0 if there was one round only."""
+    corpus = stages.get("corpus")
+    number = corpus.round or 0 if corpus else 0
+    return number if stage_path("corpus", number) in stages else 0
 
 
-def way(stages: Record) -> list[str]:
-    """The finished stages of pairs on the way to the run's corpus, in order."""
-    number = kept_round(stages)
-    ranked = (place(name, number) for name in ("score", "bucket"))
+def pair_stages(stages: Mapping[str, StageRecord]) -> list[str]:
+    """The finished pair stages that lead to the run's corpus, in order."""
+    number = best_round(stages)
+    ranked = (stage_path(name, number) for name in ("score", "bucket"))
     names = dict.fromkeys(("ingest", "back_translate", "score", *ranked, "corpus"))
     return [name for name in names if name in stages]
 
 
-def kept(record: Record) -> Record:
-    """The record without the rounds that the result does not rest on.
+def final_view(record: RunRecord) -> RunRecord:
+    """The record without the rounds that the result does not depend on.
 
-    Deciles and choice of the kept round stand under their plain names, its scores behind those of
-    the first, and the configuration is what that round went by.
-
-    Args:
-        record: what the manifest holds: config, stages and more.
+    Deciles and automatic selection of the best round have their plain names, its scores follow
+    those of the first round, and the configuration is the one of that round.
     """
-    stages, config = record["stages"], record["config"]
-    number = kept_round(stages)
-    found: Record = {}
+    stages, config = record.stages, record.config
+    number = best_round(stages)
+    found: dict[str, StageRecord] = {}
     for name in (name for name in stages if not name.startswith("rounds/")):
-        own = place(name, number) if name in RANKING else name
+        own = stage_path(name, number) if name in RANKING else name
         found |= {name: stages[name], own: stages[own]} if name == "score" else {name: stages[own]}
     if number > 1:
-        score = {**config["score"], "scorers": [*config["score"]["scorers"], ENCODER]}
-        by = config["select"]["by"]
-        select = {**config["select"], "by": by if by == "auto" else ENCODER}
-        config = {**config, "score": score, "select": select}
-    return {**record, "config": config, "stages": found}
+        scorers = [*config.score.scorers, ENCODER]
+        score = config.score.model_copy(update={"scorers": scorers})
+        by = "auto" if config.select.by == "auto" else ENCODER
+        select = config.select.model_copy(update={"by": by})
+        config = config.model_copy(update={"score": score, "select": select})
+    return record.model_copy(update={"config": config, "stages": found})
+
+
+# For readers that are not converted to attributes yet.
+
+
+def _typed(record: RunRecord | dict[str, Any]) -> RunRecord:
+    return record if isinstance(record, RunRecord) else RunRecord.model_validate(record)
+
+
+def only(record: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """`restrict` on JSON values."""
+    return restrict(_typed(record), names).json_values()
+
+
+def kept(record: dict[str, Any]) -> dict[str, Any]:
+    """`final_view` on JSON values."""
+    return final_view(_typed(record)).json_values()
+
+
+def kept_round(stages: Mapping[str, Any]) -> int:
+    """`best_round` on JSON values."""
+    return best_round(_typed({"stages": stages}).stages)
+
+
+def way(stages: Mapping[str, Any]) -> list[str]:
+    """`pair_stages` on JSON values."""
+    return pair_stages(_typed({"stages": stages}).stages)

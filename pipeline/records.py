@@ -1,0 +1,429 @@
+"""The content of manifest.json as typed models.
+
+`RunRecord` is the whole file. `RunRecord.stages` maps the name of a finished stage (`score`,
+`rounds/2/score`) to its record; `find` gives the record of a kind with its own type:
+
+| stage          | class               | fields beside key, digest, seconds, peak_memory, round    |
+| -------------- | ------------------- | --------------------------------------------------------- |
+| ingest, score  | IngestRecord,       | rows_in, rows_out, rows_rejected, rejected, shards,       |
+|                | ScoreRecord         | worker_seconds, metrics (all five pair stages have these) |
+| back_translate | BackTranslateRecord | model.path, model.sha256                                  |
+| bucket         | BucketRecord        | deciles[scorer].rows, .lowest, .highest (10 values each)  |
+| corpus         | CorpusRecord        | –                                                         |
+| nmt            | NmtRecord           | training.bleu                                             |
+| paragram       | ParagramRecord      | training                                                  |
+| idf            | IdfRecord           | words, documents                                          |
+| classifier     | ClassifierRecord    | training                                                  |
+| choice         | AutoSelectRecord    | scores, random, sample, left_out, runs, chosen, second,   |
+|                |                     | same_size, over_second, over_random, spread               |
+| loop           | LoopRecord          | labelled, data_sets, pairs, best                          |
+| statistics     | StatisticsRecord    | results.corpora, .idf, .spacy                             |
+| embeddings     | EmbeddingsRecord    | training                                                  |
+| evaluate       | EvaluateRecord      | results.models, .groups[name].data_sets, .mean, .missing  |
+
+Every model keeps fields that it does not know, and writes only fields that were set: a manifest of
+another version passes through unchanged.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
+
+
+class Lenient(BaseModel):
+    """A model that keeps unknown fields."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class StageRecord(Lenient):
+    """What the manifest holds of a finished stage.
+
+    A stage whose record has fields of its own declares a subclass with the stage's name:
+    `class IdfRecord(StageRecord, kind="idf")`.
+
+    Attributes:
+        key: of all that the result depends on; another key means that the stage is not up to date.
+        digest: of the result; the keys of the stages that read it depend on it.
+        seconds: from the stage's start to its end.
+        peak_memory: bytes, the largest of any process of the stage; 0 if it was not measured.
+        round: of a result that was copied from the best round: which round; else None.
+    """
+
+    kind: ClassVar[str] = ""
+    _kinds: ClassVar[dict[str, type[StageRecord]]] = {}
+
+    key: str = ""
+    digest: str = ""
+    seconds: float = 0.0
+    peak_memory: int = 0
+    round: int | None = None
+
+    def __init_subclass__(cls, *, kind: str = "", **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if kind:
+            cls.kind = kind
+            StageRecord._kinds[kind] = cls
+
+    @staticmethod
+    def of_stage(name: str, values: Any) -> StageRecord:
+        """The record of the stage `name` (of any round) from JSON values.
+
+        Raises:
+            ValidationError: the values do not fit.
+        """
+        kind = StageRecord._kinds.get(name.rsplit("/", 1)[-1], StageRecord)
+        return values if isinstance(values, kind) else kind.model_validate(values)
+
+    # For readers that are not converted to attributes yet.
+    def __getitem__(self, name: str) -> Any:
+        return self.model_dump(exclude_unset=True)[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A field by its name."""
+        return self.model_dump(exclude_unset=True).get(name, default)
+
+
+class PairsRecord(StageRecord):
+    """A stage whose files are pairs.
+
+    Attributes:
+        rejected: rows per reason, the most frequent reason first.
+        shards: number of part files.
+        worker_seconds: time that workers spent on rows, added up.
+        metrics: the job's Beam counters.
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_rejected: int = 0
+    rejected: dict[str, int] = {}
+    shards: int = 0
+    worker_seconds: float = 0.0
+    metrics: dict[str, Any] = {}
+
+
+class IngestRecord(PairsRecord, kind="ingest"):
+    """Bitext as pairs."""
+
+
+class TranslationModel(Lenient):
+    """The model folder that translated, and its digest."""
+
+    path: str = ""
+    sha256: str = ""
+
+
+class BackTranslateRecord(PairsRecord, kind="back_translate"):
+    """Pairs with translations."""
+
+    model: TranslationModel = TranslationModel()
+
+
+class ScoreRecord(PairsRecord, kind="score"):
+    """Pairs with scores."""
+
+
+class Deciles(Lenient):
+    """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
+
+    rows: list[int]
+    lowest: list[float | None]
+    highest: list[float | None]
+
+
+class BucketRecord(PairsRecord, kind="bucket"):
+    """Pairs with deciles; `deciles` is by scorer."""
+
+    deciles: dict[str, Deciles] = {}
+
+
+class CorpusRecord(PairsRecord, kind="corpus"):
+    """The selected pairs."""
+
+
+class NmtTraining(Lenient):
+    """Results of training a translation model: BLEU on held-out pairs, and other figures."""
+
+    bleu: float | None = None
+
+
+class NmtRecord(StageRecord, kind="nmt"):
+    """The translation model that the run trained."""
+
+    training: NmtTraining = NmtTraining()
+
+
+class ParagramRecord(StageRecord, kind="paragram"):
+    """Word vectors for `paragram_similarity`; `training` is empty if they come from a file."""
+
+    training: dict[str, Any] = {}
+
+
+class IdfRecord(StageRecord, kind="idf"):
+    """Inverse document frequencies; `documents` is 0 if they come from a file."""
+
+    words: int = 0
+    documents: int = 0
+
+
+class ClassifierRecord(StageRecord, kind="classifier"):
+    """The classifier behind the scorer `human_likeness`."""
+
+    training: dict[str, Any] = {}
+
+
+class EmbeddingsRecord(StageRecord, kind="embeddings"):
+    """The sentence encoder."""
+
+    training: dict[str, Any] = {}
+
+
+class Candidate(Lenient):
+    """A range of neighbouring deciles of a score, and how encoders trained on it did.
+
+    Attributes:
+        rows: estimated number of rows in the whole corpus.
+        pairs: number of pairs that the encoders were trained on.
+        scores: Pearson × 100 on the labelled pairs, one per seed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    scorer: str
+    deciles: tuple[int, ...]
+    rows: int
+    pairs: int
+    scores: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean score over the seeds."""
+        return fmean(self.scores)
+
+
+class Lead(Lenient):
+    """The difference of two mean scores, and its standard error."""
+
+    difference: float
+    error: float
+
+
+class AutoSelectRecord(StageRecord, kind="choice"):
+    """The scorer and the deciles that `select.by: auto` found; see `auto_select`.
+
+    All scores are Pearson × 100 on the labelled pairs, one per seed.
+
+    Attributes:
+        scores: scorer → decile → scores of encoders trained on `sample` pairs of the decile.
+        random: the same for pairs of all deciles.
+        left_out: scorer → deciles with too few pairs for a probe.
+        runs: scorer → its candidates, from one decile to all of them.
+        chosen: the candidate that was selected.
+        second: the best candidate of another scorer (of the same, if there is no other).
+        same_size: pairs of all deciles, as many as the probes of `chosen` had.
+        over_second, over_random: the lead of `chosen` over `second` and over `same_size`.
+        spread: standard deviation over the seeds, within candidates.
+    """
+
+    scores: dict[str, dict[int, list[float]]]
+    random: list[float]
+    sample: int
+    left_out: dict[str, list[int]] = {}
+    runs: dict[str, list[Candidate]]
+    chosen: Candidate
+    second: Candidate | None = None
+    same_size: Candidate
+    over_second: Lead | None = None
+    over_random: Lead
+    spread: float = 0.0
+
+
+class LoopRecord(StageRecord, kind="loop"):
+    """The rounds compared.
+
+    Attributes:
+        labelled: the agreement of each round's encoder with the labelled pairs, Pearson × 100.
+        data_sets, pairs: size of the labelled data.
+        best: number of the best round, from 1.
+    """
+
+    labelled: list[float]
+    data_sets: int
+    pairs: int
+    best: int
+
+
+class Moments(Lenient):
+    """Mean, standard deviation and number of values."""
+
+    mean: float
+    deviation: float
+    count: int
+
+
+class CorpusStatistics(Lenient):
+    """Statistics of one corpus; None for those that it does not have."""
+
+    name: str
+    pairs: int
+    statistics: dict[str, Moments | None]
+
+
+class Statistics(Lenient):
+    """Several corpora, and where the IDF and the parses come from."""
+
+    corpora: list[CorpusStatistics]
+    idf: str
+    spacy: str | None = None
+
+
+class StatisticsRecord(StageRecord, kind="statistics"):
+    """All pairs beside those of the corpus."""
+
+    results: Statistics
+
+
+class Correlation(Lenient):
+    """Correlations × 100, None where undefined; `mse` only of a model that predicts labels."""
+
+    pearson: float | None
+    spearman: float | None
+    mse: float | None = None
+
+
+class EvaluatedSet(Lenient):
+    """A labelled data set; correlations by model."""
+
+    pairs: int
+    unscored: int = 0
+    models: dict[str, Correlation]
+
+
+class EvaluatedGroup(Lenient):
+    """The data sets of a year of STS, or of SICK; `mean` is by model, None outside STS."""
+
+    data_sets: dict[str, EvaluatedSet]
+    missing: list[str] = []
+    mean: dict[str, Correlation] | None = None
+
+
+class Evaluation(Lenient):
+    """What `models.embeddings.applications.evaluation.Report.json` gives."""
+
+    models: list[str]
+    groups: dict[str, EvaluatedGroup]
+
+
+class EvaluateRecord(StageRecord, kind="evaluate"):
+    """The encoder on STS and SICK."""
+
+    results: Evaluation
+
+
+class InputFile(Lenient):
+    """A file of the bitext."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class UnderWay(Lenient):
+    """The stage at work, and when it started, in seconds since the epoch."""
+
+    stage: str
+    since: float
+
+
+class InputSection(Lenient):
+    """`input` of a configuration: the keys that readers of a run use."""
+
+    license: str | None = None
+    source_language: str = "cs"
+
+
+class NmtSection(Lenient):
+    """`nmt` of a configuration: the keys that readers of a run use."""
+
+    engine: str = ""
+    compute_type: str = ""
+    beam: int = 0
+
+
+class ScoreSection(Lenient):
+    """`score` of a configuration: the keys that readers of a run use."""
+
+    scorers: list[str] = []
+
+
+class SelectSection(Lenient):
+    """`select` of a configuration: the keys that readers of a run use."""
+
+    by: str = ""
+    deciles: list[int] | None = None
+    max_tokens: int | None = None
+    size: int | None = None
+    where: list[str] = []
+
+
+class ConfigRecord(Lenient):
+    """The resolved configuration of a run, perhaps written by another version."""
+
+    run: str = ""
+    seed: int = 1
+    input: InputSection | None = None
+    nmt: NmtSection = NmtSection()
+    score: ScoreSection = ScoreSection()
+    select: SelectSection = SelectSection()
+
+
+Kind = TypeVar("Kind", bound=StageRecord)
+
+
+class RunRecord(Lenient):
+    """The content of manifest.json.
+
+    Attributes:
+        planned: all stages that the configuration has.
+        wanted: the stages of the last command.
+        stages: the finished stages by name, as they finished.
+        under_way: None unless a stage is at work, or was when its process was killed.
+    """
+
+    config: ConfigRecord = ConfigRecord()
+    versions: dict[str, str] = {}
+    planned: list[str] = []
+    wanted: list[str] = []
+    inputs: list[InputFile] = []
+    stages: dict[str, SerializeAsAny[StageRecord]]
+    under_way: UnderWay | None = None
+
+    @field_validator("stages", mode="before")
+    @classmethod
+    def _by_kind(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {name: StageRecord.of_stage(name, record) for name, record in values.items()}
+
+    def find(self, kind: type[Kind], name: str = "") -> Kind | None:
+        """The record of a finished stage by its class; `name` is needed for one of a round.
+
+        >>> RunRecord(stages={"nmt": {"training": {"bleu": 31.5}}}).find(NmtRecord).training.bleu
+        31.5
+        """
+        found = self.stages.get(name or kind.kind)
+        return found if isinstance(found, kind) else None
+
+    def json_values(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        values = self.model_dump(exclude_unset=True)
+        return values if self.under_way else {n: v for n, v in values.items() if n != "under_way"}
+
+    @property
+    def started(self) -> bool:
+        """Whether a run wrote this record, with its configuration."""
+        return "config" in self.model_fields_set
