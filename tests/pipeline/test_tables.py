@@ -11,6 +11,7 @@ from models.text.vectors import open_vectors
 from pipeline import stages, tables
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
+from pipeline.records import BackTranslateRecord, ClassifierRecord, IdfRecord, IngestRecord
 from pipeline.stage import Run
 from pipeline.stages import STAGES
 
@@ -41,19 +42,19 @@ def make(folder, references=REFERENCES, idf="null"):
     config = read_config(folder / "run.yaml")
     ingested(folder, references)
     run = Run(config, Manifest(str(folder)), ONE)
-    run.manifest.stages["ingest"] = {"digest": " ".join(references)}
+    run.manifest.stages["ingest"] = IngestRecord(digest=" ".join(references))
     if stages.finished(IDF, run):
         return run, False
     key = stages.key_of(IDF, run)
-    run.manifest.finish("idf", {"key": key, **IDF.make(run, key)})
+    run.manifest.finish("idf", IdfRecord(key=key, **IDF.make(run, key)))
     return run, True
 
 
 def test_counted_on_the_references(tmp_path):
     run, made = make(tmp_path)
     assert made
-    assert run.manifest.stages["idf"]["documents"] == 3
-    assert run.manifest.stages["idf"]["words"] == 7  # six, and the row of unknown ones
+    assert run.record(IdfRecord).documents == 3
+    assert run.record(IdfRecord).words == 7  # six, and the row of unknown ones
     scorer = PairScorer(["mean_idf"], idf=tmp_path / "idf" / "compact")
     (found,) = scorer.score(pa.array(["dog"]), pa.array(["bird"]))["mean_idf"]
     rows = open_vectors(tmp_path / "idf" / "compact")
@@ -67,7 +68,7 @@ def test_from_a_file(tmp_path):
     file.write_text("dog 2.5\ncat 0.5\n")
     run, made = make(tmp_path, idf=file)
     assert made
-    assert run.manifest.stages["idf"]["words"] == 2
+    assert run.record(IdfRecord).words == 2
     scorer = PairScorer(["mean_idf"], idf=tmp_path / "idf" / "compact")
     assert scorer.score(pa.array(["dog"]), pa.array(["cat"]))["mean_idf"].tolist() == [1.5]
     assert not make(tmp_path, idf=file)[1]
@@ -133,7 +134,7 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path):
 
     def run(*changes):
         run = Run(read_config(tmp_path / "run.yaml", changes), Manifest(str(tmp_path)), ONE)
-        run.manifest.stages["back_translate"] = {"digest": "translations"}
+        run.manifest.stages["back_translate"] = BackTranslateRecord(digest="translations")
         return run
 
     one = run()
@@ -141,10 +142,10 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path):
     assert not IDF.wanted(one.config)
     assert not stages.finished(stage, one)
     key = stages.key_of(stage, one)
-    one.manifest.finish("classifier", {"key": key, **stage.make(one, key)})
-    account = one.manifest.stages["classifier"]
-    assert account["training"]["accuracy"] > 0.95
-    assert account["training"]["pairs"] == 200
+    one.manifest.finish("classifier", ClassifierRecord(key=key, **stage.make(one, key)))
+    record = one.record(ClassifierRecord)
+    assert record.training["accuracy"] > 0.95
+    assert record.training["pairs"] == 200
     assert stages.finished(stage, run())
     assert not stages.finished(stage, run("seed=2"))
     made = tables.paths(run())
