@@ -1,326 +1,187 @@
-"""The command line: `paraloom COMMAND …`; see `paraloom --help`."""
+"""The command line: `paraloom COMMAND …`; see `paraloom --help`.
+
+A command is one module below `pipeline/commands/` with a function `command`, which Typer reads,
+and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
+"""
 
 from __future__ import annotations
 
-import argparse
+import importlib
+import inspect
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 from models.errors import UserError
-from pipeline.analyses import add_commands, write_json
 
-_STAGES = {
-    "corpus": ("all stages", ("corpus", "statistics", "embeddings", "evaluate")),
-    "ingest": ("bitext into pairs", ("ingest",)),
-    "back-translate": ("up to the translations", ("back_translate",)),
-    "score": ("up to the scores", ("score",)),
-    "bucket": ("up to the deciles", ("bucket",)),
-    "select": ("up to the corpus", ("corpus",)),
-    "train-nmt": ("train the translation model", ("nmt",)),
-    "train-paragram": ("train word vectors on phrase pairs", ("paragram",)),
-    "train-embeddings": ("train an encoder on the corpus", ("embeddings", "evaluate")),
+PANELS = {
+    "corpus": "Build a corpus",
+    "run": "Look at a run",
+    "model": "Use a model",
+    "analyses": "The papers' analyses",
 }
+"""The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
-_READING = ("compare", "estimate", "explain", "status")  # Beam's options lead to object stores
+
+class Command(NamedTuple):
+    """One command.
+
+    Attributes:
+        name: on the command line.
+        module: below `pipeline.commands`; it defines `command`.
+        summary: one line for the list of commands; the docstring of `command` adds the details.
+        beam: whether it accepts Beam's options after `--`.
+    """
+
+    name: str
+    module: str
+    summary: str
+    beam: bool = False
+
+    @property
+    def panel(self) -> str:
+        """The group of commands that it belongs to."""
+        return PANELS[self.module.partition(".")[0]]
+
+    def load(self) -> Any:
+        """Import the module and build the command that Typer runs."""
+        function = importlib.import_module(f"pipeline.commands.{self.module}").command
+        app = typer.Typer(add_completion=False)
+        app.command(
+            self.name,
+            help=f"{self.summary}.\n\n{inspect.getdoc(function)}",
+            epilog="Options after -- go to Beam, such as: -- --direct_num_workers 2"
+            if self.beam
+            else None,
+        )(function)
+        return typer.main.get_command(app)
+
+
+COMMANDS = (
+    Command("corpus", "corpus.stages", "Run all stages of a run", beam=True),
+    Command("ingest", "corpus.stages", "Read the bitext into pairs", beam=True),
+    Command("back-translate", "corpus.stages", "Run up to the translations", beam=True),
+    Command("score", "corpus.stages", "Run up to the scores", beam=True),
+    Command("bucket", "corpus.stages", "Run up to the deciles", beam=True),
+    Command("select", "corpus.stages", "Run up to the selected corpus", beam=True),
+    Command("train-nmt", "corpus.stages", "Train the translation model", beam=True),
+    Command("train-paragram", "corpus.stages", "Train word vectors on phrase pairs", beam=True),
+    Command("train-embeddings", "corpus.stages", "Train an encoder on the corpus", beam=True),
+    Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
+    Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
+    Command("explain", "run.explain", "Show a pair's data and why it is in or out", beam=True),
+    Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
+    Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
+    Command("doctor", "run.doctor", "Check libraries, engines and devices"),
+    Command("embed", "model.embed", "Turn sentences into vectors"),
+    Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
+    Command("neighbours", "model.neighbours", "Find the nearest sentences in a file"),
+    Command("evaluate", "model.evaluate", "Evaluate on STS, SICK and transfer tasks"),
+    Command("plot", "model.plot", "Draw sentences by their vectors (SVG)"),
+    Command("compare-models", "analyses.compare_models", "Show where two models disagree most"),
+    Command("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoder vectors"),
+    Command("gate-analysis", "analyses.gate_analysis", "Show which words a GRAN's gates pass"),
+    Command("extract-phrases", "analyses.extract_phrases", "Extract a phrase table", beam=True),
+    Command("evaluate-phrases", "analyses.evaluate_phrases", "Evaluate on phrase tasks"),
+)
+
+RENAMED = {
+    "errors": "compare-models",
+    "spaces": "decoder-spaces",
+    "gates": "gate-analysis",
+    "phrases": "extract-phrases",
+}
+"""Names that earlier versions had; they still work."""
+
+
+class _LazyGroup(TyperGroup):
+    """Lists commands without importing their modules; imports the one that runs."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, *rest = args
+        if name in RENAMED:
+            if not ctx.resilient_parsing:  # which is set while a shell completes
+                print(f"paraloom: {name} is now called {RENAMED[name]}", file=sys.stderr)
+            name = RENAMED[name]
+        found, listed, rest = super().resolve_command(ctx, [name, *rest])
+        if listed is None:
+            return found, None, rest
+        entry = next(entry for entry in COMMANDS if entry.name == name)
+        if ctx.obj and not entry.beam:
+            raise UserError(f"{name} takes no Beam options")
+        return found, entry.load(), rest
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if all is well, 2 with one line if something of the user's is wrong."""
+    """Run a command.
+
+    Returns:
+        0 if it succeeded, 1 if it found a difference or a problem, 2 after an error of the user
+        (one line on stderr), 130 if it was interrupted.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    beam = given[given.index("--") + 1 :] if "--" in given else []
-    own = given[: given.index("--")] if "--" in given else given
-    options = _parser().parse_args(own)
+    end = given.index("--") if "--" in given else len(given)
     # torch's threads sleep while they wait: on busy cores they would starve each other.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that nobody asked for
-    if beam and options.command not in (*_STAGES, *_READING, "statistics", "phrases"):
-        print(f"paraloom: {options.command} takes no Beam options", file=sys.stderr)
-        return 2
+    logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
     try:
-        if (file := getattr(options, "json", None)) and Path(file).is_dir():
-            raise UserError(f"--json {file}: is a folder; name a file")
-        work: Callable[[argparse.Namespace, Sequence[str]], int | None] = options.work
-        return work(options, _place(options, beam)) or 0
+        code = _application().main(
+            given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
+        )
     except UserError as error:
         print(f"paraloom: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("paraloom: interrupted; the same command goes on from here", file=sys.stderr)
-        return 130
+    except typer.TyperException as error:
+        print(f"paraloom: {_one_line(error)}", file=sys.stderr)
+        return 2
+    if code == 130:
+        print("paraloom: interrupted; the same command resumes the work", file=sys.stderr)
+    return code or 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="paraloom",
-        description="Paraphrase corpora and paraphrastic sentence embeddings from bitext.",
+def _application() -> Any:
+    app = typer.Typer(
+        cls=_LazyGroup,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="paraloom COMMAND --help describes a command. "
+        "paraloom --install-completion installs completion for your shell.",
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (text, _) in _STAGES.items():
-        command = commands.add_parser(
-            name,
-            help=text,
-            description=f"Run {text}; finished stages are kept.",
-            epilog="What stands after -- goes to Beam, such as -- --direct_num_workers 2",
-        )
-        _add_config(command)
-        command.add_argument("--force", action="store_true", help="run it though it is finished")
-        _add_place(command)
-        command.set_defaults(work=_run_stages)
-    _add_models(commands)
-    _add_statistics(commands)
-    add_commands(commands)
-    doctor = commands.add_parser("doctor", help="what is installed and which engines work")
-    doctor.set_defaults(work=_doctor)
-    explain = commands.add_parser("explain", help="one pair's whole way, and why it is in or out")
-    explain.add_argument("run", metavar="RUN", help="run folder")
-    explain.add_argument("id", metavar="ID", help="id of the pair")
-    explain.set_defaults(work=_explain)
-    status = commands.add_parser(
-        "status",
-        help="where a run stands, wherever it is computed",
-        description="Print stages, shards, rates, rejects and time left, from the run folder.",
-    )
-    status.add_argument("run", metavar="RUN", help="run folder, local or on an object store")
-    _add_gpu_hour(status)
-    status.set_defaults(work=_status)
-    estimate = commands.add_parser(
-        "estimate",
-        help="hours, money, disk and memory of a run, before it",
-        description="Translate some 2,000 sentences of the input on this machine, time the other "
-        "jobs on them, and print what the whole input takes.",
-    )
-    _add_config(estimate)
-    _add_gpu_hour(estimate)
-    estimate.set_defaults(work=_estimate)
-    compare = commands.add_parser(
-        "compare",
-        help="whether two runs hold the same rows and values",
-        description="Compare two runs stage by stage, however their rows are cut into files; "
-        "0 if they are the same, 1 if they differ.",
-        epilog="Rows of differing parts are sorted in files in TMPDIR.",
-    )
-    compare.add_argument("runs", nargs=2, metavar="RUN", help="run folder")
-    compare.set_defaults(work=_compare)
-    return parser
+    app.callback()(_root)
+    group: Any = typer.main.get_command(app)
+    for entry in COMMANDS:
+        listed = TyperCommand(entry.name, help=entry.summary, rich_help_panel=entry.panel)
+        group.add_command(listed)
+    return group
 
 
-def _add_config(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--config", required=True, metavar="FILE", help="YAML, see configs/")
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="changes",
-        metavar="KEY.SUB=VALUE",
-        help="change one key of the configuration; may be given again",
-    )
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"paraloom {metadata.version('paraloom')}")
+        raise typer.Exit
 
 
-def _add_gpu_hour(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--gpu-hour",
-        type=float,
-        metavar="PRICE",
-        help="what an hour of one translating machine costs: prints the cost of back-translation",
-    )
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Build paraphrase corpora and paraphrastic sentence embeddings from bitext."""
 
 
-def _add_place(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--on",
-        choices=["flink"],
-        help="run the jobs on the cluster that `make flink-up` started here",
-    )
-
-
-def _place(options: argparse.Namespace, beam: Sequence[str]) -> Sequence[str]:
-    """Beam's options: what --on stands for, then what the user gave."""
-    if getattr(options, "on", None) is None:
-        return beam
-    from beam_jobs.runners.flink.cluster import default_folder, read
-
-    return [*read(default_folder()).arguments(beam), *beam]
-
-
-def _add_models(commands: argparse._SubParsersAction) -> None:
-    embed = commands.add_parser("embed", help="sentences on standard input to vectors (.npy)")
-    embed.add_argument("--model", required=True, metavar="DIR")
-    embed.set_defaults(work=_embed)
-    similarity = commands.add_parser("similarity", help="pairs on standard input to scores")
-    similarity.add_argument("--model", required=True, metavar="DIR")
-    similarity.set_defaults(work=_similarity)
-    neighbours = commands.add_parser("neighbours", help="sentences nearest to those on input")
-    neighbours.add_argument("--model", required=True, metavar="DIR")
-    neighbours.add_argument(
-        "--in", required=True, dest="collection", metavar="FILE", help="one sentence a line (.gz)"
-    )
-    neighbours.add_argument("--count", type=int, default=5, help="neighbours of each")
-    neighbours.set_defaults(work=_neighbours)
-    plot = commands.add_parser("plot", help="sentences on standard input as a picture (.svg)")
-    plot.add_argument("--model", required=True, metavar="DIR")
-    plot.add_argument("--out", required=True, metavar="FILE")
-    plot.add_argument(
-        "--unit", type=int, metavar="N", help="along this unit, from 0; default: by two components"
-    )
-    plot.set_defaults(work=_plot)
-    evaluate = commands.add_parser("evaluate", help="models on STS, SICK and transfer tasks")
-    evaluate.add_argument(
-        "--model", required=True, action="append", metavar="DIR", help="may be given again"
-    )
-    evaluate.add_argument("--sts", metavar="DIR", help="<year>/<data set>.tsv")
-    evaluate.add_argument("--sick", metavar="DIR")
-    evaluate.add_argument(
-        "--transfer", metavar="DIR", help="MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK below it"
-    )
-    evaluate.add_argument("--json", metavar="FILE", help="write the figures here as well")
-    evaluate.set_defaults(work=_evaluate)
-
-
-def _add_statistics(commands: argparse._SubParsersAction) -> None:
-    statistics = commands.add_parser(
-        "statistics",
-        help="corpora side by side: length, IDF, entropies, scores",
-        description="Print a table of the corpora's statistics.",
-        epilog="What stands after -- goes to Beam. Workers on other machines: let TMPDIR name a "
-        "folder that all of them see.",
-    )
-    statistics.add_argument(
-        "corpora",
-        nargs="+",
-        metavar="CORPUS",
-        help="run folder, Parquet file or folder of such files with reference and translation",
-    )
-    statistics.add_argument(
-        "--spacy", metavar="PIPELINE", help="name or folder of a spaCy pipeline that parses"
-    )
-    statistics.add_argument(
-        "--idf", metavar="FILE", help="IDF of words (`word idf`), such as a run's idf/idf.txt"
-    )
-    statistics.add_argument("--json", metavar="FILE", help="write the figures here as well")
-    _add_place(statistics)
-    statistics.set_defaults(work=_statistics)
-
-
-def _run_stages(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from pipeline.config import read_config
-    from pipeline.run import run_stages
-
-    config = read_config(options.config, options.changes)
-    run_stages(config, _STAGES[options.command][1], beam, force=options.force)
-
-
-def _embed(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.applications.embed import embed_lines
-    from models.embeddings.model import load_encoder
-
-    embed_lines(load_encoder(options.model).embed, sys.stdin.buffer, sys.stdout.buffer)
-
-
-def _similarity(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.applications.embed import similarity_lines
-    from models.embeddings.model import load_encoder
-
-    model = load_encoder(options.model)
-    similarity_lines(model.embed, sys.stdin.buffer, sys.stdout.buffer, model.compare)
-
-
-def _neighbours(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.applications.neighbours import neighbour_lines
-    from models.embeddings.model import load_encoder
-
-    if options.count < 1:
-        raise UserError("neighbours: --count must be at least 1")
-    neighbour_lines(
-        load_encoder(options.model).embed,
-        sys.stdin.buffer,
-        options.collection,
-        sys.stdout.buffer,
-        count=options.count,
-    )
-
-
-def _plot(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.applications.embed import line_batches
-    from models.embeddings.model import load_encoder
-    from pipeline.commands.model.plot import plot
-
-    lines = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
-    plot(load_encoder(options.model), lines, options.out, unit=options.unit)
-
-
-def _evaluate(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from models.embeddings.applications.evaluation import evaluate_models
-    from models.embeddings.applications.transfer import transfer
-    from models.embeddings.model import load_encoder
-    from pipeline.console import console
-
-    if not (options.sts or options.sick or options.transfer):
-        raise UserError(
-            "evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or --transfer DIR"
-        )
-    models = [load_encoder(model).named(model) for model in options.model]
-    sts, sick = (Path(folder) if folder else None for folder in (options.sts, options.sick))
-    report = evaluate_models(models, sts=sts, sick=sick)
-    found = report.json()
-    if sts or sick:
-        console().print(report.table())
-    if options.transfer:
-        tried = transfer([(model.name, model.embed) for model in models], options.transfer)
-        found["transfer"] = tried.json()
-        console().print(tried.table())
-    write_json(options.json, found)
-
-
-def _statistics(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.runners.launch import connect
-    from pipeline.statistics import run
-
-    connect(beam, options.corpora)
-    found = run(options.corpora, beam, spacy=options.spacy, idf=options.idf)
-    write_json(options.json, found)
-
-
-def _doctor(options: argparse.Namespace, beam: Sequence[str]) -> int:
-    from pipeline.commands.doctor import examine
-
-    return 0 if examine() else 1
-
-
-def _explain(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.runners.launch import connect
-    from pipeline.commands.run.explain import explain
-
-    connect(beam, [options.run])
-    explain(options.run, options.id)
-
-
-def _status(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.runners.launch import connect
-    from pipeline.commands.run.status import show
-
-    connect(beam, [options.run])
-    show(options.run, options.gpu_hour)
-
-
-def _estimate(options: argparse.Namespace, beam: Sequence[str]) -> None:
-    from beam_jobs.runners.launch import connect
-    from pipeline.commands.corpus.estimate import show
-    from pipeline.config import read_config
-
-    config = read_config(options.config, options.changes)
-    connect(beam, [config.run])
-    show(config, options.gpu_hour)
-
-
-def _compare(options: argparse.Namespace, beam: Sequence[str]) -> int:
-    from beam_jobs.runners.launch import connect
-    from pipeline.commands.run.compare import run
-
-    connect(beam, options.runs)
-    return 0 if run(*options.runs) else 1
+def _one_line(error: typer.TyperException) -> str:
+    """The message of a usage error, after the name of the command."""
+    message = " ".join(error.format_message().split()).rstrip(".").replace(". Did", "; did")
+    path = getattr(getattr(error, "ctx", None), "command_path", "paraloom")
+    command = path.removeprefix("paraloom").strip()
+    hint = f"see {path} --help"
+    return f"{command}{': ' if command else ''}{message[0].lower()}{message[1:]}; {hint}"
 
 
 if __name__ == "__main__":

@@ -1,38 +1,48 @@
-"""`paraloom phrases`: the phrase table of a run's own pairs, in PPDB's text form."""
+"""`paraloom extract-phrases`: the phrase table of a run's corpus, in PPDB's text form."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from beam_jobs.analysis import phrase_table
 from beam_jobs.io import storage
 from beam_jobs.io.shards import receipts, units
 from models.errors import UserError
+from pipeline.commands.options import RunFolder, beam_options
 
 
-def run(
-    folder: str, arguments: Sequence[str], *, min_count: int = 2, out: str | None = None
+def command(
+    context: typer.Context,
+    run: RunFolder,
+    min_count: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Leave out phrase pairs that occur less often in the whole corpus."
+        ),
+    ] = 2,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Default: RUN/phrases.txt.gz.")
+    ] = None,
 ) -> None:
-    """Count the phrases of a run's corpus; say what was written where.
+    """Write the phrase pairs by which the two sides of a run's sentence pairs differ, with counts.
 
-    Args:
-        folder: of the run.
-        min_count: pairs that stand in fewer places are left out.
-        out: the file; None is phrase_table.txt.gz in the run's folder.
-
-    Raises:
-        UserError: the run has no corpus yet, or no phrase pair stands in as many places.
+    Workers on other machines need a shared folder for temporary files; set TMPDIR to it.
     """
-    shards = [shard for one in receipts(storage.join(folder, "corpus")) for shard in one.shards]
+    if min_count < 1:
+        raise UserError(f"--min-count {min_count}: must be at least 1")
+    shards = [shard for receipt in receipts(storage.join(run, "corpus")) for shard in receipt.shards]
     if not shards:
-        raise UserError(f"{folder}: no run with a corpus; `paraloom select` makes it")
-    table = out or storage.join(folder, "phrases.txt.gz")
-    found = phrase_table.run(units(shards, "phrases"), table, arguments, min_count=min_count)
+        raise UserError(f"{run}: no run with a corpus; `paraloom select` makes one")
+    table = out or storage.join(run, "phrases.txt.gz")
+    work = units(shards, "phrases")
+    found = phrase_table.run(work, table, beam_options(context), min_count=min_count)
     pairs = sum(shard.rows for shard in shards)
     if not found:
         storage.remove(table)
         raise UserError(
-            f"{folder}: of {pairs:,} sentence pairs no two part in the same phrases; "
-            "lower --min-count or make a larger corpus"
+            f"{run}: no phrase pair occurs {min_count} times in {pairs:,} sentence pairs; lower "
+            "--min-count or use a larger corpus"
         )
     print(f"{table}: {found:,} phrase pairs of {pairs:,} sentence pairs")

@@ -1,27 +1,51 @@
-"""Pictures of sentence vectors: sentences along one unit, and in the plane of two components."""
+"""`paraloom plot`: sentences along one unit of their vectors, or by two principal components."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+import typer
+from numpy.typing import NDArray
 
 from models.embeddings.applications.components import principal_components, spread_rows
-from models.embeddings.model import SentenceEncoder
+from models.embeddings.applications.embed import line_batches
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
 from models.files import atomic_file
+from pipeline.commands.options import Model
 from pipeline.report.svg import Frame, Scale, element, picture, shown, text, ticks
 
+Values = NDArray[np.floating[Any]]
+
 WIDTH = 760
-_SHOWN = 24  # sentences in a picture of a unit
-_NAMED = 12  # sentences named in a picture of components
+_SHOWN = 24  # sentences in a plot of a unit
+_NAMED = 12  # sentences printed below a plot of components
 _LINE = 17
-_CHARACTER = 6.2  # width of one, on the wide side
+_CHARACTER = 6.2  # upper bound of a character's width
 _STYLE = """
 svg{background:#fff}text{font:11px sans-serif;fill:#222}.axis{stroke:#888}
 .point{fill:#2a6fb0;fill-opacity:.55}.named{fill:#c23b22}
 """
+
+
+def command(
+    model: Model,
+    out: Annotated[str, typer.Option(metavar="FILE", help="The SVG file to write.")],
+    unit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of a unit of the vectors, from 0. Default: two principal components.",
+        ),
+    ] = None,
+) -> None:
+    """Read one sentence a line on standard input, draw the sentences as an SVG file."""
+    lines = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
+    plot(load_encoder(model), lines, out, unit=unit)
 
 
 def plot(
@@ -48,12 +72,12 @@ def plot(
         temporary.write_text(drawn, encoding="utf-8")
 
 
-def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
-    """Sentences at the values that one unit has for them; the lowest above."""
+def unit_plot(sentences: Sequence[str], values: Values, unit: int) -> str:
+    """Sentences at their values of one unit, the lowest at the top."""
     order = np.argsort(values, kind="stable")
     rows = order[np.unique(np.linspace(0, len(order) - 1, _SHOWN).round().astype(int))]
     bottom = 20 + _LINE * len(rows)
-    low, high = _room(values)
+    low, high = _range(values)
     x_axis = Scale(low, high, 20, WIDTH - 20)
     drawn = [element("line", x1=20, x2=WIDTH - 20, y1=bottom, y2=bottom, class_="axis")]
     for value in ticks(low, high):
@@ -64,23 +88,23 @@ def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
         x, y = x_axis.at(float(values[row])), 20 + _LINE * i
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
         left = x < WIDTH / 2
-        place = x + 9 if left else x - 9
-        fits = int((WIDTH - place if left else place) / _CHARACTER)
-        sentence = _cut(sentences[row], fits)
-        drawn.append(text(place, y + 4, sentence, anchor="start" if left else "end"))
+        start = x + 9 if left else x - 9
+        fits = int((WIDTH - start if left else start) / _CHARACTER)
+        sentence = _shortened(sentences[row], fits)
+        drawn.append(text(start, y + 4, sentence, anchor="start" if left else "end"))
     drawn.append(text(WIDTH / 2, bottom + 32, f"unit {unit}", anchor="middle"))
     title = f"Sentences along unit {unit}"
-    saying = f"From {_cut(sentences[rows[0]])!r} to {_cut(sentences[rows[-1]])!r}."
+    saying = f"From {_shortened(sentences[rows[0]])!r} to {_shortened(sentences[rows[-1]])!r}."
     return _file(drawn, bottom + 40, title, saying)
 
 
-def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
-    """All sentences as points in the plane of the first two components; some of them named."""
+def components_plot(sentences: Sequence[str], vectors: Values) -> str:
+    """Sentences as points in the plane of the first two components; some are printed below."""
     found = principal_components(vectors)
     rows = spread_rows(found.places, _NAMED)
     bottom = 420
     scales = (
-        Scale(*_room(values), start, end)
+        Scale(*_range(values), start, end)
         for values, start, end in zip(
             found.places.T, (60, bottom - 40), (WIDTH - 20, 12), strict=True
         )
@@ -95,19 +119,19 @@ def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
         x, y = frame.x.at(float(found.places[row, 0])), frame.y.at(float(found.places[row, 1]))
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
         drawn.append(text(x + 6, y - 4, str(number)))
-        drawn.append(text(20, bottom + _LINE * number, f"{number}  {_cut(sentences[row])}"))
-    saying = f"{len(sentences)} sentences; {len(rows)} that stand far apart are named below."
+        drawn.append(text(20, bottom + _LINE * number, f"{number}  {_shortened(sentences[row])}"))
+    saying = f"{len(sentences)} sentences; {len(rows)} that are far apart are printed below."
     height = bottom + _LINE * (len(rows) + 1)
     return _file(drawn, height, "Sentences by principal components", saying)
 
 
-def _room(values: np.ndarray) -> tuple[float, float]:
+def _range(values: Values) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     more = 0.05 * (high - low) or 1.0
     return low - more, high + more
 
 
-def _cut(sentence: str, longest: int = int(WIDTH / _CHARACTER)) -> str:
+def _shortened(sentence: str, longest: int = int(WIDTH / _CHARACTER)) -> str:
     return sentence if len(sentence) <= longest else f"{sentence[: longest - 1]}…"
 
 

@@ -1,28 +1,32 @@
-"""`paraloom compare`: whether two runs hold the same rows and values, or where they part."""
+"""`paraloom compare`: whether two runs hold the same rows and values, and where they differ."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from beam_jobs.analysis.diff import ColumnDiff, diff_shards
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, receipts
+from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from pipeline.commands.options import beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
 
 
 @dataclass(slots=True, kw_only=True)
-class Compared:
-    """One stage of two runs, its rows or those that it rejected.
+class Comparison:
+    """The rows of one stage of two runs, or the rows that it rejected.
 
     Attributes:
-        rows: of the first and of the second run; None where the stage is not finished.
-        differences: by column; `ROW` stands for rows that only one of them has.
+        rows: number in the first and in the second run; None where the stage is not finished.
+        differences: by column; the column `ROW` stands for rows that only one run has.
     """
 
     stage: str
@@ -37,17 +41,37 @@ class Compared:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """As printed."""
         return self.stage + (", rejected" if self.rejected else "")
 
 
-def compare(first: str, second: str) -> list[Compared]:
-    """Compare two run folders, stage by stage, in the order of the stages, then further rounds.
+def command(
+    context: typer.Context,
+    runs: Annotated[tuple[str, str], typer.Argument(metavar="RUN RUN", help="Two run folders.")],
+) -> None:
+    """Rows are matched by id, whatever their order and the part files that hold them.
 
-    How rows are cut into part files and in which order they stand does not count; `id` does.
+    The exit code is 0 if the runs are the same, 1 if they differ. Rows are sorted in files in
+    TMPDIR.
+    """
+    connect(beam_options(context), runs)
+    found = compare(*runs)
+    out = console(160)
+    out.print(_row_table(found))
+    if any(stage.differences for stage in found):
+        out.print(_difference_table(found))
+    different = [stage.name for stage in found if not stage.same]
+    if different:
+        out.print(f"different; the first difference is in {different[0]}")
+        raise typer.Exit(1)
+    out.print("same rows and values")
+
+
+def compare(first: str, second: str) -> list[Comparison]:
+    """Compare two run folders stage by stage, in the order of the stages, then further rounds.
 
     Raises:
-        UserError: one is no run, or a file of it is missing or damaged.
+        UserError: a folder holds no run, or a file of it is missing or damaged.
     """
     stages = [_finished(folder) for folder in (first, second)]
     found = []
@@ -63,7 +87,7 @@ def compare(first: str, second: str) -> list[Compared]:
         for kind, rejected in enumerate((False, True)):
             a, b = (None if side is None else side[kind] for side in sides)
             found.append(
-                Compared(
+                Comparison(
                     stage=stage,
                     rejected=rejected,
                     rows=(_rows(a), _rows(b)),
@@ -73,23 +97,8 @@ def compare(first: str, second: str) -> list[Compared]:
     return found
 
 
-def run(first: str, second: str) -> bool:
-    """Compare two run folders and print a table; whether they are the same."""
-    found = compare(first, second)
-    out = console(160)
-    out.print(_overview(found))
-    if any(stage.differences for stage in found):
-        out.print(_values(found))
-    parts = [stage.name for stage in found if not stage.same]
-    if parts:
-        out.print(f"different; the first difference is in {parts[0]}")
-    else:
-        out.print("same rows and values")
-    return not parts
-
-
 def _finished(folder: str) -> set[str]:
-    """The finished stages of pairs of a run, of all rounds (`rounds/2/score`)."""
+    """The names of a run's finished stages of pairs, in all rounds (`rounds/2/score`)."""
     stages = Manifest(folder).stages
     finished = {name for name in stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not finished:
@@ -98,15 +107,15 @@ def _finished(folder: str) -> set[str]:
 
 
 def _shards(folder: str, stage: str) -> tuple[list[Shard], list[Shard]]:
-    """The part files of a stage: the rows that go on, and the rejected ones."""
-    place = storage.join(folder, stage)
-    found = receipts(place)
+    """The part files of a stage: those of its output, and those of the rejected rows."""
+    path = storage.join(folder, stage)
+    found = receipts(path)
     shards = [shard for receipt in found for shard in receipt.shards]
-    account = Manifest(folder).stages[stage]
-    if _rows(shards) != account["rows_out"]:
+    rows, expected = sum(shard.rows for shard in shards), Manifest(folder).stages[stage]["rows_out"]
+    if rows != expected:
         raise UserError(
-            f"{place}: {account['rows_out']:,} rows in the manifest, but {_rows(shards):,} in "
-            "receipts/; run the stage again, what is missing is made anew"
+            f"{path}: {expected:,} rows in the manifest, but {rows:,} in receipts/; run the stage "
+            "again to repair it"
         )
     return shards, [shard for receipt in found for shard in receipt.rejected_shards]
 
@@ -115,7 +124,7 @@ def _rows(shards: list[Shard] | None) -> int | None:
     return None if shards is None else sum(shard.rows for shard in shards)
 
 
-def _overview(found: list[Compared]) -> Table:
+def _row_table(found: list[Comparison]) -> Table:
     table = Table("stage", title="Rows")
     table.add_column("first run", justify="right")
     table.add_column("second run", justify="right")
@@ -128,8 +137,8 @@ def _overview(found: list[Compared]) -> Table:
     return table
 
 
-def _values(found: list[Compared]) -> Table:
-    table = Table("stage", "column", title="Where they part: the first rows by id")
+def _difference_table(found: list[Comparison]) -> Table:
+    table = Table("stage", "column", title="Differences: the first rows by id")
     table.add_column("rows", justify="right")
     for name in ("id", "first run", "second run"):
         table.add_column(name, overflow="fold")

@@ -1,4 +1,4 @@
-"""One pair's whole way through a run: its texts, its scores, and why it is in or out."""
+"""`paraloom explain`: the texts and scores of one pair, and why it is in the corpus or not."""
 
 from __future__ import annotations
 

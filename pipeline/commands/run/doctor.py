@@ -1,4 +1,4 @@
-"""What is installed, which engines and devices work, and what to do where one does not."""
+"""`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -18,8 +19,8 @@ from pipeline.manifest import versions
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 
 
-def examine() -> bool:
-    """Print a table of checks; whether everything that a run on this machine needs is there."""
+def command() -> None:
+    """Prints a table of checks; the exit code is 1 if something that every run needs is missing."""
     checks: list[tuple[str, bool, Callable[[], Finding]]] = [
         ("Python 3.11 or later", True, _python),
         ("libraries", True, _libraries),
@@ -33,18 +34,19 @@ def examine() -> bool:
         ("Java (Flink's job server)", False, _java),
     ]
     table = Table("check", "", "found", title="paraloom doctor")
-    well = True
-    for name, needed, check in checks:
+    sound = True
+    for name, required, check in checks:
         try:
             works, text = check()
         except Exception as error:  # whatever an import or a driver raises is the finding
-            said = str(error).splitlines() or [""]
-            works, text = False, f"{type(error).__name__}: {said[0]}".removesuffix(": ")
-        mark = ("ok", "green") if works else ("fails", "red") if needed else ("no", "yellow")
+            first, *_ = str(error).splitlines() or [""]
+            works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
+        mark = ("ok", "green") if works else ("fails", "red") if required else ("no", "yellow")
         table.add_row(name, Text(*mark), text)
-        well = well and (works or not needed)
+        sound = sound and (works or not required)
     console().print(table)
-    return well
+    if not sound:
+        raise typer.Exit(1)
 
 
 def _python() -> Finding:
@@ -86,7 +88,7 @@ def _torch_gpu() -> Finding:
     import torch
 
     if not torch.cuda.is_available():
-        return False, "no CUDA device that torch can use: everything runs on the CPU"
+        return False, "no CUDA device for torch: everything runs on the CPU"
     return True, f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
 
 
@@ -125,4 +127,4 @@ def _disk() -> Finding:
 
 def _java() -> Finding:
     path = shutil.which("java")
-    return path is not None, path or "not there: only a Flink cluster needs it"
+    return path is not None, path or "not installed: only a Flink cluster needs it"

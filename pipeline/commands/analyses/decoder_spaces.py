@@ -1,0 +1,38 @@
+"""`paraloom decoder-spaces`: encoder and decoder vectors on STS (Zhelezniak et al. 2018)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from models.embeddings.applications.decoder_spaces import compare_spaces
+from models.embeddings.model import load_encoder
+from models.errors import UserError
+from pipeline.commands.analyses.labelled import labelled_pairs
+from pipeline.commands.options import JsonFile, Model, Sick, Sts, write_json
+from pipeline.console import console
+
+
+def command(
+    model: Model,
+    steps: Annotated[int, typer.Option(metavar="N", help="Words to unroll decoders for.")] = 10,
+    sts: Sts = None,
+    sick: Sick = None,
+    json: JsonFile = None,
+) -> None:
+    """Compare the encoder's vector with the decoders' states, by dot product and cosine.
+
+    The model must be one that was trained with `embeddings.task: context`.
+    """
+    if steps < 1:
+        raise UserError(f"--steps {steps}: must be at least 1")
+    data = labelled_pairs("decoder-spaces", sts, sick)
+    found = compare_spaces(load_encoder(model), data, steps=steps)
+    groups = dict.fromkeys(pairs.group for pairs in data)
+    table = Table("vector", *groups, caption="dot product / cosine: mean Pearson × 100")
+    for space, of in found.items():
+        table.add_row(str(space), *(" / ".join(f"{a[g]:.1f}" for a in of.values()) for g in groups))
+    console().print(table)
+    write_json(json, {str(space): of for space, of in found.items()})

@@ -1,0 +1,66 @@
+"""`paraloom evaluate-phrases`: models on tests of phrase similarity."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from models.embeddings.applications.phrase_tests import (
+    evaluate_phrases,
+    read_semeval2013,
+    read_turney2012,
+)
+from models.embeddings.datasets.phrases import read_phrase_pairs, split
+from models.embeddings.model import load_encoder
+from models.errors import UserError
+from pipeline.commands.options import JsonFile, Models, write_json
+from pipeline.console import console
+
+
+def command(
+    model: Models,
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Phrase table: choose the paraphrase of each phrase."),
+    ] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Only the pairs of the table that training with embeddings.phrases.held_out at "
+            "this share held out.",
+        ),
+    ] = None,
+    semeval2013: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="SemEval-2013 5(a): en.trainSet.…Instances-v2 and so on."),
+    ] = None,
+    turney2012: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Turney 2012: `stem | solution | …`.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Give at least one of --table, --semeval2013 and --turney2012."""
+    if not (table or semeval2013 or turney2012):
+        raise UserError("evaluate-phrases: give --table, --semeval2013 or --turney2012")
+    pairs = read_phrase_pairs(table) if table else None
+    semeval = read_semeval2013(semeval2013) if semeval2013 else None
+    questions = read_turney2012(turney2012) if turney2012 else None
+    if pairs is not None and held_out is not None:
+        _, pairs = split(pairs, held_out)
+    results = {
+        folder: evaluate_phrases(
+            load_encoder(folder).named(folder), pairs=pairs, semeval=semeval, questions=questions
+        )
+        for folder in model
+    }
+    shown = Table("test", *results, caption="× 100")
+    first, *_ = results.values()
+    for test, measures in first.items():
+        for measure in measures:
+            cells = (f"{of[test][measure]:.1f}" for of in results.values())
+            shown.add_row(f"{test}: {measure}", *cells)
+    console().print(shown)
+    write_json(json, results)

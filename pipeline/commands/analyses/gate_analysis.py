@@ -1,0 +1,56 @@
+"""`paraloom gate-analysis`: which words a GRAN's gates pass (W&G 2017, 5.2)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from rich.columns import Columns
+from rich.table import Table
+
+from models.embeddings.applications.embed import line_batches
+from models.embeddings.applications.gate_analysis import gate_norms
+from models.embeddings.model import load_encoder
+from models.text.parses import Parser
+from pipeline.commands.options import JsonFile, Model, write_json
+from pipeline.console import console
+
+
+def command(
+    model: Model,
+    spacy: Annotated[
+        str,
+        typer.Option(
+            metavar="PIPELINE", help="Name or folder of a spaCy pipeline that tags and parses."
+        ),
+    ],
+    least: Annotated[
+        int, typer.Option(metavar="N", help="Leave out labels with fewer words.")
+    ] = 10,
+    json: JsonFile = None,
+) -> None:
+    """Print the gates' mean L1 norm by part of speech, by dependency label, and by both.
+
+    Reads one sentence a line on standard input.
+    """
+    encoder, parser = load_encoder(model), Parser(spacy)
+    batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
+    norms_by_kind = gate_norms(encoder, parser, batches)._asdict()
+    tables = []
+    for kind, norms in norms_by_kind.items():
+        table = Table(kind.replace("_", " "), "words", "mean norm")
+        for label, moments in norms.items():
+            if moments.count >= least:
+                table.add_row(label, f"{moments.count:,}", f"{moments.mean:.2f}")
+        tables.append(table)
+    console().print(Columns(tables))
+    results = {
+        kind: {
+            label: {"words": of.count, "mean": of.mean, "deviation": of.deviation}
+            for label, of in norms.items()
+        }
+        for kind, norms in norms_by_kind.items()
+    }
+    write_json(json, results)

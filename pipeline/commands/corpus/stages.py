@@ -1,0 +1,37 @@
+"""The commands that run stages: `paraloom corpus`, `paraloom score`, `paraloom train-nmt` …"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipeline import run
+from pipeline.commands.options import Changes, ConfigFile, On, beam_options
+from pipeline.config import read_config
+
+TARGETS: dict[str | None, tuple[str, ...]] = {
+    "corpus": ("corpus", "statistics", "embeddings", "evaluate"),
+    "ingest": ("ingest",),
+    "back-translate": ("back_translate",),
+    "score": ("score",),
+    "bucket": ("bucket",),
+    "select": ("corpus",),
+    "train-nmt": ("nmt",),
+    "train-paragram": ("paragram",),
+    "train-embeddings": ("embeddings", "evaluate"),
+}
+"""The stages that each command brings up to date, with all that they depend on."""
+
+
+def command(
+    context: typer.Context,
+    config: ConfigFile,
+    changes: Changes = None,
+    force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
+    on: On = None,
+) -> None:
+    """Stages that are up to date are not run again; an interrupted run resumes."""
+    targets = TARGETS[context.info_name]
+    beam = beam_options(context, on)
+    run.run_stages(read_config(config, changes or ()), targets, beam, force=force)

@@ -1,0 +1,14 @@
+"""`paraloom embed`: sentences to vectors."""
+
+from __future__ import annotations
+
+import sys
+
+from models.embeddings.applications.embed import embed_lines
+from models.embeddings.model import load_encoder
+from pipeline.commands.options import Model
+
+
+def command(model: Model) -> None:
+    """Read one sentence a line on standard input, write a NumPy array (.npy) to standard output."""
+    embed_lines(load_encoder(model).embed, sys.stdin.buffer, sys.stdout.buffer)

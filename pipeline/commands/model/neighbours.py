@@ -1,0 +1,27 @@
+"""`paraloom neighbours`: the sentences of a file that are nearest to those on standard input."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from models.embeddings.applications.neighbours import neighbour_lines
+from models.embeddings.model import load_encoder
+from models.errors import UserError
+from pipeline.commands.options import Model
+
+
+def command(
+    model: Model,
+    collection: Annotated[
+        str, typer.Option("--in", metavar="FILE", help="One sentence a line; plain or gzip.")
+    ],
+    count: Annotated[int, typer.Option(metavar="N", help="Neighbours of each sentence.")] = 5,
+) -> None:
+    """Read one sentence a line on standard input, print the nearest sentences of the file."""
+    if count < 1:
+        raise UserError("neighbours: --count must be at least 1")
+    embed = load_encoder(model).embed
+    neighbour_lines(embed, sys.stdin.buffer, collection, sys.stdout.buffer, count=count)

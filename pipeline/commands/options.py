@@ -1,0 +1,79 @@
+"""Options and arguments that several commands share, and what they do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from models.errors import UserError
+from models.files import atomic_file
+
+
+def _not_a_folder(file: str | None) -> str | None:
+    if file and Path(file).is_dir():
+        raise UserError(f"--json {file}: is a folder; name a file")
+    return file
+
+
+RunFolder = Annotated[
+    str, typer.Argument(metavar="RUN", help="Run folder, local or on an object store.")
+]
+ConfigFile = Annotated[
+    str, typer.Option("--config", metavar="FILE", help="Configuration (YAML); see configs/.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY.SUB=VALUE", help="Change one key of the configuration; repeatable."
+    ),
+]
+GpuHour = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PRICE",
+        help="Price of an hour of one translating machine; prints the cost of back-translation.",
+    ),
+]
+On = Annotated[
+    Literal["flink"] | None,
+    typer.Option(metavar="flink", help="Run the jobs on the cluster that `make flink-up` started."),
+]
+Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of the encoder.")]
+Models = Annotated[
+    list[str], typer.Option("--model", metavar="DIR", help="Folder of an encoder; repeatable.")
+]
+Sts = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")
+]
+Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SICK files.")]
+JsonFile = Annotated[
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE", callback=_not_a_folder, help="Also write the results to a file."
+    ),
+]
+
+
+def beam_options(context: typer.Context, on: str | None = None) -> Sequence[str]:
+    """The options for Beam: those of the cluster that `--on` names, then those after `--`.
+
+    Raises:
+        UserError: no cluster was started.
+    """
+    given: list[str] = context.obj
+    if on is None:
+        return given
+    from beam_jobs.runners.flink.cluster import default_folder, read
+
+    return [*read(default_folder()).arguments(given), *given]
+
+
+def write_json(file: str | None, results: Any) -> None:
+    """Write results to the file of `--json`, if there is one."""
+    if file:
+        with atomic_file(Path(file)) as path:
+            path.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
