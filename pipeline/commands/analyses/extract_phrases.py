@@ -43,6 +43,6 @@ def command(
         storage.remove(table)
         raise UserError(
             f"{run}: no phrase pair occurs {min_count} times in {pairs:,} sentence pairs; lower "
-            "--min-count or use a larger corpus"
+            "--min-count or make a larger corpus"
         )
     print(f"{table}: {found:,} phrase pairs of {pairs:,} sentence pairs")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import pyarrow.compute as pc
+import typer
 from rich.table import Table
 from rich.text import Text
 
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Shard, read_shard, receipts
+from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.report.describe import selected
@@ -19,11 +22,29 @@ from pipeline.report.final_view import kept, only, way
 from pipeline.stage import PAIR_STAGES
 
 
+class Step(NamedTuple):
+    """A pair's row as one stage left it; a rejected row has a reason."""
+
+    stage: str
+    rejected: bool
+    row: dict[str, Any]
+
+
+def command(
+    context: typer.Context,
+    run: RunFolder,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the pair.")],
+) -> None:
+    """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
+    connect(beam_options(context), [run])
+    explain(run, id)
+
+
 def explain(folder: str, id: str) -> None:
-    """Print the way of the pair `id` through the run in `folder`.
+    """Print what the run in `folder` did with the pair `id`.
 
     Raises:
-        UserError: `folder` is no run, or no stage has seen the id.
+        UserError: `folder` holds no run, or no stage has a row with the id.
     """
     manifest = Manifest(folder)
     if not manifest.stages:
@@ -32,63 +53,65 @@ def explain(folder: str, id: str) -> None:
     record = only({"config": {}, **manifest.values}, planned)
     steps = find(folder, id, way(record["stages"]))
     if not steps:
-        raise UserError(f"{folder}: no row with the id {id}; ids stand in ingest/part-*.parquet")
-    out = console()
+        raise UserError(f"{folder}: no row with the id {id}; see the ids in ingest/part-*.parquet")
     record = kept(record)
-    config = record["config"]
-    if "select" in config:
-        config = {**config, "select": selected(config["select"], record["stages"])}
-    for line in lines(steps, config):
+    select = record["config"].get("select")
+    criteria = selected(select, record["stages"]) if select else {}
+    out = console()
+    for line in describe(steps, criteria):
         out.print(line)
 
 
-def find(
-    folder: str, id: str, stages: Sequence[str] = PAIR_STAGES
-) -> list[tuple[str, bool, dict[str, Any]]]:
-    """The rows with the id, stage by stage: (stage, whether it went on, the row)."""
-    found = []
-    for stage in stages:
-        for receipt in receipts(storage.join(folder, stage)):
-            for shard in receipt.shards:
-                found += [(stage, True, row) for row in _rows(shard, id)]
-            for shard in receipt.rejected_shards:
-                found += [(stage, False, row) for row in _rows(shard, id)]
-    return found
+def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
+    """The rows with the id, in the order of the stages."""
+    return [
+        Step(stage, rejected, row)
+        for stage in stages
+        for receipt in receipts(storage.join(folder, stage))
+        for rejected, shards in enumerate((receipt.shards, receipt.rejected_shards))
+        for shard in shards
+        for row in _rows(shard, id)
+    ]
 
 
-def lines(way: list[tuple[str, bool, dict[str, Any]]], config: dict[str, Any]) -> list[Any]:
-    """What there is to say, as things that rich prints."""
+def describe(steps: list[Step], criteria: dict[str, Any]) -> list[Text | Table]:
+    """Lines and a table for rich to print.
+
+    Args:
+        criteria: by which the pairs of the corpus were selected.
+    """
     merged: dict[str, Any] = {}
-    for _, went_on, row in way:
-        if went_on:
-            merged |= row
-    said: list[Any] = []
+    for step in steps:
+        if not step.rejected:
+            merged |= step.row
+    lines: list[Text | Table] = []
     for name in ("id", "source", "reference", "translation"):
         if name in merged:
-            said.append(Text.assemble((f"{name:12}", "bold"), str(merged[name])))
+            lines.append(Text.assemble((f"{name:12}", "bold"), str(merged[name])))
     for name in ("reference_tokens", "translation_tokens", "translation_subwords"):
         if name in merged:
-            said.append(Text(f"{name:22}{merged[name]}"))
+            lines.append(Text(f"{name:22}{merged[name]}"))
     deciles = [name for name in merged if name.endswith(schema.decile(""))]
     if deciles:
         table = Table("score", "value", "decile (0 lowest, 9 highest)")
         for column in deciles:
             score = column.removesuffix(schema.decile(""))
             table.add_row(score, f"{merged[score]:.4f}", str(merged[column]))
-        said.append(table)
-    for stage, went_on, row in way:
-        if not went_on:
-            text = f": {row['text']}" if "text" in row else ""
-            said.append(Text.assemble((f"out at {stage}: ", "bold"), row["reason"], text))
-    last_stage, went_on, _ = way[-1]
-    if went_on and last_stage == "corpus":
-        select = config.get("select", {})
-        said.append(Text.assemble(("in the corpus", "bold"), f": it meets {select}"))
-    elif went_on:
-        said.append(Text(f"got as far as {last_stage}; the stages after it have not run"))
-    return said
+        lines.append(table)
+    for step in steps:
+        if step.rejected:
+            text = f": {step.row['text']}" if "text" in step.row else ""
+            reason = step.row["reason"]
+            lines.append(Text.assemble((f"out at {step.stage}: ", "bold"), reason, text))
+    last = steps[-1]
+    if not last.rejected and last.stage == "corpus":
+        lines.append(Text.assemble(("in the corpus", "bold"), f": it meets {criteria}"))
+    elif not last.rejected:
+        lines.append(Text(f"got as far as {last.stage}; the stages after it have not run"))
+    return lines
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     table = read_shard(shard)
-    return table.filter(pc.equal(table["id"], id)).to_pylist()
+    rows: list[dict[str, Any]] = table.filter(pc.equal(table["id"], id)).to_pylist()
+    return rows

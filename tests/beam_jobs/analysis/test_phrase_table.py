@@ -80,7 +80,7 @@ def run_folder(folder, pairs):
 
 def test_the_command(tmp_path, capsys):
     run_folder(tmp_path / "run", PAIRS)
-    assert cli.main(["phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
+    assert cli.main(["extract-phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
     table = tmp_path / "run" / "phrases.txt.gz"
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()
     assert lines == expected(PAIRS, 3)
@@ -97,11 +97,11 @@ def test_the_command(tmp_path, capsys):
 )
 def test_what_a_user_can_get_wrong(tmp_path, capsys, arguments, message):
     run_folder(tmp_path / "run", PAIRS)
-    assert cli.main(["phrases", str(tmp_path / "run"), *arguments]) == 2
+    assert cli.main(["extract-phrases", str(tmp_path / "run"), *arguments]) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
     assert not (tmp_path / "run" / "phrases.txt.gz").exists()
 
 
 def test_no_corpus(tmp_path, capsys):
-    assert cli.main(["phrases", str(tmp_path)]) == 2
+    assert cli.main(["extract-phrases", str(tmp_path)]) == 2
     assert f"{tmp_path}: no run with a corpus" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from rich.console import Console
 from beam_jobs.io.shards import receipts
 from models.errors import UserError
 from pipeline.cli import main
-from pipeline.commands.run.explain import explain, find, lines
+from pipeline.commands.run.explain import Step, describe, explain, find
 
 
 def ids(folder, stage, rejected=False):
@@ -25,10 +25,10 @@ def told(folder, id, capsys):
 def test_a_pair_in_the_corpus(finished_run, capsys):
     name = ids(finished_run, "corpus")[3]
     way = find(str(finished_run / "run"), name)
-    assert [(stage, on) for stage, on, _ in way] == [
-        (stage, True) for stage in ("ingest", "back_translate", "score", "bucket", "corpus")
+    assert [(step.stage, step.rejected) for step in way] == [
+        (stage, False) for stage in ("ingest", "back_translate", "score", "bucket", "corpus")
     ]
-    row = way[-1][2]
+    row = way[-1].row
     text = told(finished_run, name, capsys)
     for column in ("id", "source", "reference", "translation"):
         assert " ".join(row[column].split()) in text
@@ -63,7 +63,7 @@ def test_a_run_on_its_way(a_run, capsys):
 def test_texts_with_brackets_are_shown_as_they_are():
     row = {"id": "[bold]x", "source": "[/] [red]", "reference": "r", "reason": "out [of] memory"}
     console = Console(width=200, record=True, file=io.StringIO())
-    for line in lines([("ingest", True, row), ("back_translate", False, row)], {}):
+    for line in describe([Step("ingest", False, row), Step("back_translate", True, row)], {}):
         console.print(line)
     text = console.export_text()
     assert "[bold]x" in text

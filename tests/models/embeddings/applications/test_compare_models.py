@@ -81,22 +81,23 @@ def test_the_command(tmp_path, capsys):
     (sts / "made.tsv").write_text("\n".join(rows) + "\n")
     models = ["--model", str(tmp_path / "word-avg"), "--model", str(tmp_path / "gran")]
     file = tmp_path / "errors.json"
-    given = ["errors", *models, "--sts", str(tmp_path / "sts"), "--json", str(file)]
+    given = ["compare-models", *models, "--sts", str(tmp_path / "sts"), "--json", str(file)]
     assert cli.main(given) == 0
-    assert "is nearer to people than" in capsys.readouterr().out
+    assert "is closer to the label than" in capsys.readouterr().out
     found = json.loads(file.read_text())
     assert set(found) == {str(tmp_path / name) for name in ("word-avg", "gran")}
-    assert cli.main(["errors", *models[:2], "--sts", str(tmp_path / "sts")]) == 2
+    assert cli.main(["compare-models", *models[:2], "--sts", str(tmp_path / "sts")]) == 2
     assert "give --model twice" in capsys.readouterr().err
-    assert cli.main(["errors", *models]) == 2
+    assert cli.main(["compare-models", *models]) == 2
     assert "nothing to evaluate on" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["errors", "spaces"])
+@pytest.mark.parametrize("command", ["compare-models", "decoder-spaces"])
 def test_a_model_that_is_not_there(tmp_path, capsys, command):
     sts = tmp_path / "made.tsv"
     sts.write_text("5\ta\tb\n")
     model = ["--model", str(tmp_path / "no")]
-    assert cli.main([command, *model * (2 if command == "errors" else 1), "--sts", str(sts)]) == 2
+    models = model * (2 if command == "compare-models" else 1)
+    assert cli.main([command, *models, "--sts", str(sts)]) == 2
     error = capsys.readouterr().err
     assert "config.json: cannot be read" in error and error.count("\n") == 1
