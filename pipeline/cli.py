@@ -28,6 +28,8 @@ PANELS = {
 }
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
+_BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
+
 
 class Command(NamedTuple):
     """One command.
@@ -52,14 +54,10 @@ class Command(NamedTuple):
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
         function = importlib.import_module(f"pipeline.commands.{self.module}").command
+        paragraphs = f"{self.summary}.\n\n{inspect.getdoc(function)}".split("\n\n")
+        details = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         app = typer.Typer(add_completion=False)
-        app.command(
-            self.name,
-            help=f"{self.summary}.\n\n{inspect.getdoc(function)}",
-            epilog="Options after -- go to Beam, such as: -- --direct_num_workers 2"
-            if self.beam
-            else None,
-        )(function)
+        app.command(self.name, help=details, epilog=_BEAM if self.beam else None)(function)
         return typer.main.get_command(app)
 
 
@@ -169,7 +167,9 @@ def _print_version(wanted: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Build paraphrase corpora and paraphrastic sentence embeddings from bitext."""
@@ -177,7 +177,7 @@ def _root(
 
 def _one_line(error: typer.TyperException) -> str:
     """The message of a usage error, after the name of the command."""
-    message = " ".join(error.format_message().split()).rstrip(".").replace(". Did", "; did")
+    message = " ".join(error.format_message().split()).rstrip(".?").replace(". Did", ": did")
     path = getattr(getattr(error, "ctx", None), "command_path", "paraloom")
     command = path.removeprefix("paraloom").strip()
     hint = f"see {path} --help"

@@ -1,4 +1,4 @@
-"""The README names what there is: every configuration key, every command."""
+"""The README names what there is: every configuration key."""
 
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from pipeline import cli
 from pipeline.config import Config
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -33,17 +32,3 @@ def test_no_row_without_a_key():
     lines = README.read_text(encoding="utf-8").split("## Configuration")[1].split("##")[0]
     rows = [line.split("`")[1] for line in lines.splitlines() if line.startswith("| `")]
     assert sorted(rows) == sorted(keys(Config))
-
-
-def test_every_command_is_named(capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    listed = [
-        line.split()[0]
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith("    ") and not line.startswith("     ")
-    ]
-    commands = [command for command in listed if command != "COMMAND"]
-    assert len(commands) > 10
-    text = README.read_text(encoding="utf-8")
-    assert [command for command in commands if command not in text] == []

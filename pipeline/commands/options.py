@@ -46,9 +46,7 @@ Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of th
 Models = Annotated[
     list[str], typer.Option("--model", metavar="DIR", help="Folder of an encoder; repeatable.")
 ]
-Sts = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")
-]
+Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")]
 Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SICK files.")]
 JsonFile = Annotated[
     str | None,

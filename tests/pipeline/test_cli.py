@@ -1,11 +1,13 @@
+import os
+import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from pipeline import cli
-from pipeline.cli import main
+from pipeline.cli import COMMANDS, PANELS, RENAMED, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,7 +107,7 @@ def test_an_interrupt_says_what_to_do(config, monkeypatch, capsys):
 
     monkeypatch.setattr(pipeline.run, "run_stages", interrupted)
     assert main(["select", "--config", str(config)]) == 130
-    assert "the same command goes on from here" in said(capsys)
+    assert "the same command resumes" in said(capsys)
 
 
 def test_arguments_reach_the_run(config, monkeypatch):
@@ -142,15 +144,79 @@ def test_no_neighbours(tmp_path, capsys):
     assert said(capsys) == "paraloom: neighbours: --count must be at least 1"
 
 
-def test_every_command_has_help(capsys):
-    for command in (*cli._STAGES, "embed", "similarity", "evaluate", "doctor", "explain"):
-        with pytest.raises(SystemExit) as stop:
-            main([command, "--help"])
-        assert stop.value.code == 0
-        assert command in capsys.readouterr().out
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_help(command, capsys):
+    assert main([command.name, "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"Usage: paraloom {command.name} " in text
+    assert f"{command.summary}." in text
+    assert ("Options after -- go to Beam" in text) == command.beam
 
 
-def test_an_unknown_command(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["translate"])
-    assert stop.value.code == 2
+def test_every_command_is_listed_in_its_panel(capsys):
+    assert main(["--help"]) == 0
+    panel, listed = None, {}
+    for line in capsys.readouterr().out.splitlines():
+        if title := re.match(r"╭─ (.+?) ─+╮$", line):
+            panel = title[1]
+        elif name := re.match(r"│ ([a-z]\S+) ", line):
+            listed[name[1]] = panel
+    assert listed == {command.name: command.panel for command in COMMANDS}
+    assert list(dict.fromkeys(listed.values())) == list(PANELS.values())
+    assert not listed.keys() & RENAMED.keys()
+
+
+def test_the_list_of_commands_imports_none_of_them():
+    code = """
+import sys, time
+from pipeline.cli import main
+assert main(["--help"]) == 0
+heavy = {"torch", "apache_beam", "pyarrow", "numpy"} & sys.modules.keys()
+assert not heavy, heavy
+assert time.process_time() < 1, time.process_time()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"paraloom {metadata.version('paraloom')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "missing command; see paraloom --help"),
+        (["translate"], "no such command 'translate': did you mean 'back-translate'"),
+        (["statuss"], "no such command 'statuss': did you mean 'status'"),
+        (["corpus"], "corpus: missing option '--config'; see paraloom corpus --help"),
+        (["corpus", "--confg", "x"], "corpus: no such option: --confg (Possible options: --config"),
+        (["corpus", "--config", "x", "--on", "x"], "corpus: invalid value for '--on': "),
+        (["compare", "x"], "compare: missing argument 'RUN'"),
+        (["explain", "x", "y", "z"], "explain: got unexpected extra argument(s) (z)"),
+        (["status", "x", "--gpu-hour", "much"], "status: invalid value for '--gpu-hour': "),
+    ],
+)
+def test_a_usage_error_is_one_line(arguments, message, capsys):
+    assert main(arguments) == 2
+    assert said(capsys).startswith(f"paraloom: {message}")
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_old_names_of_commands_still_work(old, new, capsys):
+    assert main([old, "--help"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == f"paraloom: {old} is now called {new}\n"
+    assert f"Usage: paraloom {new} " in captured.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("paraloom sta", "status"), ("paraloom corpus --fo", "--force")]
+)
+def test_a_shell_completes_commands_and_options(words, expected):
+    environment = {**os.environ, "_PARALOOM_COMPLETE": "complete_bash", "COMP_WORDS": words}
+    environment["COMP_CWORD"] = str(words.count(" "))
+    command = [sys.executable, "-m", "pipeline.cli"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert expected in done.stdout.split()

@@ -1,8 +1,7 @@
-"""`paraloom estimate`: what a run will take, measured on some of its own input on this machine.
+"""`paraloom estimate`: time, cost, disk and memory of a run, measured on a sample of its input.
 
-Back-translation is timed on a sample of the input with the run's own model; the other jobs run, by
-one worker, on the sample and on copies of it, so that what they take to start can be told from what
-they take per row. The rest is multiplication.
+Back-translation is timed on the sample with the run's model. One worker runs the other jobs twice,
+on the sample and on many copies of it: the difference is the time per row, without start-up.
 """
 
 from __future__ import annotations
@@ -12,35 +11,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import typer
 from rich.console import Group
 from rich.table import Table
 
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.bitext.preview import Preview, preview
-from beam_jobs.runners.launch import cores
+from beam_jobs.runners.launch import connect, cores
 from models.errors import UserError
 from models.scorers import SCORERS
 from pipeline import tables
 from pipeline.commands.corpus.timings import time_jobs, translate
+from pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from pipeline.commands.run.status import duration
-from pipeline.config import Config
+from pipeline.config import Config, read_config
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES, Run
 
-_SENTENCES = 2_000  # translated
-_READ = 20_000  # rows that they are drawn from
+_SENTENCES = 2_000  # sentences to translate
+_READ = 20_000  # rows that they are sampled from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a stage will take.
+    """The estimate of one stage.
 
     Attributes:
-        rows: of the whole input that it will read.
-        rate: rows per second that were measured, on `cores` cores.
-        size: bytes that it will leave.
-        memory: bytes, the peak of a worker process.
+        rows: number that it will read.
+        rate: rows per second, as measured on `cores` cores.
+        size: bytes that it will write.
+        memory: peak of a worker process, in bytes.
     """
 
     rows: int
@@ -51,20 +52,20 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """On this machine, if all its cores go as fast as those that were timed."""
+        """On this machine, if all its cores are as fast as those measured."""
         return self.rows / self.rate * self.cores / cores()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a run will take, and what that follows from.
+    """The estimate of a run, and the measurements behind it.
 
     Attributes:
         jobs: by stage.
-        sentences: that were translated.
-        device: that they were translated on, for people.
-        loading: seconds until the model was there.
-        left_out: scorers that were not timed, because what they need is not made yet.
+        sentences: number of sentences translated.
+        device: name of the device that translated them.
+        loading: seconds to load the model.
+        left_out: scorers that were not timed, because their resource does not exist yet.
     """
 
     preview: Preview
@@ -75,11 +76,25 @@ class Estimate:
     left_out: tuple[str, ...]
 
 
+def command(
+    context: typer.Context, config: ConfigFile, changes: Changes = None, gpu_hour: GpuHour = None
+) -> None:
+    """Translate about 2,000 sentences of the input, time the other jobs on them, extrapolate.
+
+    Estimates exclude model training and process start-up.
+    """
+    run = read_config(config, changes or ())
+    connect(beam_options(context), [run.run])
+    found = estimate(run)
+    lines = [*_cost_lines(found, gpu_hour), *_basis_lines(run, found)]
+    console().print(Group(_table(found), *lines), highlight=False)
+
+
 def estimate(config: Config) -> Estimate:
-    """Measure what the stages of pairs will take.
+    """Measure the stages of pairs on a sample.
 
     Raises:
-        UserError: there is no input, no model, or one of them is not what it should be.
+        UserError: the input or the model is missing or cannot be read.
     """
     run = Run(config=config, manifest=Manifest(config.run))
     model = _model(run)
@@ -91,14 +106,14 @@ def estimate(config: Config) -> Estimate:
     if not len(seen.pairs):
         raise UserError("input: none of the rows at the beginning of the files can be used")
     rng = np.random.default_rng(config.seed)
-    drawn = rng.choice(len(seen.pairs), min(_SENTENCES, len(seen.pairs)), replace=False)
-    translation = translate(run, model, seen.pairs.take(np.sort(drawn)).combine_chunks())
+    chosen = rng.choice(len(seen.pairs), min(_SENTENCES, len(seen.pairs)), replace=False)
+    translation = translate(run, model, seen.pairs.take(np.sort(chosen)).combine_chunks())
     scorers, paths = _scorers(run)
     with tempfile.TemporaryDirectory() as folder:
         timed = time_jobs(run, translation.pairs, scorers, paths, Path(folder))
     timed["back_translate"] = translation.timed
     usable = round(seen.rows * (1 - seen.rejected))
-    translated = round(usable * len(translation.pairs) / len(drawn))
+    translated = round(usable * len(translation.pairs) / len(chosen))
     jobs = {}
     for stage in PAIR_STAGES:
         rows = {"ingest": seen.rows, "back_translate": usable}.get(stage, translated)
@@ -112,18 +127,11 @@ def estimate(config: Config) -> Estimate:
     return Estimate(
         preview=seen,
         jobs=jobs,
-        sentences=len(drawn),
-        device=_spoken(translation.device),
+        sentences=len(chosen),
+        device=_device_name(translation.device),
         loading=translation.loading,
         left_out=tuple(name for name in config.score.scorers if name not in scorers),
     )
-
-
-def show(config: Config, gpu_hour: float | None) -> None:
-    """Measure, and print hours, money, disk and memory."""
-    found = estimate(config)
-    lines = [*_costs(found, gpu_hour), *_follows_from(config, found)]
-    console().print(Group(_table(found), *lines), highlight=False)
 
 
 def _model(run: Run) -> str:
@@ -131,14 +139,13 @@ def _model(run: Run) -> str:
         raise UserError("input: is missing: there is nothing to estimate from")
     if run.translates_with_own_model and "nmt" not in run.manifest.stages:
         raise UserError(
-            "nmt.model: null: this run trains its own model; `paraloom train-nmt` with this "
-            "configuration first, then there is one to time"
+            "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
+            "configuration first"
         )
     return run.model
 
 
-def _spoken(device: str) -> str:
-    """A device for people."""
+def _device_name(device: str) -> str:
     if device == "cpu":
         return f"{cores()} CPU cores"
     import torch
@@ -147,7 +154,7 @@ def _spoken(device: str) -> str:
 
 
 def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
-    """The scorers whose tables are there already, and these tables."""
+    """The scorers whose resources exist already, and the paths of these resources."""
     paths = {n: path for n, path in tables.paths(run).items() if n in run.manifest.stages}
     names = [
         name
@@ -158,7 +165,7 @@ def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
 
 
 def _table(found: Estimate) -> Table:
-    table = Table("stage", title="What the whole input takes on this machine")
+    table = Table("stage", title="Estimates for the whole input on this machine")
     for name in ("rows", "measured", "time", "disk", "memory of a worker"):
         table.add_column(name, justify="right")
     for stage, job in found.jobs.items():
@@ -179,7 +186,7 @@ def _table(found: Estimate) -> Table:
     return table
 
 
-def _costs(found: Estimate, gpu_hour: float | None) -> list[str]:
+def _cost_lines(found: Estimate, gpu_hour: float | None) -> list[str]:
     if gpu_hour is None:
         return []
     hours = found.jobs["back_translate"].seconds / 3600
@@ -189,20 +196,22 @@ def _costs(found: Estimate, gpu_hour: float | None) -> list[str]:
     ]
 
 
-def _follows_from(config: Config, found: Estimate) -> list[str]:
+def _basis_lines(config: Config, found: Estimate) -> list[str]:
     seen = found.preview
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
-    said = [
-        f"Rows: {how}; {seen.rejected:.1%} of those looked at cannot be used.",
-        f"Translated: {found.sentences:,} sentences drawn from the beginnings of {seen.files} "
+    lines = [
+        f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
+        f"Translated: {found.sentences:,} sentences sampled from the beginnings of {seen.files} "
         f"file(s), on {found.device}, {config.nmt.engine}, {config.nmt.compute_type}, beam "
-        f"{config.nmt.beam}; the model was there after {found.loading:,.1f} s.",
-        "Other stages: timed with one worker; their time here takes it that all "
-        f"{cores()} cores go as fast. Models trained in the run are not in it, nor further rounds.",
+        f"{config.nmt.beam}; loading the model took {found.loading:,.1f} s.",
+        f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
+        "Estimates exclude model training, process start-up and further rounds.",
     ]
     if found.left_out:
-        said.append(f"Not timed, for what they need is not made yet: {', '.join(found.left_out)}.")
-    return said
+        lines.append(
+            f"Not timed, because their resources do not exist yet: {', '.join(found.left_out)}."
+        )
+    return lines
 
 
 def _bytes(size: float) -> str:

@@ -1,4 +1,4 @@
-"""How long the jobs of a run take on a sample of its pairs, on this machine."""
+"""Measures the jobs of a run on a sample of its pairs, on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from beam_jobs import bucket, ingest, score, select
 from beam_jobs.io import schema, storage
 from beam_jobs.io.bitext import find_bitext
-from beam_jobs.io.shards import Unit, units, write_shard
+from beam_jobs.io.shards import Shard, Unit, units, write_shard
 from beam_jobs.runners.launch import Result
 from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
@@ -24,7 +24,7 @@ from models.nmt.translate import Translator
 from pipeline.stage import Run
 
 COPIES = 50
-"""Of the sample, for the jobs that are fast."""
+"""Copies of the sample for the second measurement of the fast jobs."""
 
 _ONE_WORKER = (
     "--runner=FnApiRunner",
@@ -35,7 +35,7 @@ _ONE_WORKER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """A job on `rows` rows; `size` (of what one row leaves) and `memory` in bytes."""
+    """A job that read `rows` rows; `size` is the bytes written per row, `memory` the peak."""
 
     rows: int
     seconds: float
@@ -44,12 +44,12 @@ class Timed:
 
 
 class Translation(NamedTuple):
-    """The sample's pairs that have a translation, and what that took."""
+    """The pairs of the sample that were translated, and the measurement."""
 
     pairs: pa.Table
     timed: Timed
     device: str  # cpu or cuda
-    loading: float  # seconds until the model was there
+    loading: float  # seconds to load the model
 
 
 def translate(run: Run, model: str, sample: pa.Table) -> Translation:
@@ -61,7 +61,7 @@ def translate(run: Run, model: str, sample: pa.Table) -> Translation:
     sources = sample["source"].combine_chunks()
     started = time.monotonic()
     translator = Translator(model, run.config.nmt)
-    translator.translate(sources[:16])  # the first batch on a GPU takes longer
+    translator.translate(sources[:16])  # the first batch on a GPU is slower
     loading = time.monotonic() - started
     forget_peak()
     columns, counters = translator.translate(sources)
@@ -71,10 +71,13 @@ def translate(run: Run, model: str, sample: pa.Table) -> Translation:
     pairs = sample.filter(columns["reason"].is_null()).cast(schema.BACK_TRANSLATE)
     if not len(pairs):
         raise UserError(f"{model}: translates none of {len(sources):,} sentences of the input")
+    with tempfile.TemporaryDirectory() as folder:
+        parts = _write_parts(pairs, run.input.shard_rows, folder)
+        size = sum(storage.size(shard.path) for shard in parts)
     timed = Timed(
         rows=len(sources),
         seconds=counters.seconds,
-        size=_size(pairs, run.input.shard_rows) / len(sources),
+        size=size / len(sources),
         memory=memory,
     )
     return Translation(pairs, timed, translator.device, loading)
@@ -83,34 +86,33 @@ def translate(run: Run, model: str, sample: pa.Table) -> Translation:
 def time_jobs(
     run: Run, sample: pa.Table, scorers: Sequence[str], paths: dict[str, str], folder: Path
 ) -> dict[str, Timed]:
-    """Run the other jobs on translated pairs and on copies of them, by stage.
+    """Measure the other jobs on translated pairs, by stage.
 
-    The difference is what rows take: a job starts for a second or two before its first one.
+    Each runs on the sample and on copies of it: the difference excludes the start-up of a job.
     """
     few = _run_jobs(run, sample, scorers, paths, folder / "few")
-    many = _run_jobs(run, _copied(sample), scorers, paths, folder / "many")
+    many = _run_jobs(run, _copies(sample), scorers, paths, folder / "many")
     return {
         stage: Timed(
             rows=job.rows - few[stage].rows,
-            # No less than a part of it, however the machine's other work delayed the first.
+            # At least a tenth: other load on the machine may have slowed the first run.
             seconds=max(job.seconds - few[stage].seconds, job.seconds / 10),
-            size=few[stage].size,  # copies take less: they compress too well
+            size=few[stage].size,  # copies compress too well
             memory=job.memory,
         )
         for stage, job in many.items()
     }
 
 
-def _size(table: pa.Table, rows: int) -> int:
-    """Bytes of the rows as part files."""
-    with tempfile.TemporaryDirectory() as folder:
-        starts = range(0, len(table), rows)
-        shards = [write_shard(f"{folder}/{n}", table.slice(n, rows)) for n in starts]
-        return sum(storage.size(shard.path) for shard in shards)
+def _write_parts(table: pa.Table, rows: int, folder: Path | str) -> list[Shard]:
+    return [
+        write_shard(f"{folder}/part-{start:09}.parquet", table.slice(start, rows))
+        for start in range(0, len(table), rows)
+    ]
 
 
-def _copied(sample: pa.Table) -> pa.Table:
-    """Copies that are not the same: number n stands at the ends of the texts, and in the id."""
+def _copies(sample: pa.Table) -> pa.Table:
+    """Copies that differ: the number of the copy is appended to the id and to the texts."""
     copies = []
     for copy in range(COPIES):
         table = sample
@@ -124,29 +126,25 @@ def _copied(sample: pa.Table) -> pa.Table:
 def _run_jobs(
     run: Run, table: pa.Table, scorers: Sequence[str], paths: dict[str, str], folder: Path
 ) -> dict[str, Timed]:
-    """Run all jobs but translation, each with one worker, on what the one before left."""
+    """Run all jobs except translation, each with one worker, on the output of the one before."""
     options = run.input
     folder.mkdir()
-    text, found = folder / "input.tsv", {}
+    text = folder / "input.tsv"
+    found: dict[str, Timed] = {}
     lines = pc.binary_join_element_wise(table["id"], table["source"], table["reference"], "\t")
     text.write_text("\n".join([*lines.to_pylist(), ""]), encoding="utf-8")
-    parts = [
-        write_shard(
-            str(folder / f"part-{start:09}.parquet"), table.slice(start, options.shard_rows)
-        )
-        for start in range(0, len(table), options.shard_rows)
-    ]
+    parts = _write_parts(table, options.shard_rows, folder)
 
     def timed(stage: str, job: Callable[..., Result], first: Any, **more: Any) -> list[Unit]:
         started = time.monotonic()
-        left = job(first, output=str(folder / stage), arguments=_ONE_WORKER, **more).receipts
+        done = job(first, output=str(folder / stage), arguments=_ONE_WORKER, **more).receipts
         found[stage] = Timed(
-            rows=sum(receipt.rows_in for receipt in left),
+            rows=sum(receipt.rows_in for receipt in done),
             seconds=time.monotonic() - started,
             size=sum(file.stat().st_size for file in (folder / stage).glob("*.*")) / len(table),
-            memory=max(receipt.peak_memory for receipt in left),
+            memory=max(receipt.peak_memory for receipt in done),
         )
-        return units([shard for receipt in left for shard in receipt.shards], "")
+        return units([shard for receipt in done for shard in receipt.shards], "")
 
     timed(
         "ingest",
@@ -164,7 +162,7 @@ def _run_jobs(
 
 
 def _criteria(run: Run, scorers: Sequence[str]) -> select.Criteria:
-    """The run's own, as far as its scores are there."""
+    """The run's criteria, without those whose scores were not computed."""
     options, columns = run.config.select, schema.bucketed(tuple(scorers)).names
     conditions = map(Predicate.parse, options.where)
     return select.Criteria(

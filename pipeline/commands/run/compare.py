@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -14,7 +13,7 @@ from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
-from pipeline.commands.options import beam_options
+from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES
@@ -45,17 +44,14 @@ class Comparison:
         return self.stage + (", rejected" if self.rejected else "")
 
 
-def command(
-    context: typer.Context,
-    runs: Annotated[tuple[str, str], typer.Argument(metavar="RUN RUN", help="Two run folders.")],
-) -> None:
+def command(context: typer.Context, first: RunFolder, second: RunFolder) -> None:
     """Rows are matched by id, whatever their order and the part files that hold them.
 
     The exit code is 0 if the runs are the same, 1 if they differ. Rows are sorted in files in
     TMPDIR.
     """
-    connect(beam_options(context), runs)
-    found = compare(*runs)
+    connect(beam_options(context), [first, second])
+    found = compare(first, second)
     out = console(160)
     out.print(_row_table(found))
     if any(stage.differences for stage in found):

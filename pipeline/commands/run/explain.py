@@ -68,7 +68,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
         Step(stage, rejected, row)
         for stage in stages
         for receipt in receipts(storage.join(folder, stage))
-        for rejected, shards in enumerate((receipt.shards, receipt.rejected_shards))
+        for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards))
         for shard in shards
         for row in _rows(shard, id)
     ]

@@ -1,4 +1,4 @@
-"""`paraloom status`: where a run stands, read from its folder alone, wherever it is computed."""
+"""`paraloom status`: how far a run is, read from its folder alone, wherever it runs."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Group
 from rich.table import Table
 
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts
+from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from pipeline.commands.options import GpuHour, RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.report.summary import rejected_table
 from pipeline.stage import PAIR_STAGES
 
-_RECENT = 100  # units that the rate is taken over: workers come and go
+_RECENT = 100  # shards that the rate is computed from, because workers come and go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageStatus:
-    """Where a stage stands; None is what cannot be known (yet).
+    """How far a stage is; None stands for what is not known (yet).
 
     Attributes:
         state: finished, under way, stopped or waiting.
-        shards, rows: done, and all there are to do.
-        rejected: rows by reason, so far.
-        seconds: on the clock; of a stage under way, since it was begun or taken up again.
+        shards, rows: number done, and number in all.
+        rejected: rows so far, by reason.
+        seconds: wall-clock time; for a stage under way, since it was started or resumed.
         rate: rows per second.
-        left: seconds to the end.
+        remaining: seconds to the end.
     """
 
     name: str
@@ -44,40 +47,46 @@ class StageStatus:
     rejected: dict[str, int] = field(default_factory=dict)
     seconds: float | None = None
     rate: float | None = None
-    left: float | None = None
+    remaining: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translating:
-    """What back-translation takes: workers that hold a model, one GPU each where there are any.
+class TranslationHours:
+    """Worker hours of back-translation; on GPUs, a worker process uses one GPU.
 
     Attributes:
         workers: processes that have finished a shard.
-        spent: hours that they were at work, together.
-        left: hours to the end, if rows go on taking as long; None before the first.
+        spent: hours that all workers together have translated.
+        remaining: estimate of the hours to the end; None if the number of rows is not known.
     """
 
     workers: int
     spent: float
-    left: float | None
+    remaining: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """Where a run stands.
+    """How far a run is.
 
     Attributes:
-        at_work: whether a process is at work on it; None where only its machine could tell.
-        sign_of_life: seconds since a worker last finished a shard of the stage under way.
+        is_running: whether a process on this machine holds the run; None for an object store.
+        last_shard_age: seconds since a shard of the stage under way was finished.
     """
 
     stages: tuple[StageStatus, ...]
-    at_work: bool | None
-    sign_of_life: float | None = None
+    is_running: bool | None
+    last_shard_age: float | None = None
+
+
+def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) -> None:
+    """Print stages, shards, rates, rejected rows and remaining time, from the run folder."""
+    connect(beam_options(context), [run])
+    show(run, gpu_hour)
 
 
 def status(folder: str, now: float | None = None) -> Status:
-    """Where the run in `folder` stands.
+    """How far the run in `folder` is.
 
     Args:
         now: seconds since the epoch.
@@ -88,42 +97,42 @@ def status(folder: str, now: float | None = None) -> Status:
     now = time.time() if now is None else now
     manifest = _manifest(folder)
     under_way = manifest.values.get("under_way") or {}
-    at_work = _at_work(folder)
+    is_running = _is_running(folder)
     current = under_way.get("stage")
     wanted = manifest.values.get("wanted") or list(manifest.stages)
     found: list[StageStatus] = []
-    sign_of_life = None
+    last_shard_age = None
     for name in wanted:
         if name == current:
-            state = "stopped" if at_work is False else "under way"
-            begun = float(under_way["since"])
-            left = receipts(storage.join(folder, name)) if _of_pairs(name) else []
-            last = max((receipt.ended for receipt in left), default=0.0)
-            sign_of_life = now - last if last >= begun else None
-            until = now if state == "under way" else max(last, begun)
-            found.append(_under_way(folder, name, manifest, left, begun, until, state))
+            state = "stopped" if is_running is False else "under way"
+            start = float(under_way["since"])
+            done = receipts(storage.join(folder, name)) if _has_pairs(name) else []
+            last = max((receipt.ended for receipt in done), default=0.0)
+            last_shard_age = now - last if last >= start else None
+            end = now if state == "under way" else max(last, start)
+            found.append(_under_way(folder, name, manifest, done, start, end, state))
         elif name in manifest.stages:
             found.append(_finished(name, manifest.stages[name]))
         else:
             found.append(StageStatus(name=name, state="waiting"))
-    return Status(stages=tuple(found), at_work=at_work, sign_of_life=sign_of_life)
+    return Status(stages=tuple(found), is_running=is_running, last_shard_age=last_shard_age)
 
 
-def translating(folder: str) -> Translating | None:
-    """What back-translation has taken and will take; None before its first shard is finished."""
-    left = receipts(storage.join(folder, "back_translate"))
-    if not left:
+def translation_hours(folder: str) -> TranslationHours | None:
+    """Worker hours of back-translation; None before its first shard is finished."""
+    finished = receipts(storage.join(folder, "back_translate"))
+    if not finished:
         return None
-    busy = busy_seconds(left)
-    done = sum(receipt.rows_in for receipt in left)
+    busy = busy_seconds(finished)
+    done = sum(receipt.rows_in for receipt in finished)
     rows = _manifest(folder).stages.get("ingest", {}).get("rows_out")
     spent = sum(busy.values()) / 3600
-    rest = None if rows is None or not done else spent * (rows - done) / done
-    return Translating(workers=len(busy), spent=spent, left=rest)
+    remaining = None if rows is None or not done else spent * (rows - done) / done
+    return TranslationHours(workers=len(busy), spent=spent, remaining=remaining)
 
 
 def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
-    """How long each worker was at work; what its threads did at the same time counts once."""
+    """The seconds that each worker was busy; its threads' overlapping work counts once."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for receipt in receipts:
         span = (receipt.ended - receipt.seconds, receipt.ended)
@@ -139,19 +148,19 @@ def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
 
 
 def show(folder: str, gpu_hour: float | None) -> None:
-    """Print where the run in `folder` stands, and what back-translation costs at that price."""
+    """Print how far the run in `folder` is, and the cost of back-translation at that price."""
     out = console()
     found = status(folder)
     accounts = {stage.name: {"rejected": stage.rejected} for stage in found.stages}
-    out.print(Group(_headline(folder, found), _stages(found.stages)), highlight=False)
+    out.print(Group(_headline(folder, found), _stage_table(found.stages)), highlight=False)
     if any(stage.rejected for stage in found.stages):
         out.print(rejected_table(accounts))
     if gpu_hour is not None:
-        out.print(_cost(translating(folder), gpu_hour), highlight=False)
+        out.print(_cost(translation_hours(folder), gpu_hour), highlight=False)
 
 
 def duration(seconds: float | None) -> str:
-    """A time span for people.
+    """A time span in its two largest units.
 
     >>> [duration(s) for s in (12.3, 754, 7384, 190000)]
     ['12 s', '12 min 34 s', '2 h 03 min', '2 d 04 h']
@@ -173,8 +182,8 @@ def _manifest(folder: str) -> Manifest:
     return manifest
 
 
-def _at_work(folder: str) -> bool | None:
-    """Whether a process holds the lock of a run folder on this machine (`manifest.locked`)."""
+def _is_running(folder: str) -> bool | None:
+    """Whether a process on this machine holds the run's lock (`manifest.locked`)."""
     if storage.is_remote(folder):
         return None
     try:
@@ -191,65 +200,65 @@ def _under_way(
     folder: str,
     name: str,
     manifest: Manifest,
-    left: Sequence[Receipt],
-    begun: float,
-    until: float,
+    finished: Sequence[Receipt],
+    start: float,
+    end: float,
     state: str,
 ) -> StageStatus:
-    seconds = until - begun
-    if not _of_pairs(name):
+    seconds = end - start
+    if not _has_pairs(name):
         return StageStatus(name=name, state=state, seconds=seconds)
-    if name == "ingest":  # a receipt stands for a whole input file: part files say more
+    if name == "ingest":  # a receipt covers a whole input file: part files are finer
         parts = [n for n in storage.names(storage.join(folder, name)) if n.endswith(".parquet")]
         return StageStatus(name=name, state=state, shards=(len(parts), None), seconds=seconds)
-    before = _before(name, manifest)
-    done, rows = sum(receipt.rows_in for receipt in left), before.get("rows_out")
-    rate = _rate(left, begun, until)
+    before = _record_before(name, manifest)
+    done, rows = sum(receipt.rows_in for receipt in finished), before.get("rows_out")
+    rate, is_live = _rate(finished, start, end), state == "under way"
     rejected: Counter[str] = Counter()
-    for receipt in left:
+    for receipt in finished:
         rejected.update(receipt.rejected)
     return StageStatus(
         name=name,
         state=state,
-        shards=(len(left), before.get("shards")),
+        shards=(len(finished), before.get("shards")),
         rows=(done, rows),
         rejected=dict(rejected.most_common()),
         seconds=seconds,
         rate=rate,
-        left=(rows - done) / rate if rate and rows is not None and state == "under way" else None,
+        remaining=(rows - done) / rate if rate and rows is not None and is_live else None,
     )
 
 
-def _of_pairs(name: str) -> bool:
-    """Whether a stage leaves pairs, of whatever round (`rounds/2/score`)."""
+def _has_pairs(name: str) -> bool:
+    """Whether a stage, of any round (`rounds/2/score`), writes pairs."""
     return name.rsplit("/", 1)[-1] in PAIR_STAGES
 
 
-def _before(name: str, manifest: Manifest) -> dict[str, Any]:
-    """The account of the stage that a stage of pairs reads: its round's own, if it has one."""
+def _record_before(name: str, manifest: Manifest) -> dict[str, Any]:
+    """The record of the stage that a stage of pairs reads: of the same round, if there is one."""
     prefix, _, base = name.rpartition("/")
     before = PAIR_STAGES[PAIR_STAGES.index(base) - 1]
     return manifest.stages.get(f"{prefix}/{before}") or manifest.stages.get(before, {})
 
 
-def _rate(left: Sequence[Receipt], begun: float, until: float) -> float | None:
-    """Rows per second of the units that were finished last, since the stage was taken up."""
-    ours = sorted((r for r in left if r.ended >= begun), key=lambda receipt: receipt.ended)
+def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None:
+    """Rows per second of the last shards that were finished since `start`."""
+    ours = sorted((r for r in finished if r.ended >= start), key=lambda receipt: receipt.ended)
     if not ours:
         return None
-    start = ours[-_RECENT - 1].ended if len(ours) > _RECENT else begun
-    return sum(receipt.rows_in for receipt in ours[-_RECENT:]) / max(until - start, 1e-3)
+    since = ours[-_RECENT - 1].ended if len(ours) > _RECENT else start
+    return sum(receipt.rows_in for receipt in ours[-_RECENT:]) / max(end - since, 1e-3)
 
 
-def _finished(name: str, account: dict[str, Any]) -> StageStatus:
-    rows, shards = account.get("rows_in"), account.get("shards")
-    seconds = account.get("seconds")
+def _finished(name: str, record: dict[str, Any]) -> StageStatus:
+    rows, shards = record.get("rows_in"), record.get("shards")
+    seconds = record.get("seconds")
     return StageStatus(
         name=name,
         state="finished",
         shards=(shards, shards),
         rows=(rows, rows),
-        rejected=account.get("rejected", {}),
+        rejected=record.get("rejected", {}),
         seconds=seconds,
         rate=rows / seconds if rows is not None and seconds else None,
     )
@@ -259,52 +268,52 @@ def _headline(folder: str, found: Status) -> str:
     current = [stage for stage in found.stages if stage.state in ("under way", "stopped")]
     if not current:
         if any(stage.state == "waiting" for stage in found.stages):
-            return f"{folder}: stopped; the same command goes on from here"
+            return f"{folder}: stopped; the same command resumes it"
         return f"{folder}: finished"
     (stage,) = current
     if stage.state == "stopped":
-        return f"{folder}: stopped in {stage.name}; the same command goes on from here"
-    said = f"{folder}: {stage.name} for {duration(stage.seconds)}"
-    if found.sign_of_life is not None:
-        said += f", last shard finished {duration(found.sign_of_life)} ago"
-    elif _of_pairs(stage.name):
-        said += ", no shard finished yet"
-    return said
+        return f"{folder}: stopped in {stage.name}; the same command resumes it"
+    line = f"{folder}: {stage.name} for {duration(stage.seconds)}"
+    if found.last_shard_age is not None:
+        line += f", last shard finished {duration(found.last_shard_age)} ago"
+    elif _has_pairs(stage.name):
+        line += ", no shard finished yet"
+    return line
 
 
-def _stages(stages: Sequence[StageStatus]) -> Table:
+def _stage_table(stages: Sequence[StageStatus]) -> Table:
     table = Table("stage", "")
-    for name in ("shards", "rows", "rejected", "rows/s", "time", "time left"):
+    for name in ("shards", "rows", "rejected", "rows/s", "time", "remaining"):
         table.add_column(name, justify="right")
     for stage in stages:
         table.add_row(
             stage.name,
             stage.state,
-            _of(stage.shards),
-            _of(stage.rows),
+            _progress(stage.shards),
+            _progress(stage.rows),
             "" if stage.rows[0] is None else f"{sum(stage.rejected.values()):,}",
             "" if stage.rate is None else f"{stage.rate:,.0f}",
             duration(stage.seconds),
-            duration(stage.left),
+            duration(stage.remaining),
         )
     return table
 
 
-def _of(pair: tuple[int | None, int | None]) -> str:
-    done, total = pair
+def _progress(done_of_total: tuple[int | None, int | None]) -> str:
+    done, total = done_of_total
     if done is None:
         return ""
     return f"{done:,}" if total in (None, done) else f"{done:,} of {total:,}"
 
 
-def _cost(found: Translating | None, gpu_hour: float) -> str:
-    if found is None:
+def _cost(hours: TranslationHours | None, gpu_hour: float) -> str:
+    if hours is None:
         return "back-translation: no shard finished yet, so nothing to count"
-    said = (
-        f"back-translation: {found.workers} workers, {found.spent:,.2f} hours at work so far "
-        f"({found.spent * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour)"
+    line = (
+        f"back-translation: {hours.workers} workers, {hours.spent:,.2f} hours so far "
+        f"({hours.spent * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour)"
     )
-    if found.left:
-        whole = found.spent + found.left
-        said += f", {found.left:,.2f} more to the end ({whole * gpu_hour:,.2f} in all)"
-    return said
+    if hours.remaining:
+        whole = hours.spent + hours.remaining
+        line += f", {hours.remaining:,.2f} more to the end ({whole * gpu_hour:,.2f} in all)"
+    return line

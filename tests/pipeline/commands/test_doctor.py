@@ -1,7 +1,7 @@
 import pytest
 
 from pipeline.cli import main
-from pipeline.commands import doctor
+from pipeline.commands.run import doctor
 
 
 @pytest.fixture

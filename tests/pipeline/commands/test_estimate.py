@@ -49,8 +49,8 @@ def test_money_hours_and_what_they_follow_from(write_config, tmp_path, monkeypat
     assert code == 0
     assert f"{hours:,.2f} hours in all, {36000 * hours:,.2f} at 36,000.00 an hour" in out
     assert f"{made[0].jobs['score'].rate:,.0f} rows/s, a core" in out
-    assert "Rows: counted; 0.8% of those looked at cannot be used" in out
-    assert "119 sentences drawn from the beginnings of 1 file(s)" in out
+    assert "Rows: counted; 0.8% of those read cannot be used" in out
+    assert "119 sentences sampled from the beginnings of 1 file(s)" in out
     assert f"on {cores()} CPU cores, ctranslate2, int8, beam 2" in out
 
 

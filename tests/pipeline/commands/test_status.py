@@ -13,7 +13,7 @@ from run_helpers import STAGES, again, popen
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts, write_receipt
 from pipeline.cli import main
-from pipeline.commands.run.status import busy_seconds, duration, show, status, translating
+from pipeline.commands.run.status import busy_seconds, duration, show, status, translation_hours
 from pipeline.manifest import locked
 
 NOW = 1_900_000_000.0
@@ -52,12 +52,12 @@ def test_a_stage_under_way(under_way, capsys):
         "finished", "under way", "waiting", "waiting", "waiting",
     ]  # fmt: skip
     stage = found.stages[1]
-    assert found.at_work
-    assert found.sign_of_life == 10
+    assert found.is_running
+    assert found.last_shard_age == 10
     assert (stage.shards, stage.rows) == ((4, 6), (79, 119))
     assert stage.seconds == 60
     assert stage.rate == pytest.approx(40 / 60)  # of this time alone
-    assert stage.left == pytest.approx(40 / (40 / 60))
+    assert stage.remaining == pytest.approx(40 / (40 / 60))
     assert stage.rejected == {}
     assert code == 0
     assert "run: back_translate for" in out
@@ -67,10 +67,10 @@ def test_a_stage_under_way(under_way, capsys):
 def test_a_run_whose_process_is_gone_is_stopped(under_way, capsys):
     found = status(str(under_way / "run"), NOW)
     assert found.stages[1].state == "stopped"
-    assert found.stages[1].left is None
+    assert found.stages[1].remaining is None
     assert found.stages[1].seconds == 50  # to the last shard
     _, out, _ = told(under_way, capsys)
-    assert "stopped in back_translate; the same command goes on from here" in out
+    assert "stopped in back_translate; the same command resumes it" in out
 
 
 def test_the_rate_is_that_of_the_last_shards(under_way, monkeypatch):
@@ -81,18 +81,18 @@ def test_the_rate_is_that_of_the_last_shards(under_way, monkeypatch):
 
 
 def test_cost_so_far_and_to_the_end(under_way, capsys):
-    found = translating(str(under_way / "run"))
+    found = translation_hours(str(under_way / "run"))
     assert found.workers == 3
     assert found.spent == pytest.approx(4 * 36 / 3600)
-    assert found.left == pytest.approx(found.spent * 40 / 79)
+    assert found.remaining == pytest.approx(found.spent * 40 / 79)
     _, out, _ = told(under_way, capsys, "--gpu-hour", "100")
-    assert "3 workers, 0.04 hours at work so far (4.00 at 100.00 an hour)" in out
+    assert "3 workers, 0.04 hours so far (4.00 at 100.00 an hour)" in out
     assert "0.02 more to the end (6.03 in all)" in out
 
 
 def test_cost_of_a_finished_run(finished_run, capsys):
-    found = translating(str(finished_run / "run"))
-    assert found.left == 0
+    found = translation_hours(str(finished_run / "run"))
+    assert found.remaining == 0
     spent = sum(r.seconds for r in receipts(str(finished_run / "run" / "back_translate")))
     assert 0 < found.spent <= spent / 3600 + 1e-6  # receipts are rounded to milliseconds
     _, out, _ = told(finished_run, capsys, "--gpu-hour", "2")
@@ -106,7 +106,7 @@ def test_before_the_first_shard(under_way, capsys):
         found = status(str(under_way / "run"), NOW)
         _, out, _ = told(under_way, capsys, "--gpu-hour", "2")
     assert found.stages[1].rows == (0, 119)
-    assert (found.stages[1].rate, found.stages[1].left, found.sign_of_life) == (None,) * 3
+    assert (found.stages[1].rate, found.stages[1].remaining, found.last_shard_age) == (None,) * 3
     assert "no shard finished yet, so nothing to count" in out
 
 
@@ -151,10 +151,10 @@ def test_a_run_seen_from_another_process(a_run, capsys):
         os.killpg(process.pid, signal.SIGSTOP)
         found = status(str(a_run / "run"))
         stage = found.stages[1]
-        assert found.at_work
+        assert found.is_running
         assert (stage.name, stage.state) == ("back_translate", "under way")
         assert 0 < stage.rows[0] <= stage.rows[1] == 119
-        assert 0 <= found.sign_of_life < stage.seconds < 600
+        assert 0 <= found.last_shard_age < stage.seconds < 600
         assert stage.rate > 0
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -177,7 +177,7 @@ def test_a_run_on_an_object_store(on_s3, capsys):
     content["under_way"] = {"stage": "score", "since": NOW}
     storage.write_bytes(f"{folder}/manifest.json", json.dumps(content).encode())
     found = status(folder, NOW + 9)
-    assert found.at_work is None  # whoever is, is on another machine
+    assert found.is_running is None  # whoever is, is on another machine
     assert (found.stages[2].state, found.stages[2].shards) == ("under way", (6, 6))
 
 

@@ -103,7 +103,13 @@ def test_the_command(tmp_path, pipeline, capsys, monkeypatch):
     import sys
 
     model_of().save(tmp_path / "model")
-    arguments = ["gate-analysis", "--model", str(tmp_path / "model"), "--json", str(tmp_path / "g.json")]
+    arguments = [
+        "gate-analysis",
+        "--model",
+        str(tmp_path / "model"),
+        "--json",
+        str(tmp_path / "g.json"),
+    ]
 
     def call(*more):
         text = "\n".join(TEXTS.to_pylist()).encode()
