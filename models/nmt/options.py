@@ -1,86 +1,78 @@
-"""What a user may choose about neural translation."""
+"""Options of neural translation: the model, decoding and training."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from models.options import Count, InputPath, Options, PositiveNumber, Rate, options
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NmtTrainingOptions:
-    """How a model is trained; the defaults suit 10,000 to 100,000 short pairs on a laptop's CPU."""
+@options
+class NmtTrainingOptions(Options):
+    """Training of a translation model; used if `nmt.model` is null.
 
-    pieces: int = 4000
-    """SentencePiece pieces, of both languages together (fewer where the text has fewer)."""
-    layers: int = 3
-    """Transformer layers, in the encoder and in the decoder each."""
-    dim: int = 256
-    """Width of the model."""
-    heads: int = 4
+    The defaults suit 10,000 to 100,000 short pairs on a laptop's CPU.
+    """
+
+    pieces: Count = 4000
+    """Size of the SentencePiece vocabulary that both languages share (smaller if the text yields
+    fewer pieces)."""
+    layers: Count = 3
+    """Transformer layers in the encoder, and as many in the decoder."""
+    dim: Count = 256
+    """Width of the model; even and a multiple of `heads`."""
+    heads: Count = 4
     """Attention heads."""
-    ffn: int = 1024
+    ffn: Count = 1024
     """Width of the feed-forward layers."""
-    dropout: float = 0.1
-    """Share of activations dropped in training."""
-    label_smoothing: float = 0.1
-    """Probability mass spread over the whole vocabulary."""
-    learning_rate: float = 0.002
-    """Highest learning rate of Adam; rises linearly, then falls with the inverse square root."""
-    warmup: int = 200
+    dropout: Rate = 0.1
+    """Probability that an activation is dropped in training."""
+    label_smoothing: Rate = 0.1
+    """Probability mass spread evenly over the vocabulary."""
+    learning_rate: PositiveNumber = 0.002
+    """Peak learning rate of Adam: linear warm-up, then inverse square root decay."""
+    warmup: Count = 200
     """Updates in which the learning rate rises."""
-    updates: int = 1000
-    """Updates in all."""
-    batch_tokens: int = 4096
+    updates: Count = 1000
+    """Updates in total."""
+    batch_tokens: Count = 4096
     """Target subwords in an update."""
-    checkpoints: int = 5
-    """Evenly spaced checkpoints, of which the held-out part chooses."""
-    held_out: int = 500
-    """Pairs kept from training, for the choice of the checkpoint and for BLEU."""
+    checkpoints: Count = 5
+    """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` is the model."""
+    held_out: Count = 500
+    """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
 
     def __post_init__(self) -> None:
-        counts = [item.name for item in fields(self) if item.type == "int"]
-        for key in counts:
-            if getattr(self, key) < 1:
-                raise ValueError(f"{key}: must be at least 1")
-        for key in ("dropout", "label_smoothing"):
-            if not 0 <= getattr(self, key) < 1:
-                raise ValueError(f"{key}: must be at least 0 and less than 1")
-        if self.learning_rate <= 0:
-            raise ValueError("learning_rate: must be more than 0")
         if self.dim % self.heads or self.dim % 2:
             raise ValueError("dim: must be even and a multiple of heads")
         if self.checkpoints > self.updates:
             raise ValueError("checkpoints: must not be more than updates")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NmtOptions:
-    """Which model translates, and how."""
+@options
+class NmtOptions(Options):
+    """The translation model and how it decodes."""
 
-    model: str | None = None
+    model: Annotated[str, InputPath(copied=False)] | None = None
     """Folder of a model; null trains one on the input."""
     engine: Literal["ctranslate2", "fairseq"] = "ctranslate2"
-    """What decodes: CTranslate2 is several times faster, fairseq is the reference."""
-    beam: int = 12
-    """Hypotheses kept at each step; the best one is the translation."""
+    """Decoder: CTranslate2 is several times faster, fairseq is the reference."""
+    beam: Count = 12
+    """Beam size; the best hypothesis is the translation."""
     compute_type: Literal["float32", "float16", "int8"] = "float32"
-    """Number type of the weights: float16 on a GPU only, int8 with CTranslate2 only."""
+    """Number type of the weights: float16 needs a GPU, int8 needs CTranslate2."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to decode; auto takes a GPU where there is one that works."""
-    batch_tokens: int | None = None
-    """Source subwords in a batch, padding included; null chooses by engine and device."""
-    max_source_subwords: int = 200
+    """Where to decode; auto takes a GPU if one works."""
+    batch_tokens: Count | None = None
+    """Source subwords in a batch, padding included; null: chosen by engine and device."""
+    max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
     """Longer sources are rejected; a translation may have twice as many subwords."""
-    training: NmtTrainingOptions = field(default_factory=NmtTrainingOptions)
-    """How a model is trained where none is given."""
+    training: NmtTrainingOptions = NmtTrainingOptions()
+    """Training of a model; used if `model` is null."""
 
     def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise ValueError("beam: must be at least 1")
-        if self.batch_tokens is not None and self.batch_tokens < 1:
-            raise ValueError("batch_tokens: must be at least 1")
-        if not 1 <= self.max_source_subwords <= 16_000:  # twice this must fit an int16 column
-            raise ValueError("max_source_subwords: must be between 1 and 16,000")
         if self.engine == "fairseq" and self.compute_type == "int8":
             raise ValueError("compute_type: fairseq has no int8; choose engine ctranslate2")
         if self.device == "cpu" and self.compute_type == "float16":

@@ -1,0 +1,29 @@
+"""The configuration of a run: read and checked before any work starts.
+
+`options` declares the keys, `read` reads a YAML file, `documentation` writes the JSON Schema and the
+configuration page.
+"""
+
+from pipeline.config.options import (
+    AutoOptions,
+    Config,
+    EvaluateOptions,
+    InputOptions,
+    LoopOptions,
+    ScoreOptions,
+    SelectOptions,
+    StatisticsOptions,
+)
+from pipeline.config.read import read_config
+
+__all__ = [
+    "AutoOptions",
+    "Config",
+    "EvaluateOptions",
+    "InputOptions",
+    "LoopOptions",
+    "ScoreOptions",
+    "SelectOptions",
+    "StatisticsOptions",
+    "read_config",
+]

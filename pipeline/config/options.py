@@ -1,0 +1,212 @@
+"""The keys of a configuration, their types, defaults and meaning."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from beam_jobs.io.bitext import Format
+from beam_jobs.transforms.predicates import Predicate
+from models.embeddings.options import EmbeddingOptions, ParagramOptions
+from models.embeddings.tasks import READ_THE_CORPUS
+from models.nmt.options import NmtOptions
+from models.options import Count, InputFile, InputPath, Options, options
+from models.scorers import ENCODER, SCORERS
+
+InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
+UncheckedFile = Annotated[str, InputPath(checked=False)]
+
+
+@options
+class InputOptions(Options):
+    """The bitext."""
+
+    format: Format
+    """Format of the files."""
+    paths: list[InputGlob] | dict[str, InputGlob | list[InputGlob]]
+    """Files or globs; for moses `{source: …, reference: …}`."""
+    shard_rows: Count = 10_000
+    """Input lines in a shard, which is the unit of parallel work and of resuming."""
+    max_characters: Count = 2_000
+    """Longer sentences are rejected."""
+    source_language: str = "cs"
+    """Language code of the source side; names the dictionaries of a model trained here."""
+    license: str | None = None
+    """Licence of the bitext; copied into the data card."""
+
+
+@options
+class ScoreOptions(Options):
+    """The scores of every pair."""
+
+    scorers: Annotated[list[str], Field(min_length=1)] = Field(
+        default_factory=lambda: ["translation_score", "trigram_overlap", "paragram_similarity"]
+    )
+    """Scores to compute; each becomes a column and gets deciles."""
+    paragram: InputFile | None = None
+    """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
+    phrases: InputFile | None = None
+    """Phrase pairs: PPDB text, tab-separated pairs or a lexicon (`word paraphrase …`); plain or
+    gzip."""
+    idf: InputFile | None = None
+    """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
+    training: ParagramOptions = ParagramOptions()
+    """Training of word vectors on `phrases`."""
+
+    def __post_init__(self) -> None:
+        if len(set(self.scorers)) < len(self.scorers):
+            raise ValueError("scorers: names a scorer twice")
+        if ENCODER in self.scorers:
+            raise ValueError(f"scorers: {ENCODER} needs an encoder of a first round; set loop.rounds")
+        known = ["translation_score", *(name for name in SCORERS if name != ENCODER)]
+        for name in self.scorers:
+            if name not in known:
+                raise ValueError(f"scorers: {name!r} is unknown; choose from {', '.join(known)}")
+
+
+@options
+class AutoOptions(Options):
+    """Automatic selection (`select.by: auto`): a small encoder is trained on each range of deciles.
+    """
+
+    model: str = "word-avg"
+    """Encoder to train, by name (lstm-avg as in ParaNMT)."""
+    pairs: Annotated[int, Field(ge=2)] = 10_000
+    """Largest number of pairs to train on; smaller ranges are used whole."""
+    seeds: Count = 3
+    """Number of times that each range is sampled and trained on, with different seeds."""
+
+
+@options
+class SelectOptions(Options):
+    """Which pairs become the corpus."""
+
+    by: str = "paragram_similarity"
+    """Score whose deciles decide; auto: score and deciles are selected with `labelled`."""
+    labelled: UncheckedFile | list[UncheckedFile] | None = None
+    """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
+    form of STS."""
+    auto: AutoOptions = AutoOptions()
+    """Automatic selection, for `by: auto`."""
+    deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
+        default_factory=lambda: [8, 9]
+    )
+    """Deciles to select, from 0 (lowest) to 9 (highest); null: all."""
+    max_tokens: Count | None = 30
+    """Largest number of Moses tokens on either side; null: no limit."""
+    size: Count | None = None
+    """Number of pairs to sample at random; null: all."""
+    where: list[str] = Field(default_factory=list)
+    """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
+    `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
+
+    @property
+    def labelled_paths(self) -> list[str]:
+        """Files and folders of labelled pairs."""
+        return [self.labelled] if isinstance(self.labelled, str) else list(self.labelled or [])
+
+
+@options
+class LoopOptions(Options):
+    """Rounds: the encoder scores the corpus that it was trained on."""
+
+    rounds: Count = 1
+    """Number of rounds of selection and training. From the second round on, pairs are selected by
+    the similarity that the encoder of the round before gives them. The encoder that agrees best
+    with `select.labelled` is the result."""
+
+
+@options
+class EvaluateOptions(Options):
+    """The tests of the trained encoder."""
+
+    sts: InputFile | None = None
+    """Folder of STS files (`<year>/<data set>.tsv`: score, sentence, sentence)."""
+    sick: InputFile | None = None
+    """Folder of SICK files."""
+
+
+@options
+class StatisticsOptions(Options):
+    """Statistics of all pairs and of the corpus; computed if this section is present."""
+
+    spacy: UncheckedFile | None = None
+    """Name or folder of a spaCy pipeline, for the entropy of parses; null: not computed."""
+
+
+@options
+class Config(Options):
+    """A run."""
+
+    run: str
+    """Output folder."""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    """Seed of all random numbers."""
+    accelerator: str | None = None
+    """Beam resource hint for back-translation, such as `type:nvidia-l4;count:1`."""
+    input: InputOptions | None = None
+    """The bitext; required unless `embeddings.task` does not read the corpus."""
+    nmt: NmtOptions = NmtOptions()
+    """The translation model and how it decodes."""
+    score: ScoreOptions = Field(default_factory=ScoreOptions)
+    """The scores of every pair."""
+    select: SelectOptions = Field(default_factory=SelectOptions)
+    """Which pairs become the corpus."""
+    statistics: StatisticsOptions | None = None
+    """Statistics of all pairs and of the corpus; computed if this section is present."""
+    embeddings: EmbeddingOptions = EmbeddingOptions()
+    """The encoder and its training."""
+    loop: LoopOptions = LoopOptions()
+    """Rounds: the encoder scores the corpus that it was trained on."""
+    evaluate: EvaluateOptions = EvaluateOptions()
+    """The tests of the trained encoder."""
+
+    def __post_init__(self) -> None:
+        if not self.run.strip():
+            raise ValueError("run: must name a folder")
+        if self.loop.rounds > 1:
+            self._check_rounds()
+        if self.input is None:
+            if self.embeddings.task in READ_THE_CORPUS:
+                raise ValueError("input: is missing")
+            return
+        score = self.score
+        if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
+            raise ValueError(
+                "score.paragram: paragram_similarity needs word vectors; name a file of them here, "
+                "or phrase pairs to train them on in score.phrases, or take it out of score.scorers"
+            )
+        if self.select.by == "auto":
+            if not self.select.labelled:
+                raise ValueError(
+                    "select.labelled: select.by is auto, which needs labelled pairs; name a file "
+                    "or folder of them"
+                )
+            if self.select.size == 1:
+                raise ValueError("select.size: select.by is auto, which needs at least 2 pairs")
+        elif self.select.by not in score.scorers:
+            known = ", ".join(score.scorers)
+            raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
+        for i, predicate in enumerate(self.select.where):
+            try:
+                Predicate.parse(predicate).check(score.scorers)
+            except ValueError as error:
+                raise ValueError(f"select.where[{i}]: {error}") from error
+
+    def _check_rounds(self) -> None:
+        if self.embeddings.task not in READ_THE_CORPUS:
+            raise ValueError(
+                f"loop.rounds: embeddings.task {self.embeddings.task} does not read the corpus, so "
+                "every round would train the same encoder; set it to 1"
+            )
+        if not self.select.labelled:
+            raise ValueError(
+                f"select.labelled: loop.rounds is {self.loop.rounds}, and labelled pairs decide "
+                "which round is best; name a file or folder of them"
+            )
+        if self.select.deciles is None and self.select.by != "auto":
+            raise ValueError(
+                f"select.deciles: loop.rounds is {self.loop.rounds}, but without a selection by "
+                "decile every round would train on the same pairs; name deciles"
+            )

@@ -1,0 +1,118 @@
+"""Reading a configuration: YAML, environment variables, changes of the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from models.errors import UserError
+from pipeline.config.options import Config
+
+RENAMED_KEYS: dict[str, str] = {}
+"""Old dotted keys that this version still reads, and the keys to use instead."""
+REMOVED_KEYS: dict[str, str] = {}
+"""Dotted keys of earlier versions that have no successor, and what to write instead."""
+
+
+def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:
+    """Read a YAML file and apply `key.sub=value` changes to it.
+
+    Raises:
+        UserError: names the file and the key.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise UserError(f"{path}: cannot be read ({reason})") from error
+    values = _parse(text, str(path))
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: not a configuration (key: value)")
+    for change in changes:
+        _set(values, change)
+    try:
+        _replace_old_keys(values)
+        return Config.of(_expand(values, ""))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise UserError(f"{where}:{line} {problem}") from error
+    except (ValueError, TypeError) as error:  # such as a date with a 13th month, or a list as a key
+        raise UserError(f"{where}: {error}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key {key.value}", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _set(values: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    if not equals or not key:
+        raise UserError(f"--set {change}: must be key.sub=value")
+    *sections, last = key.split(".")
+    for section in sections:
+        if values.get(section) is None:
+            values[section] = {}
+        values = values[section]
+        if not isinstance(values, dict):
+            raise UserError(f"--set {change}: {section} has no keys below it")
+    values[last] = _parse(text, f"--set {change}")
+
+
+def _replace_old_keys(values: dict[str, Any]) -> None:
+    for key, remedy in REMOVED_KEYS.items():
+        if key.rpartition(".")[2] in _section(values, key):
+            raise ValueError(f"{key}: {remedy}")
+    for old, new in RENAMED_KEYS.items():
+        section, name, new_name = _section(values, old), old.rpartition(".")[2], new.rpartition(".")[2]
+        if name in section:
+            if new_name in section:
+                raise ValueError(f"{old}: is the old name of {new}, which is set too; remove {old}")
+            section[new_name] = section.pop(name)
+            print(f"paraloom: {old} is now called {new}; please rename it", file=sys.stderr)
+
+
+def _section(values: dict[str, Any], key: str) -> dict[str, Any]:
+    """The section that holds a dotted key, empty if it is not there."""
+    for name in key.split(".")[:-1]:
+        inner = values.get(name)
+        values = inner if isinstance(inner, dict) else {}
+    return values
+
+
+def _expand(value: Any, key: str) -> Any:
+    """Replace `${NAME}` by the environment variable in all text."""
+    if isinstance(value, Mapping):
+        return {n: _expand(v, f"{key}.{n}" if key else str(n)) for n, v in value.items()}
+    if isinstance(value, list):
+        return [_expand(item, f"{key}[{i}]") for i, item in enumerate(value)]
+    if not isinstance(value, str):
+        return value
+    for name in re.findall(r"\$\{(\w+)\}", value):
+        if name not in os.environ:
+            raise ValueError(f"{key}: the environment variable {name} is not set")
+    return re.sub(r"\$\{(\w+)\}", lambda found: os.environ[found.group(1)], value)
