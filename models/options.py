@@ -188,13 +188,14 @@ _EXPECTED = {
     "list_type": "a list",
     "dict_type": "key: value",
     "dataclass_type": "key: value",
-    "literal_error": "one of {expected}",
-    "greater_than": "more than {gt:,}",
-    "greater_than_equal": "at least {ge:,}",
-    "less_than": "less than {lt:,}",
-    "less_than_equal": "at most {le:,}",
+    "literal_error": "{expected}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
 }
 """What a value must be, by pydantic's type of error."""
+_BOUNDS = ("gt", "ge", "lt", "le")
 _UNKNOWN = ("unexpected_keyword_argument", "invalid_key")
 
 
@@ -206,7 +207,9 @@ def _first_problem(cls: type[Options], values: Any, error: ValidationError) -> s
     related = [item for item in problems if item[0][: len(path)] == path]
     path, problem = max(related, key=lambda item: len(item[0]))
     key, kind, context = _dotted(path), problem["type"], problem.get("ctx", {})
+    bounds = {name: f"{n:,}".removesuffix(".0") for name, n in context.items() if name in _BOUNDS}
     owner = _section_at(cls, path[:-1]) if path else None
+    nullable = owner and type(None) in get_args(_hints(owner).get(str(path[-1])))
     if kind in _UNKNOWN:
         assert owner is not None
         known = [item.name for item in dataclasses.fields(owner)]
@@ -216,15 +219,17 @@ def _first_problem(cls: type[Options], values: Any, error: ValidationError) -> s
     if kind == "missing":
         return f"{key}: is missing"
     if kind == "too_short":
-        return f"{key}: must not be empty"
+        return f"{key}: must not be empty{'; null is allowed' if nullable else ''}"
     if kind == "value_error":  # a check across fields names the field, one of a field does not
         return f"{key}{'.' if _section_at(cls, path) else ': '}{context['error']}".lstrip(".")
     if kind not in _EXPECTED:
         return f"{key or 'configuration'}: {problem['msg']}"
-    expected = [_EXPECTED[p["type"]].format(**context) for at, p in related if at == path]
+    expected = [
+        _EXPECTED[p["type"]].format(**{**context, **bounds}) for at, p in related if at == path
+    ]
     if kind == "literal_error":
         expected = [expected[0].replace("'", "")]
-    if owner and type(None) in get_args(_hints(owner)[str(path[-1])]):
+    if nullable:
         expected.append("null")
     value = "null" if problem["input"] is None else repr(problem["input"])
     return f"{key or 'configuration'}: must be {' or '.join(expected)}, not {value}"

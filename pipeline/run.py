@@ -39,7 +39,7 @@ def run_stages(
     """
     needed = {stage.name for target in targets for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
-    connect(arguments, list(remote_paths(config)))
+    connect(arguments, remote_paths(config))
     here = localised(config)
     check(here, [stage.name for stage in stages])
     if not stages:
@@ -133,17 +133,8 @@ def check(config: Config, stages: Sequence[str]) -> None:
     """
     if "ingest" in stages and config.input is None:
         raise UserError("input: is missing")
-    paths = {
-        "nmt.model": config.nmt.model,
-        "score.paragram": config.score.paragram,
-        "score.phrases": config.score.phrases,
-        **{f"embeddings.{key}": path for key, path in config.embeddings.files().items()},
-        "score.idf": config.score.idf,
-        "evaluate.sts": config.evaluate.sts,
-        "evaluate.sick": config.evaluate.sick,
-    }
-    for key, path in paths.items():
-        if path is not None and not remote.there(path):
+    for key, path in config.files(lambda mark: mark.checked).items():
+        if not remote.there(path):
             raise UserError(f"{key}: {path} is not there")
     if "choice" in stages:
         check_choice(config.select)

@@ -58,7 +58,9 @@ class ScoreOptions(Options):
         if len(set(self.scorers)) < len(self.scorers):
             raise ValueError("scorers: names a scorer twice")
         if ENCODER in self.scorers:
-            raise ValueError(f"scorers: {ENCODER} needs an encoder of a first round; set loop.rounds")
+            raise ValueError(
+                f"scorers: {ENCODER} needs an encoder of a first round; set loop.rounds"
+            )
         known = ["translation_score", *(name for name in SCORERS if name != ENCODER)]
         for name in self.scorers:
             if name not in known:
@@ -67,8 +69,7 @@ class ScoreOptions(Options):
 
 @options
 class AutoOptions(Options):
-    """Automatic selection (`select.by: auto`): a small encoder is trained on each range of deciles.
-    """
+    """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
 
     model: str = "word-avg"
     """Encoder to train, by name (lstm-avg as in ParaNMT)."""

@@ -15,8 +15,12 @@ from models.errors import UserError
 from pipeline.config.options import Config
 
 RENAMED_KEYS: dict[str, str] = {}
-"""Old dotted keys that this version still reads, and the keys to use instead."""
-REMOVED_KEYS: dict[str, str] = {}
+"""Old dotted keys that this version still reads, and their new names in the same section."""
+REMOVED_KEYS = {
+    "sample": "this section was removed, the sample is in pipeline/sample now; remove the section "
+    "and name its files in input.paths, score.phrases, select.labelled and evaluate.sts as "
+    "configs/sample.yaml does",
+}
 """Dotted keys of earlier versions that have no successor, and what to write instead."""
 
 
@@ -85,15 +89,19 @@ def _set(values: dict[str, Any], change: str) -> None:
 
 def _replace_old_keys(values: dict[str, Any]) -> None:
     for key, remedy in REMOVED_KEYS.items():
-        if key.rpartition(".")[2] in _section(values, key):
+        if _last(key) in _section(values, key):
             raise ValueError(f"{key}: {remedy}")
     for old, new in RENAMED_KEYS.items():
-        section, name, new_name = _section(values, old), old.rpartition(".")[2], new.rpartition(".")[2]
+        section, name, successor = _section(values, old), _last(old), _last(new)
         if name in section:
-            if new_name in section:
+            if successor in section:
                 raise ValueError(f"{old}: is the old name of {new}, which is set too; remove {old}")
-            section[new_name] = section.pop(name)
+            section[successor] = section.pop(name)
             print(f"paraloom: {old} is now called {new}; please rename it", file=sys.stderr)
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def _section(values: dict[str, Any], key: str) -> dict[str, Any]:

@@ -145,9 +145,9 @@ def test_spaces_of_one_model():
 def test_what_does_not_fit():
     with pytest.raises(ValueError, match="vector: mean, but a bow decoder has no states"):
         ContextOptions(text=["t"], decoder="bow", vector="mean")
-    with pytest.raises(ValueError, match="text: names no file"):
+    with pytest.raises(ValueError, match="text: must not be empty"):
         ContextOptions(text=[])
-    with pytest.raises(ValueError, match="steps: 0 is not a positive number"):
+    with pytest.raises(ValueError, match="steps: must be at least 1, not 0"):
         ContextOptions(text=["t"], steps=0)
     for model in ("word-avg+gru", "trigram-avg"):
         options = EmbeddingOptions(task="context", context=ContextOptions(text=["t"]), model=model)

@@ -164,10 +164,10 @@ def test_words_without_a_vector_are_unknown(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"drawn": 0}, "drawn: 0 is not a positive number"),
-        ({"share": 0.0}, r"share: 0\.0 is not in \(0, 1\]"),
-        ({"held_out": 1.0}, r"held_out: 1\.0 is not in \[0, 1\)"),
-        ({"clip": 0.0}, r"clip: 0\.0 is not above 0"),
+        ({"drawn": 0}, "drawn: must be at least 1, not 0"),
+        ({"share": 0.0}, r"share: must be more than 0, not 0\.0"),
+        ({"held_out": 1.0}, r"held_out: must be less than 1, not 1\.0"),
+        ({"clip": 0.0}, r"clip: must be more than 0, not 0\.0"),
     ],
 )
 def test_values_that_cannot_be(values, message):

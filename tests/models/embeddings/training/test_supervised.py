@@ -244,11 +244,13 @@ def test_a_loss_that_is_no_number(tmp_path, sick):
 
 
 def test_sections_and_tasks_fit():
-    with pytest.raises(ValueError, match="malstm: is missing; task malstm finds its data there"):
+    with pytest.raises(
+        ValueError, match="malstm: is missing; task malstm reads its data from there"
+    ):
         EmbeddingOptions(task="malstm")
-    with pytest.raises(ValueError, match="data: names no file"):
+    with pytest.raises(ValueError, match="data: must not be empty"):
         SimilarityOptions(data=[])
-    with pytest.raises(ValueError, match="held_out: 1 is not between 0 and 1"):
+    with pytest.raises(ValueError, match="held_out: must be less than 1, not 1"):
         MaLSTMOptions(data=["a"], held_out=1)
     options = EmbeddingOptions(
         task="similarity", similarity=SimilarityOptions(data=["a", "b"], start="c")
