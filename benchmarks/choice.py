@@ -30,7 +30,8 @@ from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from models.files import atomic_file
 from pipeline.manifest import Manifest
-from pipeline.report.auto_select import Choice, named
+from pipeline.records import AutoSelectRecord
+from pipeline.report.auto_select import candidate_name
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,16 +70,16 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         UserError: the run has no finished choice.
     """
     record = Manifest(str(run))
-    if not {"choice", "corpus"} <= set(record.stages):
+    found = record.record.find(AutoSelectRecord)
+    if found is None or "corpus" not in record.stages:
         raise UserError(
             f"{run}: no finished run with select.by: auto; "
             "`paraloom select --config … --set select.by=auto` makes one"
         )
     config = record.values["config"]
     encoder = replace(EmbeddingOptions(**config["embeddings"]), loaders=0, device="cpu")
-    named_run = named(Choice.from_json(record.stages["choice"]).chosen)
     rows = {
-        f"chosen: {named_run}": Cell(options=encoder, pairs="chosen"),
+        f"chosen: {candidate_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),
         "as many pairs at random": Cell(options=encoder, pairs="random"),
         "all pairs": Cell(options=encoder, pairs="all"),
     }

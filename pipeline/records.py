@@ -418,6 +418,11 @@ class RunRecord(Lenient):
         found = self.stages.get(name or kind.kind)
         return found if isinstance(found, kind) else None
 
+    @property
+    def pair_records(self) -> dict[str, PairsRecord]:
+        """The finished stages whose files are pairs."""
+        return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
+
     def json_values(self) -> dict[str, Any]:
         """The record as JSON values."""
         values = self.model_dump(exclude_unset=True)

@@ -57,7 +57,7 @@ def run_stages(
         while True:
             try:
                 _make(run, stages, forced, doubted, ran)
-                record = restrict(run.manifest.record, names).json_values()
+                record = restrict(run.manifest.record, names)
                 if "corpus" in names:
                     write_data_card(config.run, record)
                 write_report(config.run, record)

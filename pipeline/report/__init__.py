@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import PurePath
-from typing import Any
 
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
-from pipeline.report.describe import selected
-from pipeline.report.final_view import kept, kept_round, rounds
-from pipeline.report.page import Section, key_of, page, tiles
+from pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
+from pipeline.report import sections
+from pipeline.report.describe import resolve_auto
+from pipeline.report.final_view import best_round, final_view, rounds
+from pipeline.report.render import render_html
 from pipeline.report.report_data import read_scores
-from pipeline.report.sections import (
-    choice_section,
-    evaluation_section,
-    headline,
-    histogram_section,
-    pairs_section,
-    record_section,
-    rounds_section,
-    rows_section,
-    selection_section,
-    stages_section,
-    subtitle,
-)
-from pipeline.stage import place
+from pipeline.report.sections import Section
+from pipeline.stage import stage_path
 
-VERSION = 2
-"""Raised when the report looks different for the same run."""
+VERSION = 3
+"""Bump when the report looks different for the same run."""
+
+_KEY = '<meta name="paraloom-key" content="'  # as in report.html.j2
 
 
 def report_path(folder: str) -> str:
-    """Where the report of the run in `folder` stands."""
+    """The path of the report of the run in `folder`."""
     return storage.join(folder, "report", "index.html")
 
 
-def write_report(folder: str, record: dict[str, Any]) -> bool:
-    """Write the report of a run, if the one that is there does not say the same already.
-
-    Args:
-        record: what the manifest holds: config, versions, inputs, stages.
+def write_report(folder: str, record: RunRecord) -> bool:
+    """Write the report of a run, unless the file that is there was made from the same record.
 
     Returns:
         whether it was written.
@@ -49,56 +36,58 @@ def write_report(folder: str, record: dict[str, Any]) -> bool:
         UserError: a shard is damaged or missing, or the folder cannot be written.
     """
     path = report_path(folder)
-    key = content_key("report", VERSION, *(record[of] for of in ("config", "versions", "stages")))
-    if storage.exists(path) and key_of(storage.read_bytes(path)) == key:
+    values = record.json_values()
+    key = content_key("report", VERSION, *(values[of] for of in ("config", "versions", "stages")))
+    if storage.exists(path) and _key_of(storage.read_bytes(path)) == key:
         return False
     storage.write_bytes(path, document(folder, record, key).encode())
     return True
 
 
-def document(folder: str, record: dict[str, Any], key: str = "") -> str:
-    """The report as HTML: a section for everything that the run has."""
-    result = kept(record)
-    config, accounts = result["config"], result["stages"]
-    config = {**config, "select": selected(config["select"], accounts)}
-    sections: list[Section | None] = [rows_section(accounts)]
-    if accounts.get("bucket", {}).get("rows_out"):
-        deciles = accounts["bucket"]["deciles"]
+def document(folder: str, record: RunRecord, key: str = "") -> str:
+    """The report as HTML, with a section for each part that the run has."""
+    view = final_view(record)
+    select = resolve_auto(view)
+    found: list[Section | None] = [sections.rows(view)]
+    bucket = view.find(BucketRecord)
+    if bucket and bucket.rows_out:
         scores = read_scores(
             folder,
-            deciles,
-            seed=config["seed"],
-            with_corpus="corpus" in accounts,
-            stage=place("bucket", kept_round(record["stages"])),
+            bucket.deciles,
+            seed=view.config.seed,
+            with_corpus="corpus" in view.stages,
+            stage=stage_path("bucket", best_round(record.stages)),
         )
-        sections += [
-            selection_section(config, accounts, scores),
-            *_choices(record),
-            histogram_section(config, accounts, scores),
-            pairs_section(config, scores),
-        ]
-    if "loop" in accounts:
-        sections.append(rounds_section(record))
-    if "evaluate" in accounts:
-        sections.append(evaluation_section(_evaluations(record)))
-    sections += [stages_section(record["stages"]), record_section(record)]
-    title = PurePath(config["run"]).name or config["run"]
-    made_from = escape(subtitle(config, record.get("inputs", [])))
-    head = f'<p class="quiet">{made_from}</p>{tiles(headline(accounts))}'
-    return page(title, key, head, [section for section in sections if section])
+        found.append(sections.selection(select, bucket, scores))
+        for number in [each.number for each in rounds(record)] or [0]:
+            if auto := record.find(AutoSelectRecord, stage_path("choice", number)):
+                found.append(sections.auto_selection(auto, number))
+        found.append(sections.score_histograms(select, bucket, scores))
+        found.append(sections.example_pairs(view, select, scores))
+    if "loop" in view.stages:
+        found.append(sections.loop(record))
+    if evaluated := _evaluations(record):
+        found.append(sections.evaluation(evaluated))
+    found += [sections.stages(record), sections.provenance(record)]
+    html = render_html(
+        "report.html.j2",
+        key=key,
+        title=PurePath(view.config.run).name or view.config.run,
+        subtitle=sections.subtitle(view),
+        headline=sections.headline(view),
+        sections=[section for section in found if section],
+    )
+    return str(html)  # Markup would escape what is added to it
 
 
-def _choices(record: dict[str, Any]) -> list[Section]:
-    """The choice of deciles in every round, or in the only one; none where none was made."""
-    numbers = [each.number for each in rounds(record)] or [0]
-    named = {number: place("choice", number) for number in numbers}
-    stages = record["stages"]
-    return [choice_section(stages[name], n) for n, name in named.items() if name in stages]
+def _key_of(document: bytes) -> str | None:
+    """The key in a document that `write_report` wrote."""
+    _, found, rest = document[:500].decode(errors="replace").partition(_KEY)
+    return rest.partition('"')[0] if found else None
 
 
-def _evaluations(record: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The results of every round, or of the only one."""
-    stages = record["stages"]
-    named = {f"round {r.number}": place("evaluate", r.number) for r in rounds(record)}
-    named = named or {"": "evaluate"}
-    return [(name, stages[stage]["results"]) for name, stage in named.items()]
+def _evaluations(record: RunRecord) -> list[tuple[str, EvaluateRecord]]:
+    """The results of every round, or of the only one (with the name "")."""
+    names = {f"round {r.number}": stage_path("evaluate", r.number) for r in rounds(record)}
+    found = {name: record.find(EvaluateRecord, path) for name, path in (names or {"": ""}).items()}
+    return [(name, evaluated) for name, evaluated in found.items() if evaluated]

@@ -1,39 +1,45 @@
-"""Which words two texts do not share, marked in HTML."""
+"""Marks the words that two texts do not share, in HTML."""
 
 from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from html import escape
+
+from markupsafe import Markup, escape
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_Spans = list[tuple[int, int]]
 
 
-def marked(first: str, second: str) -> tuple[str, str]:
-    """Both texts as HTML; runs of words that the other does not have are in <mark>.
+def mark_differences(first: str, second: str) -> tuple[Markup, Markup]:
+    """Both texts as HTML, with <mark> around words that the other text does not have.
 
-    Words are the same whatever their case.
+    The comparison ignores case.
 
-    >>> marked("A dog runs.", "a big dog runs.")
-    ('A dog runs.', 'a <mark>big</mark> dog runs.')
+    >>> for html in mark_differences("A dog runs.", "a big dog runs."):
+    ...     print(html)
+    A dog runs.
+    a <mark>big</mark> dog runs.
     """
-    sides = [[match.span() for match in _TOKEN.finditer(text)] for text in (first, second)]
+    spans = [[match.span() for match in _TOKEN.finditer(text)] for text in (first, second)]
     words = [
-        [text[a:b].lower() for a, b in spans]
-        for text, spans in zip((first, second), sides, strict=True)
+        [text[start:end].lower() for start, end in of]
+        for text, of in zip((first, second), spans, strict=True)
     ]
     codes = SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes()
     changed = [code for code in codes if code[0] != "equal"]
-    gone, come = [c[1:3] for c in changed], [c[3:5] for c in changed]
-    return _mark(first, sides[0], gone), _mark(second, sides[1], come)
+    return (
+        _mark(first, spans[0], [code[1:3] for code in changed]),
+        _mark(second, spans[1], [code[3:5] for code in changed]),
+    )
 
 
-def _mark(text: str, spans: list[tuple[int, int]], runs: list[tuple[int, int]]) -> str:
-    out, done = [], 0
-    for first, last in runs:
-        if first == last:
-            continue
-        start, end = spans[first][0], spans[last - 1][1]
-        out += [escape(text[done:start]), f"<mark>{escape(text[start:end])}</mark>"]
-        done = end
-    return "".join([*out, escape(text[done:])])
+def _mark(text: str, spans: _Spans, ranges: _Spans) -> Markup:
+    """The text with the tokens of each range (first, one after the last) marked."""
+    html, done = Markup(""), 0
+    for first, last in ranges:
+        if first < last:
+            start, end = spans[first][0], spans[last - 1][1]
+            html += escape(text[done:start]) + Markup("<mark>{}</mark>").format(text[start:end])
+            done = end
+    return html + escape(text[done:])

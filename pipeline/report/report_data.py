@@ -1,32 +1,38 @@
-"""What the report reads from a run's shards: one pass, one shard in memory at a time.
+"""Reads a run's part files for the report: one pass, one part file in memory at a time.
 
-The axes come from the decile bounds in the manifest, so counting needs no pass to find them; pairs
-are drawn by their rank within a decile, so texts are read only from shards that hold a drawn one.
+The axes follow from the decile bounds in the manifest, so counting needs no pass to find them.
+Example pairs are sampled by their rank within a decile, so texts are read only from part files
+that hold a sampled pair.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Receipt, read_shard, receipts
 from beam_jobs.transforms.predicates import Predicate
+from pipeline.records import Deciles, SelectSection
 
 BINS = 40
 CELLS = 32  # a side of the density's grid
-DRAWN = 4  # pairs of a decile
+EXAMPLES = 4  # pairs of a decile
 SHOWN_DECILES = {"lowest": 0, "middle": 5, "highest": 9}
 
+Array = npt.NDArray[Any]
 Interval = tuple[float, float]
 Region = dict[str, list[Interval]]
-"""What a pair's scores must be to be selected: in one of the intervals of each score named."""
+"""The scores of a selected pair: each score named lies in one of its intervals."""
+Sampled = dict[int, list[tuple[str, int, int, int]]]
+"""Index of the receipt → (score, decile, place in the sample, rank among rows of the decile)."""
 
 
 @dataclass
@@ -35,15 +41,15 @@ class Histogram:
 
     Attributes:
         edges: float64 [BINS + 1].
+        bounds: lowest score of deciles 1 to 9; empty if there is no pair.
         pairs, corpus: int64 [BINS]: all scored pairs, and those of the corpus.
-        bounds: lowest score of deciles 1 to 9; none if there is no pair.
-        beyond: pairs whose score lies beyond the axis.
+        beyond: pairs with a score beyond the axis.
     """
 
-    edges: np.ndarray
+    edges: Array
     bounds: list[float]
-    pairs: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    corpus: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    pairs: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    corpus: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
     beyond: int = 0
 
 
@@ -53,14 +59,14 @@ class Density:
 
     x: str
     y: str
-    x_edges: np.ndarray
-    y_edges: np.ndarray
-    pairs: np.ndarray = field(default_factory=lambda: np.zeros((CELLS, CELLS), np.int64))
-    corpus: np.ndarray = field(default_factory=lambda: np.zeros((CELLS, CELLS), np.int64))
+    x_edges: Array
+    y_edges: Array
+    pairs: Array = field(default_factory=lambda: np.zeros((CELLS, CELLS), np.int64))
+    corpus: Array = field(default_factory=lambda: np.zeros((CELLS, CELLS), np.int64))
 
 
 class Pair(NamedTuple):
-    """A pair that was drawn to be looked at."""
+    """A sampled pair, and its value of the score."""
 
     id: str
     source: str
@@ -71,22 +77,24 @@ class Pair(NamedTuple):
 
 @dataclass
 class Scores:
-    """All that is read from the shards.
+    """What the report reads from the part files.
 
     Attributes:
         histograms: by score.
         density: None if there are fewer than two scores.
-        pairs: score → decile → pairs drawn from it.
+        pairs: score → decile → pairs sampled from it.
+        with_corpus: whether the corpus was counted too.
     """
 
     histograms: dict[str, Histogram]
     density: Density | None
     pairs: dict[str, dict[int, list[Pair]]]
+    with_corpus: bool
 
 
 def read_scores(
     folder: str,
-    deciles: dict[str, dict[str, list]],
+    deciles: Mapping[str, Deciles],
     *,
     seed: int,
     with_corpus: bool,
@@ -95,59 +103,60 @@ def read_scores(
     """Read the run in `folder`.
 
     Args:
-        deciles: as the manifest has them (`beam_jobs.bucket.summarise`).
-        stage: where the pairs are, with these deciles.
-        seed: of the draw.
+        deciles: by score, from the manifest.
+        stage: folder of the pairs with these deciles.
+        seed: of the example pairs.
         with_corpus: whether there is a corpus to count.
 
     Raises:
-        UserError: a shard is not there or is damaged.
+        UserError: a part file is missing or damaged.
     """
     histograms = {
         score: Histogram(edges=axis(summary, BINS), bounds=bounds(summary))
         for score, summary in deciles.items()
     }
     density = _density(deciles)
-    bucketed = receipts(storage.join(folder, stage))
-    drawn = draw(bucketed, list(deciles), seed)
+    bucketed = list(receipts(storage.join(folder, stage)))
+    sampled = sample_pairs(bucketed, deciles, seed)
     found: dict[tuple[str, int], dict[int, Pair]] = defaultdict(dict)
-    for index, table in enumerate(_tables(bucketed, deciles, drawn)):
+    for index, table in enumerate(_tables(bucketed, deciles, with_texts=sampled)):
         _count(table, histograms, density, "pairs")
-        for score, decile, place, rank in drawn.get(index, []):
+        for score, decile, place, rank in sampled.get(index, []):
             found[score, decile][place] = _pair(table, score, decile, rank)
     if with_corpus:
-        for table in _tables(receipts(storage.join(folder, "corpus")), deciles, {}):
+        for table in _tables(receipts(storage.join(folder, "corpus")), deciles, with_texts=()):
             _count(table, histograms, density, "corpus")
     pairs: dict[str, dict[int, list[Pair]]] = {score: {} for score in deciles}
     for (score, decile), placed in found.items():
         pairs[score][decile] = [placed[place] for place in sorted(placed)]
-    return Scores(histograms=histograms, density=density, pairs=pairs)
+    return Scores(histograms=histograms, density=density, pairs=pairs, with_corpus=with_corpus)
 
 
-def bounds(summary: dict[str, list]) -> list[float]:
+def bounds(summary: Deciles) -> list[float]:
     """The lowest score of deciles 1 to 9; an empty one (fewer than 10 rows) begins with the next.
 
-    >>> bounds({"lowest": [None, 0.1, None, 0.2, *[0.3] * 6], "highest": [None, 0.1, *[0.3] * 8]})
+    >>> highest = [None, 0.1, *[0.3] * 8]
+    >>> bounds(Deciles(rows=[], lowest=[None, 0.1, None, 0.2, *[0.3] * 6], highest=highest))
     [0.1, 0.2, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3]
     """
-    following = max((v for v in summary["highest"] if v is not None), default=None)
+    following = max((v for v in summary.highest if v is not None), default=None)
     found = []
-    for value in reversed(summary["lowest"][1:]):
+    for value in reversed(summary.lowest[1:]):
         following = following if value is None else value
         found.append(following)
     return [value for value in reversed(found) if value is not None]
 
 
-def axis(summary: dict[str, list], bins: int) -> np.ndarray:
-    """Edges of equal bins over a score; a long tail is cut, so that the middle can be seen.
+def axis(summary: Deciles, bins: int) -> Array:
+    """Edges of equal bins over a score; a long tail is cut, so that the middle stays visible.
 
-    The axis ends 1.5 times the distance of the outer decile bounds beyond them, or where the
-    values end.
+    The axis ends where the values end, or beyond the outer decile bounds by 1.5 times their
+    distance if that is nearer.
 
     Returns:
         float64 [bins + 1], increasing.
     """
-    values = [v for name in ("lowest", "highest") for v in summary[name] if v is not None]
+    values = [v for v in (*summary.lowest, *summary.highest) if v is not None]
     if not values:
         return np.linspace(0, 1, bins + 1)
     low, high = min(values), max(values)
@@ -160,78 +169,68 @@ def axis(summary: dict[str, list], bins: int) -> np.ndarray:
     return np.linspace(low, high, bins + 1)
 
 
-def regions(select: dict[str, Any], deciles: dict[str, dict[str, list]]) -> Region:
-    """The selected values of the scores, from the deciles and conditions of a configuration.
+def regions(select: SelectSection, deciles: Mapping[str, Deciles]) -> Region:
+    """The selected values of each score that the deciles and predicates of a configuration limit.
 
-    Scores without a condition are not in it; conditions on tokens are no matter of scores.
+    Predicates on tokens limit no score and are left out.
     """
-    conditions = [Predicate.parse(text) for text in select["where"]]
-    chosen: Region = {}
+    predicates = [Predicate.parse(text) for text in select.where]
+    selected: Region = {}
     for score, summary in deciles.items():
-        kept = np.ones(10, bool)
-        if select["by"] == score and select["deciles"] is not None:
-            kept &= np.isin(np.arange(10), select["deciles"])
+        inside = np.ones(10, bool)
+        if select.by == score and select.deciles is not None:
+            inside &= np.isin(np.arange(10), select.deciles)
         low, high = -np.inf, np.inf
-        for condition in conditions:
-            if condition.column == schema.decile(score):
-                kept &= condition.holds(np.arange(10))
-            elif condition.column == score:
-                low = max(low, condition.numbers[0]) if condition.operator[0] != "<" else low
-                high = min(high, condition.numbers[-1]) if condition.operator[0] != ">" else high
-        spans = _spans(kept, summary) if not kept.all() else [(-np.inf, np.inf)]
+        for predicate in predicates:
+            if predicate.column == schema.decile(score):
+                inside &= predicate.holds(np.arange(10))
+            elif predicate.column == score:
+                low = max(low, predicate.numbers[0]) if predicate.operator[0] != "<" else low
+                high = min(high, predicate.numbers[-1]) if predicate.operator[0] != ">" else high
+        spans = _spans(inside, summary) if not inside.all() else [(-np.inf, np.inf)]
         spans = [(max(a, low), min(b, high)) for a, b in spans]
         if spans != [(-np.inf, np.inf)]:
-            chosen[score] = [(a, b) for a, b in spans if a <= b]
-    return chosen
+            selected[score] = [(a, b) for a, b in spans if a <= b]
+    return selected
 
 
-def _spans(kept: np.ndarray, summary: dict[str, list]) -> list[Interval]:
-    """From the lowest to the highest value of each run of neighbouring deciles."""
+def _spans(inside: Array, summary: Deciles) -> list[Interval]:
+    """From the lowest to the highest value of each range of neighbouring deciles."""
     spans: list[Interval] = []
     joins = False
-    for decile in range(10):
-        low, high = summary["lowest"][decile], summary["highest"][decile]
-        if not kept[decile]:
+    for decile, (low, high) in enumerate(zip(summary.lowest, summary.highest, strict=True)):
+        if not inside[decile]:
             joins = False
-        elif low is not None:
+        elif low is not None and high is not None:
             spans.append((spans.pop()[0] if joins else low, high))
             joins = True
     return spans
 
 
-def draw(
-    receipts: Sequence[Receipt], scores: Iterable[str], seed: int
-) -> dict[int, list[tuple[str, int, int, int]]]:
-    """Draw pairs of the shown deciles, uniformly over the corpus, from the counts alone.
-
-    Returns:
-        index of the receipt → (score, decile, place in the draw, rank among the rows of the
-        decile in the shard).
-    """
-    drawn: dict[int, list[tuple[str, int, int, int]]] = defaultdict(list)
+def sample_pairs(receipts: Sequence[Receipt], scores: Iterable[str], seed: int) -> Sampled:
+    """Sample pairs of the shown deciles, uniformly over the run, from the counts alone."""
+    sampled: Sampled = defaultdict(list)
     for score in scores:
         for decile in SHOWN_DECILES.values():
             rows = [r.numbers["deciles"][score]["rows"][decile] for r in receipts]
             ends = np.cumsum(rows, dtype=np.int64)
             total = int(ends[-1]) if len(ends) else 0
-            random_ranks = random.Random(f"{seed} {score} {decile}").sample(
-                range(total), min(DRAWN, total)
-            )
-            for place, rank in enumerate(random_ranks):
+            rng = random.Random(f"{seed} {score} {decile}")
+            for place, rank in enumerate(rng.sample(range(total), min(EXAMPLES, total))):
                 index = int(np.searchsorted(ends, rank, side="right"))
                 start = int(ends[index]) - rows[index]
-                drawn[index].append((score, decile, place, rank - start))
-    return drawn
+                sampled[index].append((score, decile, place, rank - start))
+    return sampled
 
 
 def _tables(
-    receipts: Sequence[Receipt], deciles: Iterable[str], drawn: dict[int, Any]
+    receipts: Iterable[Receipt], deciles: Iterable[str], *, with_texts: Container[int]
 ) -> Iterator[pa.Table]:
     scores = list(deciles)
     texts = ["id", "source", "reference", "translation", *map(schema.decile, scores)]
     for index, receipt in enumerate(receipts):
         (shard,) = receipt.shards
-        yield read_shard(shard, [*scores, *texts] if index in drawn else scores)
+        yield read_shard(shard, [*scores, *texts] if index in with_texts else scores)
 
 
 def _pair(table: pa.Table, score: str, decile: int, rank: int) -> Pair:
@@ -240,8 +239,8 @@ def _pair(table: pa.Table, score: str, decile: int, rank: int) -> Pair:
     return Pair(*(table[name][row].as_py() for name in names))
 
 
-def _density(deciles: dict[str, dict[str, list]]) -> Density | None:
-    """Similarity of meaning against overlap of words, or the nearest that there is."""
+def _density(deciles: Mapping[str, Deciles]) -> Density | None:
+    """Similarity of meaning against overlap of words, or the nearest scores that there are."""
 
     def first(*names: str) -> str | None:
         return next((name for name in names if name in deciles), None)
@@ -272,8 +271,8 @@ def _count(
         counts += np.bincount(x * CELLS + y, minlength=CELLS * CELLS).reshape(CELLS, CELLS)
 
 
-def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The bin of each value, of equal bins; those beyond the axis go to the outermost."""
+def _bins(values: Array, edges: Array) -> Array:
+    """The bin of each value, of equal bins; values beyond the axis go to the outermost bins."""
     count = len(edges) - 1
     scaled = (values.astype(np.float64) - edges[0]) * (count / (edges[-1] - edges[0]))
     return np.clip(np.floor(scaled), 0, count - 1).astype(np.int64)

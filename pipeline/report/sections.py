@@ -1,366 +1,266 @@
-"""The sections of the report: each says in its text and captions what there is to see."""
+"""The sections of the report: their data here, their text and captions in `templates/`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import yaml
+from markupsafe import Markup
 
+from pipeline.records import (
+    AutoSelectRecord,
+    BucketRecord,
+    CorpusRecord,
+    Correlation,
+    EvaluateRecord,
+    IngestRecord,
+    NmtRecord,
+    PairsRecord,
+    RunRecord,
+    SelectSection,
+)
 from pipeline.report import plots
-from pipeline.report.auto_select import Choice, mean, named
-from pipeline.report.describe import deciles_in_words, score, selection, spoken
-from pipeline.report.differences import marked
+from pipeline.report.auto_select import mean_deviation, selection_lines
+from pipeline.report.describe import deciles_in_words, readable, score, selection_in_words
 from pipeline.report.final_view import rounds, verdict
-from pipeline.report.page import Row, Section, figure, fold, table
-from pipeline.report.report_data import SHOWN_DECILES, Histogram, Pair, Scores, regions
-from pipeline.report.svg import shown
-
-Accounts = dict[str, dict[str, Any]]
-"""What the manifest holds of each finished stage."""
+from pipeline.report.render import render_html
+from pipeline.report.report_data import SHOWN_DECILES, Array, Scores, regions
 
 
-def headline(accounts: Accounts) -> list[tuple[str, str]]:
-    """The figures that matter most, of those that there are."""
-    said = []
-    if "ingest" in accounts:
-        said.append(("rows read", f"{accounts['ingest']['rows_in']:,}"))
-    if "corpus" in accounts:
-        rows = accounts["corpus"]["rows_out"]
-        said.append(("pairs in the corpus", f"{rows:,}"))
-        said.append(("of the rows read", plots.percent(rows, accounts["ingest"]["rows_in"])))
-    if "nmt" in accounts:
-        said.append(("BLEU of the translation", f"{accounts['nmt']['training']['bleu']:.1f}"))
-    if "evaluate" in accounts:
-        groups = accounts["evaluate"]["results"]["groups"]
-        means = [(name, group["mean"]) for name, group in groups.items() if "mean" in group]
-        for name, mean in means[-1:]:
-            (value, *_) = mean.values()
-            said.append((f"{name}, mean Pearson × 100", _correlation(value["pearson"])))
-    return said
+class Section(NamedTuple):
+    """A part of the page: its anchor, its heading, its content."""
+
+    anchor: str
+    heading: str
+    content: Markup
 
 
-def subtitle(config: dict[str, Any], inputs: Sequence[dict[str, Any]]) -> str:
-    """What went in, in a line."""
-    files = ", ".join(PurePath(i["path"]).name for i in inputs[:3])
-    files += f" and {len(inputs) - 3} more" if len(inputs) > 3 else ""
-    nmt = config["nmt"]
-    parts = [files, f"{nmt['engine']}, beam {nmt['beam']}", f"seed {config['seed']}"]
+def headline(record: RunRecord) -> list[tuple[str, str]]:
+    """The most important figures that the run has: (what, value)."""
+    found = []
+    ingest, corpus = record.find(IngestRecord), record.find(CorpusRecord)
+    if ingest:
+        found.append(("rows read", f"{ingest.rows_in:,}"))
+    if ingest and corpus:
+        found.append(("pairs in the corpus", f"{corpus.rows_out:,}"))
+        found.append(("of the rows read", plots.percent(corpus.rows_out, ingest.rows_in)))
+    if (bleu := trained_bleu(record)) is not None:
+        found.append(("BLEU of the translation", f"{bleu:.1f}"))
+    if evaluated := record.find(EvaluateRecord):
+        groups = evaluated.results.groups.items()
+        for name, means in [(name, group.mean) for name, group in groups if group.mean][-1:]:
+            value = next(iter(means.values())).pearson
+            found.append((f"{name}, mean Pearson × 100", _correlation(value)))
+    return found
+
+
+def subtitle(record: RunRecord) -> str:
+    """The inputs and the main settings in one line."""
+    files = ", ".join(PurePath(file.path).name for file in record.inputs[:3])
+    files += f" and {len(record.inputs) - 3} more" if len(record.inputs) > 3 else ""
+    nmt = record.config.nmt
+    parts = [files, f"{nmt.engine}, beam {nmt.beam}", f"seed {record.config.seed}"]
     return " · ".join(part for part in parts if part)
 
 
-def rows_section(accounts: Accounts) -> Section | None:
-    """From the input to the corpus, with what was lost where and why."""
+def rows(record: RunRecord) -> Section | None:
+    """The rows of each stage, and the reasons why rows were rejected."""
     steps = [
-        plots.Step(name, a["rows_in"], a["rows_out"], a["rejected"])
-        for name, a in accounts.items()
-        if "rows_in" in a
+        plots.Step(name, stage.rows_in, stage.rows_out, stage.rejected)
+        for name, stage in record.pair_records.items()
     ]
     if not steps:
         return None
-    caption = (
-        'A bar is as wide as the rows that come in. <span class="key corpus"></span> goes on to '
-        'the next stage; <span class="key lost"></span> ends there, for the reason beside it. '
-        "Every row is in one of the two: in = on + rejected."
-    )
-    drawings = "".join(
-        f'<div class="{kind}">{plots.flow(steps, name=f"flow-{kind}", width=width)}</div>'
-        for kind, width in (("wide", 700), ("narrow", 340))
-    )
-    return Section("rows", "The way of the rows", figure(drawings, caption, kind="flow"))
+    wide = plots.flow(steps, name="flow-wide", width=700)
+    narrow = plots.flow(steps, name="flow-narrow", width=340)
+    content = render_html("rows.html.j2", wide=wide, narrow=narrow)
+    return Section("rows", "Rows of each stage", content)
 
 
-def selection_section(config: dict[str, Any], accounts: Accounts, scores: Scores) -> Section:
-    """Meaning against wording, and what of it was selected."""
-    words = escape(selection(config["select"]))
-    text = f"<p>Selected: {_code(words)}.</p>"
-    if scores.density is None:
-        return Section("selection", "The selection", text + "<p>One score has no picture here.</p>")
-    data = scores.density
-    region = regions(config["select"], accounts["bucket"]["deciles"])
-    framed = [name for name in region if name in (data.x, data.y)]
-    rest = [spoken(name) for name in region if name not in framed]
-    outlined = (
-        ' What was asked of the two stands in the <span class="key region"></span> frame.'
-        if framed
-        else ""
+def selection(select: SelectSection, bucket: BucketRecord, scores: Scores) -> Section:
+    """Meaning against wording, and the selected part of it."""
+    data, pictures = scores.density, {}
+    region = regions(select, bucket.deciles)
+    if data:
+        for name, counts, of in (
+            ("density-pairs", data.pairs, "all pairs"),
+            ("density-corpus", data.corpus, "corpus"),
+        ):
+            pictures[name] = plots.density(data, counts, region, of=of, name=name)
+    content = render_html(
+        "selection.html.j2",
+        selection=selection_in_words(select),
+        density=data,
+        region=region,
+        all_pairs=pictures.get("density-pairs"),
+        corpus_pairs=pictures.get("density-corpus") if scores.with_corpus else None,
+        correlation=_cell_correlation(data.pairs) if data else None,
     )
-    if rest:
-        outlined += f" What was asked of {' and '.join(rest)} cannot be seen here."
-    correlation = _correlation_of(data.pairs)
-    see = (
-        "Further up, the sides are closer in meaning (or likelier); further right, closer in "
-        "wording. Good paraphrases stand high and not at the right edge, where the sides are "
-        f"nearly copies.{outlined} Pearson's r over the cells: {correlation}."
-        if data.x in ("trigram_overlap", "unigram_f1")
-        else f"How the two scores go together.{outlined} Pearson's r over the cells: {correlation}."
-    )
-    drawing = plots.density(data, data.pairs, region, of="all pairs", name="density-pairs")
-    figures = figure(drawing, see, heading=f"All {int(data.pairs.sum()):,} pairs")
-    if "corpus" in accounts:
-        drawing = plots.density(data, data.corpus, region, of="corpus", name="density-corpus")
-        caption = (
-            "The same axes and shades, only the pairs of the corpus: what further limits, repeats "
-            "and the draw have left of the selected region."
+    return Section("selection", "Selection", content)
+
+
+def auto_selection(result: AutoSelectRecord, number: int) -> Section:
+    """The basis of the automatic selection of deciles, in a round; 0 if there is only one."""
+    curves = []
+    for scorer, by_decile in result.scores.items():
+        means = {decile: fmean(seeds) for decile, seeds in by_decile.items()}
+        curves.append(
+            {
+                "scorer": scorer,
+                "scores": by_decile,
+                "best": max(means, key=means.__getitem__),
+                "worst": min(means, key=means.__getitem__),
+                "drawing": plots.curve(result, scorer, name=f"curve-{number}-{scorer}"),
+            }
         )
-        heading = f"The {int(data.corpus.sum()):,} of the corpus"
-        figures += figure(drawing, caption, heading=heading)
-    return Section("selection", "The selection", f'{text}<div class="plots">{figures}</div>')
-
-
-def choice_section(account: dict[str, Any], number: int) -> Section:
-    """What the automatic choice of deciles rests on, of a round; 0 where there is but one."""
-    choice = Choice.from_json(account)
-    first, *further = map(escape, choice.lines())
-    text = (
-        f"<p><b>{first}</b>; {'; '.join(further)}. Figures are Pearson × 100 on the labelled "
-        "pairs: mean over the seeds ± standard deviation, differences ± standard error.</p>"
-        f"<p>A small encoder was trained on {choice.sample:,} pairs of every decile. Points are "
-        "means over the seeds; the lines through them reach from the lowest seed to the highest. "
-        'The <span class="key pairs"></span> band is as many pairs drawn at random: deciles that '
-        "stand above it are worth more than pairs taken blindly. "
-        '<span class="key chosen"></span> was chosen.</p>'
-    )
-    figures = ""
-    for scorer, deciles in choice.scores.items():
-        drawing = plots.curve(choice, scorer, name=f"curve-{scorer}")
-        best = max(deciles, key=lambda decile: np.mean(deciles[decile]))
-        worst = min(deciles, key=lambda decile: np.mean(deciles[decile]))
-        caption = f"Best is decile {best}, {mean(deciles[best])}; worst decile {worst}, "
-        figures += figure(drawing, f"{caption}{mean(deciles[worst])}.", heading=spoken(scorer))
-    content = f'{text}<div class="plots">{figures}</div>{_deciles_table(choice)}'
-    heading = f"The choice of deciles, round {number}" if number else "The choice of deciles"
-    return Section(
-        f"choice-{number}" if number else "choice", heading, content + _runs_table(choice)
-    )
-
-
-def _deciles_table(choice: Choice) -> str:
-    """Every decile of every scorer, as numbers."""
-    rows = [
-        Row(
-            str(k), [mean(deciles[k]) if k in deciles else "" for deciles in choice.scores.values()]
-        )
-        for k in range(10)
+    rows_by_decile = [
+        [mean_deviation(of[decile]) if decile in of else "" for of in result.scores.values()]
+        for decile in range(10)
     ]
-    rows.append(Row("random", [mean(choice.random)] * len(choice.scores), mean=True))
-    columns = ["decile", *map(spoken, choice.scores)]
-    caption = f"Trained on {choice.sample:,} pairs of one decile"
-    return fold("Every decile", table(columns, rows, caption=caption))
-
-
-def _runs_table(choice: Choice) -> str:
-    """The runs that grew from the best deciles."""
-    rows = [
-        Row(
-            named(run),
-            [f"{run.rows:,}", f"{run.pairs:,}", mean(run.scores)],
-            mean=run == choice.chosen,
-        )
-        for runs in choice.runs.values()
-        for run in runs
-    ]
-    columns = ["run of deciles", "pairs it has", "trained on", "Pearson × 100"]
-    return fold("Runs of deciles", table(columns, rows, caption="Trained on neighbouring deciles"))
-
-
-def histogram_section(config: dict[str, Any], accounts: Accounts, scores: Scores) -> Section:
-    """Every score's distribution."""
-    text = (
-        '<p><span class="key pairs"></span> all scored pairs, <span class="key corpus"></span> '
-        "those in the corpus. Dashed lines are the bounds between deciles, ten parts of equally "
-        "many pairs, numbered on the ruler above. Values that were asked for stand on <span "
-        'class="key chosen"></span>.</p>'
+    content = render_html(
+        "auto_select.html.j2",
+        result=result,
+        lines=selection_lines(result),
+        curves=curves,
+        deciles=list(enumerate(rows_by_decile)),
     )
-    region = regions(config["select"], accounts["bucket"]["deciles"])
-    figures = ""
+    heading = "Automatic selection of deciles"
+    if not number:
+        return Section("choice", heading, content)
+    return Section(f"choice-{number}", f"{heading}, round {number}", content)
+
+
+def score_histograms(select: SelectSection, bucket: BucketRecord, scores: Scores) -> Section:
+    """The distribution of every score."""
+    region = regions(select, bucket.deciles)
+    found = []
     for name, data in scores.histograms.items():
-        drawing = plots.histogram(name, data, region.get(name, []), name=f"histogram-{name}")
-        figures += figure(drawing, _histogram_caption(name, data), heading=spoken(name))
-    return Section("scores", "The scores", f'{text}<div class="plots">{figures}</div>')
+        ends = [float(data.edges[0]), *data.bounds, float(data.edges[-1])]
+        meaning = score(name).meaning
+        found.append(
+            {
+                "name": name,
+                "drawing": plots.histogram(
+                    name, data, region.get(name, []), name=f"histogram-{name}"
+                ),
+                "meaning": meaning[0].upper() + meaning[1:],
+                "middle": (data.bounds[1], data.bounds[7]) if len(data.bounds) == 9 else None,
+                "has_empty_width": any(low == high for low, high in pairwise(ends)),
+                "beyond": data.beyond,
+            }
+        )
+    return Section("scores", "Scores", render_html("scores.html.j2", plots=found))
 
 
-def _histogram_caption(name: str, data: Histogram) -> str:
-    said = f"{escape(_sentence(score(name).meaning))}."
-    if len(data.bounds) == 9:
-        low, high = data.bounds[1], data.bounds[7]
-        said += f" Six tenths of the pairs, deciles 2 to 7, lie from {shown(low)} to {shown(high)}."
-    ends = [float(data.edges[0]), *data.bounds, float(data.edges[-1])]
-    if any(a == b for a, b in pairwise(ends)):
-        said += " Deciles that begin and end at one frequent value have no width on the ruler."
-    if data.beyond:
-        said += f" The outermost bars count what lies beyond the axis too: {data.beyond:,} in all."
-    return said
-
-
-def pairs_section(config: dict[str, Any], scores: Scores) -> Section:
-    """Pairs to read, from the lowest, a middle and the highest decile of each score."""
-    text = (
-        "<p>Drawn at random (the same for the same seed). <mark>Marked</mark> words are those that "
-        "the other side does not have in that place. Above each pair stands its source.</p>"
+def example_pairs(record: RunRecord, select: SelectSection, scores: Scores) -> Section:
+    """Pairs from the lowest, a middle and the highest decile of each score."""
+    source = record.config.input
+    content = render_html(
+        "pairs.html.j2",
+        first=select.by,
+        pairs=sorted(scores.pairs.items(), key=lambda item: item[0] != select.by),
+        shown_deciles=SHOWN_DECILES,
+        language=source.source_language if source else "",
     )
-    first = config["select"]["by"]
-    language = config["input"]["source_language"]
-    folds = ""
-    for name in sorted(scores.pairs, key=lambda score: score != first):
-        groups = ""
-        for place, decile in SHOWN_DECILES.items():
-            pairs = "".join(_pair(p, language) for p in scores.pairs[name].get(decile, []))
-            if pairs:
-                groups += f"<div><h4>{place} decile ({decile})</h4>{pairs}</div>"
-        content = f'<div class="deciles">{groups}</div>'
-        folds += fold(spoken(name), content, opened=name == first)
-    return Section("pairs", "Pairs to look at", text + folds)
+    return Section("pairs", "Example pairs", content)
 
 
-def _pair(pair: Pair, language: str) -> str:
-    reference, translation = marked(pair.reference, pair.translation)
-    return (
-        f'<div class="pair"><p class="about" lang="{escape(language)}">{escape(pair.source)}</p>'
-        f"<p>{reference}</p><p>{translation}</p>"
-        f'<p class="about">{pair.value:.3f} · {escape(pair.id)}</p></div>'
-    )
+def loop(record: RunRecord) -> Section:
+    """The results of the rounds, and the best one."""
+    found = [
+        (each, readable(each.by) + (f", {deciles_in_words(each.deciles)}" if each.deciles else ""))
+        for each in rounds(record)
+    ]
+    content = render_html("rounds.html.j2", verdict=verdict(record), rounds=found)
+    return Section("rounds", "Rounds", content)
 
 
-def rounds_section(record: dict[str, Any]) -> Section:
-    """What the rounds came to, and which one the result is."""
-    found = rounds(record)
-    rows = []
-    for each in found:
-        by = spoken(each.by)
-        if each.deciles is not None:
-            by += f", {deciles_in_words(each.deciles)}"
-        kept = ", kept" if each.kept else ""
-        cells = [f"{each.labelled:.2f}", f"{each.pairs:,}", by]
-        rows.append(Row(f"round {each.number}{kept}", cells, mean=each.kept))
-    text = (
-        f"<p><b>{escape(verdict(record))}.</b> From the second round on pairs are ranked by how "
-        "alike the encoder of the round before finds their sides. What the other sections show is "
-        "the kept round.</p>"
-    )
-    columns = ["", "Pearson × 100", "pairs", "selected by"]
-    caption = "Encoders of the rounds on the labelled pairs"
-    return Section("rounds", "The rounds", text + table(columns, rows, caption=caption))
-
-
-def evaluation_section(rounds: Sequence[tuple[str, dict[str, Any]]]) -> Section:
+def evaluation(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> Section:
     """Correlations on STS and SICK.
 
     Args:
-        rounds: name of the round ("" if there is but one) and its results, as
-            `models.embeddings.applications.evaluation.Report.json` gives them.
+        evaluated: name of the round ("" if there is only one) and its results.
     """
-    judged = [(name, model, r) for name, r in rounds for model in r["models"]]
+    results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
+    models = list(dict.fromkeys(model for _, _, model in results))
     columns = ["data set", "pairs"]
-    several = len({model for _, model, _ in judged}) > 1
-    for name, model, _ in judged:
-        whose = " ".join([*([name] if name else []), *([model] if several else []), ""])
-        columns += [f"{whose}Pearson", f"{whose}Spearman"]
-    rows = []
-    lacking = []
-    for group, content in rounds[0][1]["groups"].items():
-        for test, found in content["data_sets"].items():
-            cells = [f"{found['pairs']:,}"]
-            for _, model, results in judged:
-                cells += _cells(results["groups"][group]["data_sets"][test]["models"][model])
-            rows.append(Row(f"{group} {test}", cells))
-        if "mean" in content:
-            cells = [""]
-            for _, model, results in judged:
-                cells += _cells(results["groups"][group]["mean"][model])
-            rows.append(Row(f"{group} mean", cells, mean=True))
-        if content["missing"]:
-            lacking.append(f"{group} {', '.join(content['missing'])}")
-    models = ", ".join(dict.fromkeys(model for _, model, _ in judged))
-    text = (
-        f"<p>How well the cosines of the trained encoder ({escape(models)}) agree with people's "
-        "judgements of similarity: 100 is full agreement, 0 none. Means weigh every data set of a "
-        "year alike.</p>"
+    for name, _, model in results:
+        prefix = f"{name} " * bool(name) + f"{model} " * (len(models) > 1)
+        columns += [f"{prefix}Pearson", f"{prefix}Spearman"]
+    found, missing = [], []
+    for group, content in evaluated[0][1].results.groups.items():
+        for test, data in content.data_sets.items():
+            of_set = [of.groups[group].data_sets[test].models[model] for _, of, model in results]
+            found.append((f"{group} {test}", [f"{data.pairs:,}", *_cells(of_set)], False))
+        if content.mean:
+            of_group = [(of.groups[group].mean or {})[model] for _, of, model in results]
+            found.append((f"{group} mean", ["", *_cells(of_group)], True))
+        if content.missing:
+            missing.append(f"{group} {', '.join(content.missing)}")
+    html = render_html(
+        "evaluation.html.j2", models=models, columns=columns, rows=found, missing=missing
     )
-    if lacking:
-        text += f'<p class="quiet">Not there: {escape("; ".join(lacking))}.</p>'
-    return Section(
-        "sts", "Sentence similarity", text + table(columns, rows, caption="Correlation × 100")
-    )
+    return Section("sts", "Sentence similarity", html)
 
 
-def stages_section(accounts: Accounts) -> Section:
-    """Time, rates and memory of the stages; BLEU of a model trained here."""
-    columns = ["stage", "rows in", "rows on", "seconds", "rows/s", "worker seconds"]
-    with_memory = any("peak_memory" in a for a in accounts.values())
+def stages(record: RunRecord) -> Section:
+    """Time, rates and memory of the stages; BLEU of a translation model that the run trained."""
+    columns = ["stage", "rows in", "rows out", "seconds", "rows/s", "worker seconds"]
+    with_memory = any(stage.peak_memory for stage in record.stages.values())
     if with_memory:
         columns.append("peak memory of a process")
-    rows = []
-    for name, account in accounts.items():
-        seconds = account["seconds"]
-        cells = ["", "", f"{seconds:,.1f}", "", ""]
-        if "rows_in" in account and "round" not in account:  # a copied corpus has no rate
-            rate = account["rows_in"] / max(seconds, 1e-9)
-            cells = [f"{account['rows_in']:,}", f"{account['rows_out']:,}", f"{seconds:,.1f}"]
-            cells += [f"{rate:,.0f}", f"{account['worker_seconds']:,.1f}"]
+    found = []
+    for name, stage in record.stages.items():
+        cells = ["", "", f"{stage.seconds:,.1f}", "", ""]
+        if isinstance(stage, PairsRecord) and stage.round is None:  # a copied corpus has no rate
+            rate = stage.rows_in / max(stage.seconds, 1e-9)
+            cells = [f"{stage.rows_in:,}", f"{stage.rows_out:,}", f"{stage.seconds:,.1f}"]
+            cells += [f"{rate:,.0f}", f"{stage.worker_seconds:,.1f}"]
         if with_memory:
-            peak = account.get("peak_memory")
-            cells.append(f"{peak / 2**20:,.0f} MiB" if peak else "")
-        rows.append(Row(spoken(name), cells))
-    text = (
-        "<p>Seconds are those on the clock, from a stage's start to its end; worker seconds are "
-        "those its workers spent on rows, added up. What lies between is start-up."
+            cells.append(f"{stage.peak_memory / 2**20:,.0f} MiB" if stage.peak_memory else "")
+        found.append((readable(name), cells))
+    content = render_html(
+        "stages.html.j2",
+        columns=columns,
+        rows=found,
+        with_memory=with_memory,
+        bleu=trained_bleu(record),
     )
-    if with_memory:
-        text += " Memory is the most that any one process of a stage held, workers and launcher."
-    text += "</p>"
-    trained = accounts.get("nmt", {}).get("training", {})
-    if "bleu" in trained:
-        text += f"<p>The translation model trained here has BLEU {trained['bleu']:.1f} on pairs "
-        text += "held out from its training.</p>"
-    caption = "Seconds and rates of the stages as they last ran"
-    return Section("stages", "The stages", text + table(columns, rows, caption=caption))
+    return Section("stages", "Stages", content)
 
 
-def record_section(record: dict[str, Any]) -> Section:
+def provenance(record: RunRecord) -> Section:
     """Inputs, versions, the whole configuration."""
-    content = ""
-    if record.get("inputs"):
-        rows = [
-            Row(PurePath(i["path"]).name, [f"{i['bytes']:,}", i["sha256"]])
-            for i in record["inputs"]
-        ]
-        columns = ["file", "bytes", "SHA-256"]
-        content += fold("Inputs", table(columns, rows, caption="Inputs", numbers=False))
-    rows = [Row(name, [version]) for name, version in record["versions"].items()]
-    versions = table(["library", "version"], rows, caption="Versions", numbers=False)
-    content += fold("Versions", versions)
-    config = yaml.safe_dump(record["config"], sort_keys=False, allow_unicode=True)
-    content += fold("Configuration", f'<pre tabindex="0">{escape(config)}</pre>')
-    return Section("record", "What it was made from", content)
+    config = yaml.safe_dump(record.json_values()["config"], sort_keys=False, allow_unicode=True)
+    content = render_html(
+        "record.html.j2", inputs=record.inputs, versions=record.versions, config=config
+    )
+    return Section("record", "Inputs, versions and configuration", content)
 
 
-def _cells(correlation: dict[str, float | None]) -> list[str]:
-    return [_correlation(correlation[kind]) for kind in ("pearson", "spearman")]
+def trained_bleu(record: RunRecord) -> float | None:
+    """BLEU of the translation model that the run trained, if it did."""
+    trained = record.find(NmtRecord)
+    return trained.training.bleu if trained else None
+
+
+def _cells(correlations: Sequence[Correlation]) -> list[str]:
+    return [_correlation(value) for c in correlations for value in (c.pearson, c.spearman)]
 
 
 def _correlation(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.1f}"
 
 
-def _correlation_of(counts: np.ndarray) -> str:
+def _cell_correlation(counts: Array) -> str:
     """Pearson's r of two scores from their counts over equal cells."""
     x, y = np.indices(counts.shape)
     if np.count_nonzero(counts.sum(0)) < 2 or np.count_nonzero(counts.sum(1)) < 2:
         return "undefined, one score is constant"
     covariance = np.cov(x.ravel(), y.ravel(), fweights=counts.ravel())
     return f"{covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]):.2f}"
-
-
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
-def _code(words: str) -> str:
-    """Markdown's code spans as HTML."""
-    parts = words.split("`")
-    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))

@@ -1,168 +1,172 @@
-"""What a run prints for people: a line as a stage begins, tables at the end."""
+"""What a run prints: a line when a stage starts, tables at the end."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from beam_jobs.select import tsv_path
 from pipeline import statistics
 from pipeline.console import console
+from pipeline.records import (
+    AutoSelectRecord,
+    BucketRecord,
+    Correlation,
+    Deciles,
+    EvaluateRecord,
+    PairsRecord,
+    RunRecord,
+    StageRecord,
+    StatisticsRecord,
+)
 from pipeline.report import report_path
-from pipeline.report.auto_select import Choice, mean
+from pipeline.report.auto_select import mean_deviation, selection_lines
 from pipeline.report.describe import deciles_in_words
-from pipeline.report.final_view import kept, only, rounds, verdict
+from pipeline.report.final_view import final_view, restrict, rounds, verdict
+from pipeline.report.sections import trained_bleu
 
 if TYPE_CHECKING:
     from pipeline.stage import Run
 
 
 def show_start(stage: str) -> None:
-    """Say that a stage begins."""
+    """Print that a stage starts."""
     print(f"{stage} …", file=sys.stderr, flush=True)
 
 
 def show_damage(path: str) -> None:
-    """Say that a part file was found damaged, and what is done about it."""
+    """Print that a part file was found damaged and is made again."""
     print(f"{path}: damaged, made again", file=sys.stderr, flush=True)
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
-    """Print what every stage did, why rows were rejected, the deciles, and where the files are."""
+    """Print the rows of every stage, the reasons of rejection, the deciles, and the files."""
     out = console(max(120, 24 * (2 + len(run.config.score.scorers))))
-    record = only(run.manifest.values, stages)
-    accounts = record["stages"]
-    out.print(_stages(accounts, ran))
-    made = {name: account for name, account in accounts.items() if "round" not in account}
-    if any(account.get("rejected") for account in made.values()):
-        out.print(rejected_table(made))
-    if "loop" in accounts:
+    record = restrict(run.manifest.record, stages)
+    out.print(_stages(record.stages, ran))
+    rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
+    if any(rejected.values()):
+        out.print(rejected_table(rejected))
+    if "loop" in record.stages:
         out.print(_rounds(record), verdict(record), sep="\n")
-    accounts = kept(record)["stages"]
-    if "bucket" in accounts and accounts["bucket"]["rows_out"]:
-        out.print(_deciles(accounts["bucket"]["deciles"]))
-    if "choice" in accounts:
-        out.print(*_choice(Choice.from_json(accounts["choice"])), sep="\n")
-    if "nmt" in accounts:
-        out.print(f"BLEU on held-out pairs: {accounts['nmt']['training']['bleu']:.1f}")
-    if "statistics" in accounts:
-        out.print(statistics.table(accounts["statistics"]["results"]))
-    if "evaluate" in accounts:
-        out.print(_evaluation(accounts["evaluate"]))
-    out.print(_files(run, accounts))
+    record = final_view(record)
+    bucket = record.find(BucketRecord)
+    if bucket and bucket.rows_out:
+        out.print(_deciles(bucket.deciles))
+    if result := record.find(AutoSelectRecord):
+        out.print(_auto_selection(result), *selection_lines(result), sep="\n")
+    if (bleu := trained_bleu(record)) is not None:
+        out.print(f"BLEU on held-out pairs: {bleu:.1f}")
+    if described := record.find(StatisticsRecord):
+        out.print(statistics.table(described.results.model_dump()))
+    if evaluated := record.find(EvaluateRecord):
+        out.print(_evaluation(evaluated))
+    out.print(_files(run, record))
 
 
-def _stages(accounts: dict[str, dict], ran: set[str]) -> Table:
-    table = Table(title="Stages")
-    table.add_column("stage")
-    for name in ("rows in", "rows out", "rejected", "seconds", "rows/s", "peak MiB"):
-        table.add_column(name, justify="right")
-    table.add_column("this time")
-    for name, account in accounts.items():
-        seconds = account["seconds"]
-        rows: list[str] = ["", "", ""]
-        rate = ""
-        if "rows_in" in account and "round" not in account:  # a copied corpus has no rate
-            rows = [f"{account[k]:,}" for k in ("rows_in", "rows_out", "rows_rejected")]
-            rate = f"{account['rows_in'] / max(seconds, 1e-9):,.0f}"
-        peak = account.get("peak_memory")  # of one process; runs of long ago do not have it
-        memory = f"{peak / 2**20:,.0f}" if peak else ""
-        done = "ran" if name in ran else "kept"
-        table.add_row(name, *rows, f"{seconds:,.1f}", rate, memory, done)
+def _table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Table:
+    """A table; columns of numbers are set to the right."""
+    table = Table(*columns, title=title)
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
     return table
 
 
-def rejected_table(accounts: Mapping[str, dict]) -> Table:
-    """Rows by stage and by the reason why they do not go on."""
-    table = Table("stage", "reason", title="Rejected and unselected rows")
-    table.add_column("rows", justify="right")
-    for name, account in accounts.items():
-        for reason, rows in account.get("rejected", {}).items():
+def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
+    numbers = ("rows in", "rows out", "rejected", "seconds", "rows/s", "peak MiB")
+    table = _table("Stages", "stage", numbers=numbers)
+    table.add_column("this time")
+    for name, stage in stages.items():
+        rows, rate = ["", "", ""], ""
+        if isinstance(stage, PairsRecord) and stage.round is None:  # a copied corpus has no rate
+            rows = [f"{n:,}" for n in (stage.rows_in, stage.rows_out, stage.rows_rejected)]
+            rate = f"{stage.rows_in / max(stage.seconds, 1e-9):,.0f}"
+        memory = f"{stage.peak_memory / 2**20:,.0f}" if stage.peak_memory else ""
+        state = "ran" if name in ran else "cached"
+        table.add_row(name, *rows, f"{stage.seconds:,.1f}", rate, memory, state)
+    return table
+
+
+def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
+    """Rows by stage and by the reason why they were rejected or not selected."""
+    table = _table("Rejected and unselected rows", "stage", "reason", numbers=["rows"])
+    for name, rejected in stages.items():
+        for reason, rows in rejected.items():
             table.add_row(name, reason, f"{rows:,}")
     return table
 
 
-def _deciles(deciles: dict[str, dict[str, list]]) -> Table:
-    table = Table(title="Deciles: lowest score of each")
-    table.add_column("decile", justify="right")
-    for score in deciles:
-        table.add_column(score, justify="right", overflow="fold")
-    table.add_column("rows", justify="right")
+def _deciles(deciles: Mapping[str, Deciles]) -> Table:
+    table = _table("Deciles: lowest score of each", numbers=["decile", *deciles, "rows"])
     for decile in range(10):
-        lowest = (summary["lowest"][decile] for summary in deciles.values())
+        lowest = (of.lowest[decile] for of in deciles.values())
         cells = ["" if value is None else f"{value:.3f}" for value in lowest]
-        rows = {summary["rows"][decile] for summary in deciles.values()}
+        rows = {of.rows[decile] for of in deciles.values()}
         table.add_row(str(decile), *cells, " / ".join(f"{n:,}" for n in sorted(rows)))
     return table
 
 
-def _choice(choice: Choice) -> list[Table | str]:
-    """ParaNMT's Table 4 for this corpus, and what was chosen."""
-    title = f"Trained on {choice.sample:,} pairs of a decile: Pearson × 100 on the labelled pairs"
-    table = Table("decile", title=title)
-    for scorer in choice.scores:
-        table.add_column(scorer, justify="right", overflow="fold")
+def _auto_selection(result: AutoSelectRecord) -> Table:
+    """ParaNMT's Table 4 for this corpus."""
+    title = f"Trained on {result.sample:,} pairs of a decile: Pearson × 100 on the labelled pairs"
+    table = _table(title, "decile", numbers=list(result.scores))
     for decile in range(10):
-        cells = (mean(of[decile]) if decile in of else "" for of in choice.scores.values())
-        table.add_row(str(decile), *cells)
+        scores = (of.get(decile) for of in result.scores.values())
+        table.add_row(str(decile), *(mean_deviation(seeds) if seeds else "" for seeds in scores))
     table.add_section()
-    table.add_row("random", *[mean(choice.random)] * len(choice.scores))
-    return [table, *choice.lines()]
+    table.add_row("random", *[mean_deviation(result.random)] * len(result.scores))
+    return table
 
 
-def _rounds(record: dict[str, Any]) -> Table:
-    table = Table("round", "selected by", title="Rounds: Pearson × 100 on the labelled pairs")
-    for name in ("pairs", "labelled"):
-        table.add_column(name, justify="right")
+def _rounds(record: RunRecord) -> Table:
+    title = "Rounds: Pearson × 100 on the labelled pairs"
+    table = _table(title, "round", "selected by", numbers=["pairs", "labelled"])
     table.add_column("")
     for each in rounds(record):
         deciles = "" if each.deciles is None else f", {deciles_in_words(each.deciles)}"
         cells = (each.by + deciles, f"{each.pairs:,}", f"{each.labelled:.2f}")
-        table.add_row(str(each.number), *cells, "kept" if each.kept else "")
+        table.add_row(str(each.number), *cells, "best" if each.is_best else "")
     return table
 
 
-def _evaluation(account: dict[str, Any]) -> Table:
-    results = account["results"]
-    (model,) = results["models"]
-    name = f"{model}, round {account['round']}" if "round" in account else model
-    table = Table("test", title=f"{name}: correlation with people × 100")
-    table.add_column("pairs", justify="right")
-    table.add_column("Pearson", justify="right")
-    table.add_column("Spearman", justify="right")
-    sets = [data for of in results["groups"].values() for data in of["data_sets"].values()]
-    if any("mse" in data["models"][model] for data in sets):  # its scores are predicted labels
-        table.add_column("MSE", justify="right")
-    for group, content in results["groups"].items():
-        for name, data in content["data_sets"].items():
-            table.add_row(f"{group} {name}", f"{data['pairs']:,}", *_cells(data["models"][model]))
-        if "mean" in content:
-            table.add_row(f"{group} mean", "", *_cells(content["mean"][model]), style="bold")
-        if content["missing"]:
-            table.add_row(f"{group} lacks {', '.join(content['missing'])}", style="dim")
+def _evaluation(evaluated: EvaluateRecord) -> Table:
+    results = evaluated.results
+    (model,) = results.models
+    name = model if evaluated.round is None else f"{model}, round {evaluated.round}"
+    sets = [data.models[model] for of in results.groups.values() for data in of.data_sets.values()]
+    numbers = ["pairs", "Pearson", "Spearman"]
+    numbers += ["MSE"] * any(of.mse is not None for of in sets)  # where scores predict labels
+    table = _table(f"{name}: correlation with human scores × 100", "test", numbers=numbers)
+    for group, content in results.groups.items():
+        for name, data in content.data_sets.items():
+            table.add_row(f"{group} {name}", f"{data.pairs:,}", *_cells(data.models[model]))
+        if content.mean:
+            table.add_row(f"{group} mean", "", *_cells(content.mean[model]), style="bold")
+        if content.missing:
+            table.add_row(f"{group} lacks {', '.join(content.missing)}", style="dim")
         table.add_section()
     return table
 
 
-def _cells(correlation: dict[str, float | None]) -> list[str]:
-    values = (correlation["pearson"], correlation["spearman"])
+def _cells(correlation: Correlation) -> list[str]:
+    values = (correlation.pearson, correlation.spearman)
     cells = ["undefined" if value is None else f"{value:.1f}" for value in values]
-    return [*cells, f"{correlation['mse']:.3f}"] if "mse" in correlation else cells
+    return cells if correlation.mse is None else [*cells, f"{correlation.mse:.3f}"]
 
 
-def _files(run: Run, accounts: dict[str, dict]) -> Table:
+def _files(run: Run, record: RunRecord) -> Table:
     table = Table("what", "where", title="Files", show_header=False, box=None)
-    if "corpus" in accounts:
+    if "corpus" in record.stages:
         table.add_row("corpus", run.folder("corpus") + "/part-*.parquet")
         table.add_row("", tsv_path(run.folder("corpus")))
-    if "embeddings" in accounts:
+    if "embeddings" in record.stages:
         table.add_row("encoder", run.folder("embeddings"))
-    rejecting = [name for name, account in accounts.items() if account.get("rejected")]
-    for name in rejecting:
-        table.add_row("rejected" if name == rejecting[0] else "", run.folder(name) + "/rejected")
+    for name, stage in record.pair_records.items():
+        if stage.rejected:
+            table.add_row("rejected", run.folder(name) + "/rejected")
     table.add_row("report", report_path(run.config.run))
     table.add_row("record", run.manifest.path)
     return table

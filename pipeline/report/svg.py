@@ -1,58 +1,61 @@
-"""Drawing in SVG: elements as text, linear scales, ticks, the frame of a plot.
+"""SVG drawing: elements as markup, linear scales, ticks, the axes of a plot.
 
-Plots are WIDTH units wide and stand in a grid, so that a unit is about a pixel on a laptop and on
-a phone alike and 11-unit text stays legible. Colours are classes: the page's style sheet knows
-light from dark.
+Plots are WIDTH units wide and are laid out in a grid, so that one unit is about one pixel on a
+laptop and on a phone, and text of 11 units stays legible. Colours are CSS classes: the style sheet
+of the page has a light and a dark variant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from markupsafe import Markup, escape
 
 WIDTH = 340
 
 
-def element(name: str, content: str = "", **attributes: object) -> str:
-    """An element; `content` is markup already, attributes are escaped (`class_` is class).
+def element(name: str, content: str = "", **attributes: object) -> Markup:
+    """An element; content and attributes are escaped unless they are Markup (`class_` is class).
 
-    >>> element("line", x1=0, x2=2.5, class_="axis")
-    '<line x1="0" x2="2.5" class="axis"/>'
+    >>> print(element("line", x1=0, x2=2.5, class_="axis"))
+    <line x1="0" x2="2.5" class="axis"/>
     """
-    shown = "".join(
+    listed = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_number(value))}"'
         for key, value in attributes.items()
     )
-    return f"<{name}{shown}>{content}</{name}>" if content else f"<{name}{shown}/>"
+    end = f">{escape(content)}</{name}>" if content else "/>"
+    return Markup(f"<{name}{listed}{end}")  # every piece is escaped
 
 
-def text(x: float, y: float, words: str, *, anchor: str = "start", **attributes: object) -> str:
-    """A line of text whose baseline begins (or ends, or has its middle) at a point."""
-    return element("text", escape(words), x=x, y=y, text_anchor=anchor, **attributes)
+def text(x: float, y: float, words: str, *, anchor: str = "start", **attributes: object) -> Markup:
+    """A line of text; its baseline has its start, middle or end at the point."""
+    return element("text", words, x=x, y=y, text_anchor=anchor, **attributes)
 
 
 def picture(
-    content: Sequence[str],
+    content: Iterable[Markup],
     *,
     height: float,
     name: str,
     title: str,
-    saying: str,
+    description: str,
     width: int = WIDTH,
-) -> str:
+) -> Markup:
     """A whole picture.
 
     Args:
-        name: unique in the page.
-        title: what it shows; `saying`: what there is to see, for those who cannot.
+        name: unique in the page; prefix of ids.
+        title: what the picture shows.
+        description: the same in words, for readers who cannot see it.
     """
-    head = element("title", escape(title), id=f"{name}-title")
-    head += element("desc", escape(saying), id=f"{name}-desc")
+    head = element("title", title, id=f"{name}-title")
+    head += element("desc", description, id=f"{name}-desc")
     return element(
         "svg",
-        head + "".join(content),
+        head + Markup("").join(content),
         viewBox=f"0 0 {width} {_number(height)}",
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
@@ -68,12 +71,12 @@ class Scale(NamedTuple):
     end: float
 
     def at(self, value: float) -> float:
-        """Where a value stands."""
+        """The position of a value."""
         share = (value - self.low) / ((self.high - self.low) or 1)
         return self.start + share * (self.end - self.start)
 
-    def held(self, value: float) -> float:
-        """Where a value stands, or the nearer end if it is beyond."""
+    def clamped(self, value: float) -> float:
+        """The position of a value, or of the nearer end if the value is beyond it."""
         return self.at(min(max(value, self.low), self.high))
 
 
@@ -83,26 +86,37 @@ class Frame(NamedTuple):
     x: Scale
     y: Scale
 
-    def axes(self, x_title: str, y_title: str) -> list[str]:
+    def axes(self, x_title: str, y_title: str) -> list[Markup]:
         """Both axes with ticks, numbers and titles."""
         x, y = self.x, self.y
         drawn = [
-            element("line", x1=x.start, x2=x.end, y1=y.start, y2=y.start, class_="axis"),
-            element("line", x1=x.start, x2=x.start, y1=y.start, y2=y.end, class_="axis"),
+            line(x.start, x.end, y.start, y.start, "axis"),
+            line(x.start, x.start, y.start, y.end, "axis"),
         ]
         for value in ticks(x.low, x.high):
             at = x.at(value)
-            drawn.append(element("line", x1=at, x2=at, y1=y.start, y2=y.start + 4, class_="axis"))
-            drawn.append(text(at, y.start + 15, shown(value), anchor="middle"))
+            drawn.append(line(at, at, y.start, y.start + 4, "axis"))
+            drawn.append(text(at, y.start + 15, short_number(value), anchor="middle"))
         for value in ticks(y.low, y.high):
             at = y.at(value)
-            drawn.append(element("line", x1=x.start - 4, x2=x.start, y1=at, y2=at, class_="axis"))
-            drawn.append(text(x.start - 7, at + 4, shown(value), anchor="end"))
+            drawn.append(line(x.start - 4, x.start, at, at, "axis"))
+            drawn.append(text(x.start - 7, at + 4, short_number(value), anchor="end"))
         drawn.append(text((x.start + x.end) / 2, y.start + 32, x_title, anchor="middle"))
         middle = (y.start + y.end) / 2
-        turned = f"rotate(-90 11 {_number(middle)})"
-        drawn.append(text(11, middle, y_title, anchor="middle", transform=turned))
+        rotated = f"rotate(-90 11 {_number(middle)})"
+        drawn.append(text(11, middle, y_title, anchor="middle", transform=rotated))
         return drawn
+
+
+def line(x1: float, x2: float, y1: float, y2: float, class_: str) -> Markup:
+    """A straight line."""
+    return element("line", x1=x1, x2=x2, y1=y1, y2=y2, class_=class_)
+
+
+def rectangle(left: float, top: float, right: float, bottom: float, class_: str) -> Markup:
+    """A rectangle by its four sides."""
+    width, height = right - left, bottom - top
+    return element("rect", x=left, y=top, width=width, height=height, class_=class_)
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -120,10 +134,10 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [round(n * step, 12) for n in range(first, last + 1)]
 
 
-def shown(value: float) -> str:
+def short_number(value: float) -> str:
     """A number as short as a tick needs it.
 
-    >>> [shown(v) for v in (0.25, -3.0, 1500, 20_000_000)]
+    >>> [short_number(v) for v in (0.25, -3.0, 1500, 20_000_000)]
     ['0.25', '−3', '1.5k', '20M']
     """
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

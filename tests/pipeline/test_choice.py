@@ -18,7 +18,8 @@ from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from pipeline.choice import choose, read_labelled
 from pipeline.config import AutoOptions
-from pipeline.report.auto_select import Choice
+from pipeline.records import AutoSelectRecord
+from pipeline.report.auto_select import selection_lines
 
 CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 SCORERS = ["trigram_overlap", "translation_score"]
@@ -102,7 +103,7 @@ def account(shards, labelled, tmp_path_factory) -> tuple[dict, Path]:
 
 
 def test_it_finds_the_deciles_that_are_right(account):
-    found = Choice.from_json(account[0])
+    found = AutoSelectRecord.model_validate(account[0])
     assert found.sample == 150
     assert found.chosen.scorer == "trigram_overlap"
     assert {4, 5, 6} >= set(found.chosen.deciles) or set(found.chosen.deciles) >= {4, 5, 6}
@@ -114,7 +115,7 @@ def test_it_finds_the_deciles_that_are_right(account):
 
 
 def test_the_account_adds_up(account):
-    found = Choice.from_json(account[0])
+    found = AutoSelectRecord.model_validate(account[0])
     assert found.chosen in found.runs["trigram_overlap"]
     for scorer in SCORERS:
         assert set(found.scores[scorer]) == set(range(10))
@@ -175,8 +176,8 @@ def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
     for runs in found["runs"].values():
         assert all(run["pairs"] == 20 for run in runs)
         assert runs[-1]["rows"] == pytest.approx(300, rel=0.2)
-    said = Choice.from_json(json.loads(json.dumps(found))).lines()
-    assert all("with one seed no error can be told" in line for line in said[1:])
+    said = selection_lines(AutoSelectRecord.model_validate(json.loads(json.dumps(found))))
+    assert all("one seed gives no standard error" in line for line in said[1:])
 
 
 def test_too_few_pairs(shards, labelled, tmp_path):
@@ -267,7 +268,7 @@ def test_a_run_chooses_and_selects(a_run, tmp_path, capsys):
     card = (a_run / "run/corpus/README.md").read_text()
     assert f"of `{found['scorer']}`, " in card
     assert "chosen by training on each" in card
-    assert "The choice of deciles" in (a_run / "run/report/index.html").read_text()
+    assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()
     assert again("select", a_run, *more) == 0
     assert ran(capsys.readouterr().err) == []
     assert again("select", a_run, *more, "--set", "select.max_tokens=29") == 0

@@ -388,7 +388,7 @@ def test_every_round_chooses_for_itself(one_round, write_config, changes, tmp_pa
         assert deciles <= set(choice["deciles"])
     report = (tmp_path / "run/report/index.html").read_text()
     for number in (1, 2):
-        assert f"The choice of deciles, round {number}" in report
+        assert f"Automatic selection of deciles, round {number}" in report
     kept = stages["loop"]["best"]
     for corpus in stages["statistics"]["results"]["corpora"]:
         assert ("encoder_similarity" in corpus["statistics"]) == (kept == 2)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from models.embeddings.applications.components import principal_components, spread_rows
@@ -17,7 +18,7 @@ from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
 from models.files import atomic_file
 from pipeline.commands.options import Model
-from pipeline.report.svg import Frame, Scale, element, picture, shown, text, ticks
+from pipeline.report.svg import Frame, Scale, element, picture, short_number, text, ticks
 
 Values = NDArray[np.floating[Any]]
 
@@ -83,7 +84,7 @@ def unit_plot(sentences: Sequence[str], values: Values, unit: int) -> str:
     for value in ticks(low, high):
         at = x_axis.at(value)
         drawn.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
-        drawn.append(text(at, bottom + 15, shown(value), anchor="middle"))
+        drawn.append(text(at, bottom + 15, short_number(value), anchor="middle"))
     for i, row in enumerate(rows):
         x, y = x_axis.at(float(values[row])), 20 + _LINE * i
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
@@ -94,8 +95,8 @@ def unit_plot(sentences: Sequence[str], values: Values, unit: int) -> str:
         drawn.append(text(start, y + 4, sentence, anchor="start" if left else "end"))
     drawn.append(text(WIDTH / 2, bottom + 32, f"unit {unit}", anchor="middle"))
     title = f"Sentences along unit {unit}"
-    saying = f"From {_shortened(sentences[rows[0]])!r} to {_shortened(sentences[rows[-1]])!r}."
-    return _file(drawn, bottom + 40, title, saying)
+    description = f"From {_shortened(sentences[rows[0]])!r} to {_shortened(sentences[rows[-1]])!r}."
+    return _file(drawn, bottom + 40, title, description)
 
 
 def components_plot(sentences: Sequence[str], vectors: Values) -> str:
@@ -120,9 +121,9 @@ def components_plot(sentences: Sequence[str], vectors: Values) -> str:
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
         drawn.append(text(x + 6, y - 4, str(number)))
         drawn.append(text(20, bottom + _LINE * number, f"{number}  {_shortened(sentences[row])}"))
-    saying = f"{len(sentences)} sentences; {len(rows)} that are far apart are printed below."
+    description = f"{len(sentences)} sentences; {len(rows)} that are far apart are printed below."
     height = bottom + _LINE * (len(rows) + 1)
-    return _file(drawn, height, "Sentences by principal components", saying)
+    return _file(drawn, height, "Sentences by principal components", description)
 
 
 def _range(values: Values) -> tuple[float, float]:
@@ -135,7 +136,9 @@ def _shortened(sentence: str, longest: int = int(WIDTH / _CHARACTER)) -> str:
     return sentence if len(sentence) <= longest else f"{sentence[: longest - 1]}…"
 
 
-def _file(drawn: list[str], height: float, title: str, saying: str) -> str:
+def _file(drawn: list[Markup], height: float, title: str, description: str) -> str:
     content = [element("style", _STYLE), *drawn]
-    svg = picture(content, height=height, name="plot", title=title, saying=saying, width=WIDTH)
-    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"
+    svg = picture(
+        content, height=height, name="plot", title=title, description=description, width=WIDTH
+    )
+    return str(svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1) + "\n"

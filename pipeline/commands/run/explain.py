@@ -17,8 +17,8 @@ from models.errors import UserError
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
-from pipeline.report.describe import selected
-from pipeline.report.final_view import kept, only, way
+from pipeline.report.describe import resolve_auto, selection_in_words
+from pipeline.report.final_view import final_view, pair_stages, restrict
 from pipeline.stage import PAIR_STAGES
 
 
@@ -49,14 +49,11 @@ def explain(folder: str, id: str) -> None:
     manifest = Manifest(folder)
     if not manifest.stages:
         raise UserError(f"{folder}: no run here that has finished a stage")
-    planned = manifest.values.get("planned", manifest.stages)
-    record = only({"config": {}, **manifest.values}, planned)
-    steps = find(folder, id, way(record["stages"]))
+    record = restrict(manifest.record, manifest.record.planned or manifest.stages)
+    steps = find(folder, id, pair_stages(record.stages))
     if not steps:
         raise UserError(f"{folder}: no row with the id {id}; see the ids in ingest/part-*.parquet")
-    record = kept(record)
-    select = record["config"].get("select")
-    criteria = selected(select, record["stages"]) if select else {}
+    criteria = selection_in_words(resolve_auto(final_view(record)))
     out = console()
     for line in describe(steps, criteria):
         out.print(line)
@@ -74,11 +71,11 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
     ]
 
 
-def describe(steps: list[Step], criteria: dict[str, Any]) -> list[Text | Table]:
+def describe(steps: list[Step], criteria: str) -> list[Text | Table]:
     """Lines and a table for rich to print.
 
     Args:
-        criteria: by which the pairs of the corpus were selected.
+        criteria: of the selection, in words.
     """
     merged: dict[str, Any] = {}
     for step in steps:
@@ -105,7 +102,7 @@ def describe(steps: list[Step], criteria: dict[str, Any]) -> list[Text | Table]:
             lines.append(Text.assemble((f"out at {step.stage}: ", "bold"), reason, text))
     last = steps[-1]
     if not last.rejected and last.stage == "corpus":
-        lines.append(Text.assemble(("in the corpus", "bold"), f": it meets {criteria}"))
+        lines.append(Text.assemble(("in the corpus", "bold"), f": {criteria}"))
     elif not last.rejected:
         lines.append(Text(f"got as far as {last.stage}; the stages after it have not run"))
     return lines

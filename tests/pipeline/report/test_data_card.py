@@ -3,15 +3,26 @@
 import copy
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from beam_jobs.io import schema
 from beam_jobs.io.shards import read_shard, receipts
-from pipeline.report.data_card import card_path, data_card, size_category, write_data_card
+from pipeline.records import RunRecord
+from pipeline.report import data_card as card
+from pipeline.report.data_card import card_path, size_category
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
+
+
+def data_card(record: dict[str, Any], size: int) -> str:
+    return card.data_card(RunRecord.model_validate(record), size)
+
+
+def write_data_card(folder: str, record: dict[str, Any]) -> bool:
+    return card.write_data_card(folder, RunRecord.model_validate(record))
 
 
 @pytest.fixture

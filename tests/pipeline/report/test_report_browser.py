@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.report import document
-from tests.pipeline.report.test_report import CHOICE
+from tests.pipeline.report.test_report import CHOICE, document
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""

@@ -1,4 +1,4 @@
-"""What the report reads: counts against numpy on the whole table, draws, the selected region."""
+"""What the report reads: counts against numpy on the whole table, samples, the selected region."""
 
 import re
 import shutil
@@ -14,24 +14,26 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Receipt, Shard
 from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
+from pipeline.records import Deciles, SelectSection
 from pipeline.report import report_data
-from pipeline.report.differences import marked
+from pipeline.report.differences import mark_differences
 from pipeline.report.plots import levels
 from pipeline.report.report_data import (
     BINS,
     CELLS,
-    DRAWN,
+    EXAMPLES,
     SHOWN_DECILES,
-    draw,
     read_scores,
     regions,
+    sample_pairs,
 )
 from pipeline.report.svg import ticks
 
 
 @pytest.fixture
 def deciles(made_run):
-    return made_run.record["stages"]["bucket"]["deciles"]
+    deciles = made_run.record["stages"]["bucket"]["deciles"]
+    return {score: Deciles.model_validate(summary) for score, summary in deciles.items()}
 
 
 @pytest.fixture
@@ -78,26 +80,26 @@ def test_density_sums_up_to_the_histograms_of_its_scores(made_run, scores):
         assert abs(counts[1:-1].sum() - binned(middle, edges)[1:-1].sum()) <= 2
 
 
-def test_drawn_pairs_are_of_their_decile(made_run, scores):
+def test_sampled_pairs_are_of_their_decile(made_run, scores):
     pairs = {row["id"]: row for row in made_run.pairs.to_pylist()}
     for name, by_decile in scores.pairs.items():
         assert sorted(by_decile) == sorted(SHOWN_DECILES.values())
-        for decile, drawn in by_decile.items():
-            assert len({pair.id for pair in drawn}) == DRAWN
-            for pair in drawn:
+        for decile, sampled in by_decile.items():
+            assert len({pair.id for pair in sampled}) == EXAMPLES
+            for pair in sampled:
                 row = pairs[pair.id]
                 assert row[schema.decile(name)] == decile
                 assert (pair.reference, pair.translation) == (row["reference"], row["translation"])
                 assert (pair.source, pair.value) == (row["source"], row[name])
 
 
-def test_the_draw_is_the_seeds(made_run, deciles, scores):
+def test_the_seed_decides_the_sample(made_run, deciles, scores):
     again = read_scores(made_run.folder, deciles, seed=1, with_corpus=False)
     other = read_scores(made_run.folder, deciles, seed=2, with_corpus=False)
     assert again.pairs == scores.pairs != other.pairs
 
 
-def test_each_shard_is_read_once_and_texts_only_where_drawn(made_run, deciles, monkeypatch):
+def test_each_shard_is_read_once_and_texts_only_where_sampled(made_run, deciles, monkeypatch):
     read = []
 
     def spy(shard, columns=None):
@@ -106,7 +108,7 @@ def test_each_shard_is_read_once_and_texts_only_where_drawn(made_run, deciles, m
 
     real = report_data.read_shard
     monkeypatch.setattr(report_data, "read_shard", spy)
-    monkeypatch.setattr(report_data, "draw", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
+    monkeypatch.setattr(report_data, "sample_pairs", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
     read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
     assert len({path for path, _ in read}) == len(read) == 6
     assert ["reference" in columns for _, columns in read] == [i == 1 for i in range(6)]
@@ -114,7 +116,7 @@ def test_each_shard_is_read_once_and_texts_only_where_drawn(made_run, deciles, m
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 3))
-def test_draw_finds_ranks_that_there_are(rows, seed):
+def test_sampled_ranks_exist(rows, seed):
     receipts = [
         Receipt(
             name=str(i),
@@ -126,14 +128,14 @@ def test_draw_finds_ranks_that_there_are(rows, seed):
         )
         for i, n in enumerate(rows)
     ]
-    drawn = draw(receipts, ["s"], seed)
+    sampled = sample_pairs(receipts, ["s"], seed)
     found = {d: [] for d in SHOWN_DECILES.values()}
-    for index, entries in drawn.items():
+    for index, entries in sampled.items():
         for _, decile, place, rank in entries:
             assert 0 <= rank < rows[index]
             found[decile].append((place, index, rank))
     for entries in found.values():
-        assert sorted(place for place, _, _ in entries) == list(range(min(DRAWN, sum(rows))))
+        assert sorted(place for place, _, _ in entries) == list(range(min(EXAMPLES, sum(rows))))
         assert len({(index, rank) for _, index, rank in entries}) == len(entries)
 
 
@@ -148,7 +150,7 @@ def test_draw_finds_ranks_that_there_are(rows, seed):
     ],
 )
 def test_the_region_holds_what_the_conditions_hold_for(made_run, deciles, chosen, where):
-    select = {"by": "translation_score", "deciles": chosen, "where": where}
+    select = SelectSection(by="translation_score", deciles=chosen, where=where)
     table = made_run.pairs.select(["translation_score", "translation_score_decile"])
     meets = np.ones(table.num_rows, bool)
     if chosen is not None:
@@ -176,7 +178,7 @@ def test_a_damaged_shard_is_said(made_run, deciles, tmp_path):
 
 
 def test_scores_that_are_all_the_same_have_an_axis():
-    summary = {"rows": [1] * 10, "lowest": [1.0] * 10, "highest": [1.0] * 10}
+    summary = Deciles(rows=[1] * 10, lowest=[1.0] * 10, highest=[1.0] * 10)
     edges = report_data.axis(summary, BINS)
     assert len(edges) == BINS + 1
     assert (np.diff(edges) > 0).all()
@@ -185,14 +187,14 @@ def test_scores_that_are_all_the_same_have_an_axis():
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_marked_texts_are_the_texts(first, second):
-    for text, html in zip((first, second), marked(first, second), strict=True):
+    for text, html in zip((first, second), mark_differences(first, second), strict=True):
         assert unescape(re.sub("</?mark>", "", html)) == text
     if first.lower() == second.lower():
-        assert "<mark>" not in "".join(marked(first, second))
+        assert "<mark>" not in "".join(mark_differences(first, second))
 
 
 def test_marks_are_on_what_differs():
-    reference, translation = marked("A man < a dog.", "Two men < a dog!")
+    reference, translation = mark_differences("A man < a dog.", "Two men < a dog!")
     assert reference == "<mark>A man</mark> &lt; a dog<mark>.</mark>"
     assert translation == "<mark>Two men</mark> &lt; a dog<mark>!</mark>"
 

@@ -1,0 +1,116 @@
+"""Jinja2 environments: HTML for the report, Markdown for the data card; both escape by default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path, PurePath
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from pipeline.report.auto_select import candidate_name, mean_deviation
+from pipeline.report.describe import readable
+from pipeline.report.differences import mark_differences
+from pipeline.report.svg import short_number
+
+
+def render_html(template: str, **values: object) -> Markup:
+    """A template as HTML: values are escaped, unless they are `Markup`."""
+    return Markup(_html().get_template(template).render(values))
+
+
+def render_markdown(template: str, **values: object) -> str:
+    """A template as Markdown: values become one line of plain text, unless they are `Markdown`."""
+    return _markdown().get_template(template).render(values)
+
+
+class Markdown(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def count(number: int) -> str:
+    """A whole number with separators.
+
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{number:,}"
+
+
+@cache
+def _html() -> Environment:
+    environment = _environment(autoescape=True)
+    environment.globals["marked"] = mark_differences
+    environment.filters |= {
+        "candidate": candidate_name,
+        "code_spans": _code_spans,
+        "file_name": lambda path: PurePath(path).name,
+        "mean_deviation": mean_deviation,
+        "readable": readable,
+        "tick": short_number,
+    }
+    return environment
+
+
+@cache
+def _markdown() -> Environment:
+    environment = _environment(autoescape=False)
+    environment.finalize = _plain
+    environment.filters |= {"code": code, "table": table}
+    return environment
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=autoescape,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["count"] = count
+    return environment
+
+
+def _code_spans(words: str) -> Markup:
+    """Markdown's code spans as HTML."""
+    spans = words.split("`")
+    tag = Markup("<code>{}</code>")
+    return Markup("").join(tag.format(s) if i % 2 else escape(s) for i, s in enumerate(spans))
+
+
+def _plain(value: object) -> str:
+    """A value as one line of Markdown that shows its text: neither markup nor HTML takes effect.
+
+    >>> _plain("a\\n# <b>*b*")
+    'a # &lt;b&gt;\\\\*b\\\\*'
+    """
+    if isinstance(value, Markdown):
+        return value
+    line = " ".join(str(value).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"[\\`*\[\]]", r"\\\g<0>", line)
+
+
+def code(value: object) -> Markdown:
+    """A value as a code span on one line; its fence is longer than any backticks in it.
+
+    >>> code("part-*"), code("a`b")
+    ('`part-*`', '`` a`b ``')
+    """
+    line = " ".join(str(value).split())
+    ticks = max(map(len, re.findall("`+", line)), default=0)
+    space = " " if ticks else ""
+    return Markdown(f"{'`' * (ticks + 1)}{space}{line}{space}{'`' * (ticks + 1)}")
+
+
+def table(rows: Iterable[Sequence[object]], *columns: object) -> Markdown:
+    """A Markdown table; it ends in a newline."""
+    lines = [columns, [Markdown("---")] * len(columns), *rows]
+    escaped = ([_plain(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return Markdown("".join(f"| {' | '.join(line)} |\n" for line in escaped))
