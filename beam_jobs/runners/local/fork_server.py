@@ -1,10 +1,14 @@
-"""Workers are forked from a process that has imported what they need.
+"""A fork server: workers are forked from a process that has already imported their modules.
 
-Every job starts its workers anew, and to import Beam and Arrow takes two seconds of a core: a fork
-takes milliseconds. The nursery itself runs nothing, so that no thread and no lock is in its way.
+Every job starts new workers. Importing Beam and Arrow takes two seconds of a core, a fork takes
+milliseconds. The server itself starts no threads, so that no lock is held when it forks.
 
-    launcher  --(module, arguments, environment; stderr, a pipe)-->  nursery  --fork-->  worker
+    launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server  --fork-->  worker
     launcher  <--(exit code)--  the pipe
+
+The standard library's fork server does not replace this one: it searches the current folder for the
+modules it imports, its start fails after the server was killed or could not fork, a killed launcher
+leaves a temporary folder behind, and starting a worker takes two to three times as long.
 """
 
 from __future__ import annotations
@@ -39,43 +43,43 @@ _CODE = struct.Struct("i")
 
 
 class Worker:
-    """A process that the nursery forked."""
+    """A process that the fork server started."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
 
     def wait(self) -> int:
-        """Its exit code, once it has ended; minus the signal that killed it."""
+        """Wait for the end of the process; its exit code, or minus the signal that killed it."""
         try:
             said = os.read(self._pipe, _CODE.size)
         finally:
             os.close(self._pipe)
-        return _CODE.unpack(said)[0] if said else -signal.SIGKILL  # the nursery is gone
+        return _CODE.unpack(said)[0] if said else -signal.SIGKILL  # the server died
 
     def leave(self) -> None:
-        """Let it end when it will."""
+        """Do not wait for the process."""
         os.close(self._pipe)
 
 
-class Nursery:
-    """The launcher's side; the process is there from the first worker on."""
+class ForkServer:
+    """The launcher's side; the server process starts with the first worker, or with `prepare`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
     def prepare(self) -> None:
-        """Start the process; it imports while the launcher goes on."""
+        """Start the server process, which imports modules while the launcher continues."""
         with self._lock:
             self._connected()
 
     def start(
         self, module: str, arguments: Sequence[str] = (), added: Mapping[str, str] | None = None
     ) -> Worker:
-        """Fork a worker, which calls `main(arguments)` of `module`.
+        """Start a worker, which calls `main(arguments)` of `module`.
 
-        It has this process's folder, module path, stderr (for stdout, too) and environment, with
-        the variables `added`.
+        It has the working directory, `sys.path`, stderr (also as stdout) and environment of this
+        process, and the variables `added`.
         """
         request = {
             "module": module,
@@ -116,19 +120,19 @@ class Nursery:
         return self._socket
 
 
-nursery = Nursery()
-"""Of this process."""
+fork_server = ForkServer()
+"""The fork server of this process."""
 
 
 def serve(requests: socket.socket) -> None:
-    """Fork a worker for every request, and report how each ended, until the launcher is gone."""
+    """Fork a worker for every request and report exit codes, until the launcher has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
     before = dict(os.environ)
     for name in _IMPORTED:
         importlib.import_module(name)
     left = {name: value for name, value in os.environ.items() if before.get(name) != value}
     gc.collect()
-    gc.freeze()  # pages with these objects stay shared
+    gc.freeze()  # memory pages with these objects stay shared
     ended, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -146,7 +150,7 @@ def serve(requests: socket.socket) -> None:
             stderr, pipe = descriptors
             try:
                 pid = os.fork()
-            except OSError as error:  # no memory, too many processes: as if it had died
+            except OSError as error:  # no memory, too many processes: report a dead worker
                 with suppress(OSError):
                     print(error, file=sys.stderr)
                 os.close(pipe)
@@ -171,7 +175,7 @@ def _report(pipes: dict[int, int]) -> None:
 
 
 def _work(request: dict, stderr: int, left: Mapping[str, str]) -> NoReturn:
-    """Be the worker; `left`: variables that modules set for themselves when they were imported."""
+    """Run the worker; `left` are the environment variables that imported modules have set."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)

@@ -1,6 +1,7 @@
-"""Beam's local runner with worker processes whose death is noticed and survived.
+"""Beam's local runner, with worker processes that may die.
 
-Beam's own waits forever for a worker that was killed, such as by the kernel for want of memory.
+Beam's own local runner waits forever for a worker that was killed, for instance by the kernel when
+memory runs out. This one fails the pipeline, which is then run again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from google.protobuf import json_format
 
 from beam_jobs.runners.local import worker
-from beam_jobs.runners.local.fork_server import nursery
+from beam_jobs.runners.local.fork_server import fork_server
 from models.errors import UserError
 
 _TRIES = 6
@@ -35,23 +36,23 @@ _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _deaths: list[str] = []
-"""How workers of this process died since `retry_on_worker_death` last looked."""
+"""How workers died since `retry_on_worker_death` last started a pipeline."""
 
 
 def local_runner(options: PipelineOptions) -> FnApiRunner:
-    """A runner with processes of its own; a pipeline fails if one of them dies.
+    """A runner with worker processes; its pipelines fail if one of the workers dies.
 
     Args:
-        options: what workers are told, such as the way to an object store; Beam's own local
-            runner tells them nothing.
+        options: passed to the workers, which need those of object stores; Beam's own local runner
+            does not pass any.
     """
-    told = {
+    passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
         for name, value in options.get_all_options(drop_default=True).items()
         if isinstance(value, str | bool | int | list)
     }
     info = beam_provision_api_pb2.ProvisionInfo(
-        retrieval_token="unused", pipeline_options=dict_to_struct(told)
+        retrieval_token="unused", pipeline_options=dict_to_struct(passed)
     )
     return FnApiRunner(
         SubprocessSDKEnvironment.from_command_string(worker.__name__),
@@ -60,7 +61,7 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
 
 
 def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
-    """Run a pipeline, and again where it lost a worker: what was finished costs a checksum.
+    """Run a pipeline, and run it again if a worker died; finished units are not repeated.
 
     Args:
         done: rows finished so far.
@@ -91,19 +92,19 @@ def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lamb
 
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)
-class _Watched(SubprocessSdkWorkerHandler):
-    """A worker from the nursery; answers in its place if it has died."""
+class _WorkerHandler(SubprocessSdkWorkerHandler):
+    """Starts a worker with the fork server; answers requests with an error if it has died."""
 
     _closed = False
 
     def start_worker(self) -> None:
-        told = worker.environment(
+        variables = worker.environment(
             self.worker_id,
             json_format.MessageToJson(self.provision_info.provision_info.pipeline_options),
             self.control_address,
             self.logging_api_service_descriptor().url,
         )
-        self.worker = nursery.start(worker.__name__, [str(os.getpid())], told)
+        self.worker = fork_server.start(worker.__name__, [str(os.getpid())], variables)
         self.worker_thread = threading.Thread(target=self._run, name="run_worker", daemon=True)
         self.worker_thread.start()
 
@@ -111,7 +112,7 @@ class _Watched(SubprocessSdkWorkerHandler):
         if code := self.worker.wait():
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             _deaths.append(how)
-            while not self._closed:  # a pipeline that sees a channel close may be on its way out
+            while not self._closed:  # a pipeline may only now begin to wait for an answer
                 waiting = self.control_conn._futures_by_id
                 for name in list(waiting):
                     response = beam_fn_api_pb2.InstructionResponse(instruction_id=name, error=how)

@@ -1,7 +1,7 @@
-"""A worker process on this machine: Beam's own, but it ends with the process that launched it.
+"""A worker process on this machine: Beam's own, but it ends with its launcher.
 
-Beam's outlives a launcher that was killed: it finishes what it was given, into a folder that the
-next run may be writing anew, and then waits.
+Beam's worker survives a launcher that was killed: it finishes its work, in a folder to which the
+next run may already be writing, and then waits forever.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from google.protobuf import text_format
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
-    """What Beam's worker reads when it starts; `options` are the pipeline's, in JSON."""
+    """The variables that Beam's worker reads; `options` are the pipeline's, as JSON."""
 
     def descriptor(url: str) -> str:
         return text_format.MessageToString(ApiServiceDescriptor(url=url))
@@ -35,7 +35,7 @@ def environment(worker: str, options: str, control: str, logging: str) -> dict[s
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be Beam's worker until the process with the id that is given ends, or the nursery does."""
+    """Run Beam's worker until the launcher (a process id) or the fork server ends."""
     (launcher,) = arguments
     for process in (int(launcher), os.getppid()):
         threading.Thread(target=_end_with, args=(process,), daemon=True).start()
@@ -47,22 +47,22 @@ def main(arguments: Sequence[str]) -> None:
 
 
 class Lossy:
-    """A stream for logs that loses what it cannot write.
+    """A stream for logs that ignores write errors.
 
-    Beam prints an error before it reports it: on a full disk it would never report it.
+    Beam prints an error before it reports it: on a full disk it would otherwise never report it.
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write if that is possible."""
+        """Write, if possible."""
         with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush if that is possible."""
+        """Flush, if possible."""
         with suppress(OSError):
             self._stream.flush()
 

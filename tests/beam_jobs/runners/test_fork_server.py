@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from beam_jobs.runners.local.fork_server import Nursery
+from beam_jobs.runners.local.fork_server import ForkServer
 from tests.beam_jobs.runners.test_worker import ROOT, gone
 
 ERRAND = """
@@ -46,16 +46,18 @@ def errand(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    return Nursery()
+def fork_server():
+    return ForkServer()
 
 
-def test_a_worker_sees_what_its_launcher_sees_now(nursery, errand, tmp_path, monkeypatch, capfd):
-    assert nursery.start(errand, ["exit", "0"]).wait() == 0  # the nursery is there
+def test_a_worker_sees_what_its_launcher_sees_now(
+    fork_server, errand, tmp_path, monkeypatch, capfd
+):
+    assert fork_server.start(errand, ["exit", "0"]).wait() == 0  # the server has started
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        assert nursery.start(errand, ["see", "seen"], {"ADDED": name}).wait() == 0
+        assert fork_server.start(errand, ["see", "seen"], {"ADDED": name}).wait() == 0
         folder, added, gone_, pid = Path("seen").read_text().split("\n")
         assert (folder, added, gone_) == (str(tmp_path / name), name, "None")
         assert int(pid) != os.getpid()
@@ -63,17 +65,17 @@ def test_a_worker_sees_what_its_launcher_sees_now(nursery, errand, tmp_path, mon
 
 
 def test_what_imported_modules_left_in_the_environment_is_there(errand, monkeypatch):
-    """The tokeniser finds its files by a variable that its import sets, in the nursery alone."""
+    """The tokeniser finds its files by a variable that its import sets, in the server alone."""
     monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
-    nursery = Nursery()
-    assert nursery.start(errand, ["tokenise", "A dog."]).wait() == 0
+    fork_server = ForkServer()
+    assert fork_server.start(errand, ["tokenise", "A dog."]).wait() == 0
 
 
 def test_a_launcher_without_stdout(errand, tmp_path):
     code = f"""if True:
         import sys
-        from beam_jobs.runners.local.fork_server import nursery
-        sys.exit(nursery.start("{errand}", ["exit", "5"]).wait())
+        from beam_jobs.runners.local.fork_server import fork_server
+        sys.exit(fork_server.start("{errand}", ["exit", "5"]).wait())
     """
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     command = f"exec {sys.executable} -c '{code}' >&-"
@@ -85,37 +87,37 @@ def test_modules_of_the_folder_it_stands_in_are_not_taken(errand, tmp_path, monk
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "select.py").write_text("raise ImportError")
     monkeypatch.chdir(tmp_path / "here")
-    nursery = Nursery()
-    assert nursery.start(errand, ["exit", "6"]).wait() == 6
+    fork_server = ForkServer()
+    assert fork_server.start(errand, ["exit", "6"]).wait() == 6
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [(["exit", "0"], 0), (["exit", "7"], 7), (["raise"], 1), (["die"], -signal.SIGKILL)],
 )
-def test_how_it_ends(nursery, errand, arguments, code):
-    assert nursery.start(errand, arguments).wait() == code
+def test_how_it_ends(fork_server, errand, arguments, code):
+    assert fork_server.start(errand, arguments).wait() == code
 
 
-def test_several_at_once(nursery, errand):
-    workers = [nursery.start(errand, ["exit", str(k)]) for k in range(20)]
+def test_several_at_once(fork_server, errand):
+    workers = [fork_server.start(errand, ["exit", str(k)]) for k in range(20)]
     assert [worker.wait() for worker in workers] == list(range(20))
 
 
-def test_a_nursery_that_was_killed_is_replaced(errand):
-    nursery = Nursery()
-    assert nursery.start(errand, ["exit", "3"]).wait() == 3
+def test_a_server_that_was_killed_is_replaced(errand):
+    fork_server = ForkServer()
+    assert fork_server.start(errand, ["exit", "3"]).wait() == 3
     for child in psutil.Process().children():
         if "beam_jobs.runners.local.fork_server" in child.cmdline():
             child.kill()
             child.wait()
-    assert nursery.start(errand, ["exit", "4"]).wait() == 4
+    assert fork_server.start(errand, ["exit", "4"]).wait() == 4
 
 
 def test_it_ends_with_its_launcher(tmp_path):
     code = (
-        "import time; from beam_jobs.runners.local.fork_server import nursery; "
-        "nursery.prepare(); time.sleep(99)"
+        "import time; from beam_jobs.runners.local.fork_server import fork_server; "
+        "fork_server.prepare(); time.sleep(99)"
     )
     launcher = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
     while not (children := psutil.Process(launcher.pid).children()):

@@ -71,7 +71,7 @@ def test_a_worker_that_cannot_be_started(monkeypatch):
     def fails(module, arguments):
         raise OSError("no memory")
 
-    monkeypatch.setattr(pools.nursery, "start", fails)
+    monkeypatch.setattr(pools.fork_server, "start", fails)
     assert "no memory" in pools.Pool().StartWorker(request("1"), None).error
 
 
