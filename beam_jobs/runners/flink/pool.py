@@ -1,7 +1,7 @@
 """A pool of Python workers that the TaskManagers of one machine share.
 
-Each TaskManager numbers its own workers. Beam's own pool stops workers by number, so that one of two
-TaskManagers would stop a worker of the other. Here a worker ends when its TaskManager closes the
+Each TaskManager numbers its own workers. Beam's own pool stops workers by number, so that one
+TaskManager would stop a worker of another. Here a worker ends when its TaskManager closes the
 connection or dies.
 """
 
