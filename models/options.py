@@ -26,7 +26,14 @@ from typing import (
 )
 
 import pydantic.dataclasses
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_core import CoreSchema, ErrorDetails
 
 Count = Annotated[int, Field(ge=1)]
@@ -47,6 +54,11 @@ class InputPath:
 
     copied: bool = True
     checked: bool = True
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "format": "path"}
 
 
 InputFile = Annotated[str, InputPath()]

@@ -38,13 +38,9 @@ class EmbeddingOptions(Options):
     task: TaskName = "paraphrases"
     """Training task: paraphrases trains on the corpus; the others have a section of their name."""
     similarity: SimilarityOptions | None = None
-    """Task similarity: labelled pairs, and the head that predicts their labels."""
     malstm: MaLSTMOptions | None = None
-    """Task malstm: labelled pairs, pairs for pre-training, and a thesaurus."""
     phrases: PhrasesOptions | None = None
-    """Task phrases: a phrase table, and the loss on its pairs."""
     context: ContextOptions | None = None
-    """Task context: contiguous text, and the decoders of the neighbouring sentences."""
 
     # The encoder
     model: str = "word-avg"

@@ -70,7 +70,6 @@ class NmtOptions(Options):
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
     """Longer sources are rejected; a translation may have twice as many subwords."""
     training: NmtTrainingOptions = NmtTrainingOptions()
-    """Training of a model; used if `model` is null."""
 
     def __post_init__(self) -> None:
         if self.engine == "fairseq" and self.compute_type == "int8":

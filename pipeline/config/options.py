@@ -20,7 +20,7 @@ UncheckedFile = Annotated[str, InputPath(checked=False)]
 
 @options
 class InputOptions(Options):
-    """The bitext."""
+    """The bitext; required unless `embeddings.task` does not read the corpus."""
 
     format: Format
     """Format of the files."""
@@ -41,7 +41,7 @@ class ScoreOptions(Options):
     """The scores of every pair."""
 
     scorers: Annotated[list[str], Field(min_length=1)] = Field(
-        default_factory=lambda: ["translation_score", "trigram_overlap", "paragram_similarity"]
+        default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
     """Scores to compute; each becomes a column and gets deciles."""
     paragram: InputFile | None = None
@@ -52,7 +52,6 @@ class ScoreOptions(Options):
     idf: InputFile | None = None
     """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
     training: ParagramOptions = ParagramOptions()
-    """Training of word vectors on `phrases`."""
 
     def __post_init__(self) -> None:
         if len(set(self.scorers)) < len(self.scorers):
@@ -89,16 +88,15 @@ class SelectOptions(Options):
     """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
     form of STS."""
     auto: AutoOptions = AutoOptions()
-    """Automatic selection, for `by: auto`."""
     deciles: Annotated[list[Annotated[int, Field(ge=0, le=9)]], Field(min_length=1)] | None = Field(
-        default_factory=lambda: [8, 9]
+        default=[8, 9]
     )
     """Deciles to select, from 0 (lowest) to 9 (highest); null: all."""
     max_tokens: Count | None = 30
     """Largest number of Moses tokens on either side; null: no limit."""
     size: Count | None = None
     """Number of pairs to sample at random; null: all."""
-    where: list[str] = Field(default_factory=list)
+    where: list[str] = Field(default=[])
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""
 
@@ -130,7 +128,10 @@ class EvaluateOptions(Options):
 
 @options
 class StatisticsOptions(Options):
-    """Statistics of all pairs and of the corpus; computed if this section is present."""
+    """Statistics of all pairs and of the corpus: length, IDF, entropies and scores.
+
+    They are computed if this section is present (`statistics: {}`).
+    """
 
     spacy: UncheckedFile | None = None
     """Name or folder of a spaCy pipeline, for the entropy of parses; null: not computed."""
@@ -147,21 +148,13 @@ class Config(Options):
     accelerator: str | None = None
     """Beam resource hint for back-translation, such as `type:nvidia-l4;count:1`."""
     input: InputOptions | None = None
-    """The bitext; required unless `embeddings.task` does not read the corpus."""
     nmt: NmtOptions = NmtOptions()
-    """The translation model and how it decodes."""
-    score: ScoreOptions = Field(default_factory=ScoreOptions)
-    """The scores of every pair."""
-    select: SelectOptions = Field(default_factory=SelectOptions)
-    """Which pairs become the corpus."""
+    score: ScoreOptions = ScoreOptions()
+    select: SelectOptions = SelectOptions()
     statistics: StatisticsOptions | None = None
-    """Statistics of all pairs and of the corpus; computed if this section is present."""
     embeddings: EmbeddingOptions = EmbeddingOptions()
-    """The encoder and its training."""
     loop: LoopOptions = LoopOptions()
-    """Rounds: the encoder scores the corpus that it was trained on."""
     evaluate: EvaluateOptions = EvaluateOptions()
-    """The tests of the trained encoder."""
 
     def __post_init__(self) -> None:
         if not self.run.strip():

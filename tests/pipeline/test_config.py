@@ -6,6 +6,7 @@ import pytest
 
 from models.errors import UserError
 from pipeline.config import read_config
+from pipeline.localise import localised, remote_paths
 
 GOOD = """
 run: runs/x
@@ -161,3 +162,61 @@ def test_the_configurations_that_come_along_are_sound(path, monkeypatch):
     for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
         monkeypatch.setenv(name, "/data")
     assert read_config(path).run == f"runs/{path.stem}"
+
+
+def test_a_renamed_key_still_works_and_names_its_new_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pipeline.config.read.RENAMED_KEYS", {"nmt.width": "nmt.beam"})
+    assert read(tmp_path, GOOD, "nmt.width=3").nmt.beam == 3
+    assert (
+        capsys.readouterr().err == "paraloom: nmt.width is now called nmt.beam; please rename it\n"
+    )
+    assert problem(tmp_path, GOOD, "nmt.width=3", "nmt.beam=4") == (
+        "nmt.width: is the old name of nmt.beam, which is set too; remove nmt.width"
+    )
+    assert read(tmp_path, GOOD).nmt.beam == 12
+
+
+def test_declared_files_by_key(tmp_path: Path) -> None:
+    config = read(
+        tmp_path,
+        GOOD,
+        "nmt.model=m",
+        "select.labelled=[l1, l2]",
+        "input={format: moses, paths: {source: [s1, s2], reference: r}}",
+        "embeddings={task: phrases, phrases: {table: t}, context: {text: [c]}}",
+        "statistics={spacy: en}",
+    )
+    checked = {"nmt.model": "m", "embeddings.phrases.table": "t"}
+    assert config.files(lambda mark: mark.checked) == checked
+    assert config.files() == {
+        **checked,
+        "input.paths.source[0]": "s1",
+        "input.paths.source[1]": "s2",
+        "input.paths.reference": "r",
+        "select.labelled[0]": "l1",
+        "select.labelled[1]": "l2",
+        "statistics.spacy": "en",
+    }
+
+
+def test_remote_files_are_replaced_by_local_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beam_jobs.io.remote.local", lambda path: f"/copy/{path[5:]}")
+    config = read(
+        tmp_path,
+        GOOD,
+        "run=s3://b/run",
+        "input.paths=['s3://b/*.gz']",
+        "nmt.model=s3://b/m",
+        "score.idf=s3://b/idf",
+        "select.labelled=[s3://b/l, local]",
+    )
+    there = ["s3://b/run", "s3://b/*.gz", "s3://b/m", "s3://b/idf", "s3://b/l"]
+    assert remote_paths(config) == there
+    here = localised(config)
+    assert (here.run, here.nmt.model) == ("s3://b/run", "s3://b/m")  # read where they are
+    assert here.input is not None and here.input.paths == ["s3://b/*.gz"]
+    assert (here.score.idf, here.select.labelled) == ("/copy/b/idf", ["/copy/b/l", "local"])

@@ -13,7 +13,7 @@ InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 
 @options
 class SimilarityOptions(Options):
-    """Labelled similarity with the KL objective (Tai et al. 2015; Wieting & Gimpel 2017, 4.3)."""
+    """Task similarity: labelled pairs, KL objective (Tai et al. 2015; Wieting & Gimpel 2017)."""
 
     data: InputFiles
     """Files or folders of labelled pairs: SICK with its own split, or STS, each data set of which
@@ -29,12 +29,12 @@ class SimilarityOptions(Options):
 
 @options
 class MaLSTMOptions(Options):
-    """MaLSTM: labelled similarity as a distance of LSTM states (Mueller & Thyagarajan 2016)."""
+    """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
     """Files or folders of labelled pairs: SICK with its own split, or STS, each data set of which
     is split 40/10/50 into training, development and test."""
-    pretrain: list[InputFile] = Field(default_factory=list)
+    pretrain: list[InputFile] = Field(default=[])
     """Files or folders of other labelled pairs to train on first, on any scale."""
     synonyms: InputFile | None = None
     """A thesaurus to make more training pairs with: a WordNet folder, PPDB text or a lexicon."""
@@ -52,7 +52,7 @@ class MaLSTMOptions(Options):
 
 @options
 class PhrasesOptions(Options):
-    """Phrase paraphrases with a contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
+    """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
     table: InputFile
     """Phrase pairs: the output of `paraloom extract-phrases`, PPDB, or tab-separated; plain or
@@ -73,7 +73,7 @@ class PhrasesOptions(Options):
 
 @options
 class ContextOptions(Options):
-    """Predicting the sentences before and after each (Zhelezniak et al. 2018)."""
+    """Task context: predict the sentences before and after each (Zhelezniak et al. 2018)."""
 
     text: InputFiles
     """Files of contiguous text, plain or gzip."""

@@ -1,0 +1,104 @@
+"""Options: errors of one line, input files, and the values that keys of finished runs depend on."""
+
+import json
+import pickle
+from dataclasses import FrozenInstanceError, asdict, replace
+
+import pytest
+
+from beam_jobs.io.shards import content_key
+from models.embeddings.options import EmbeddingOptions, ParagramOptions
+from models.embeddings.tasks.options import (
+    ContextOptions,
+    MaLSTMOptions,
+    PhrasesOptions,
+    SimilarityOptions,
+)
+from models.nmt.options import NmtOptions, NmtTrainingOptions
+from pipeline.config import AutoOptions
+
+SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
+MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")
+PHRASES = PhrasesOptions(table="t", drawn=9)
+CONTEXT = ContextOptions(text=["t"], expand="e", decoder="gru", vector="mean")
+CHANGED = EmbeddingOptions(dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY)
+
+
+def of_task(
+    name: str, section: SimilarityOptions | MaLSTMOptions | PhrasesOptions | ContextOptions
+) -> list[object]:
+    options = EmbeddingOptions.of({"task": name, name: section})
+    return [options.chosen(), section.files(), section.without_files()]
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        (asdict(NmtTrainingOptions()), "0c449c1f68a63ee4"),
+        (asdict(NmtTrainingOptions(pieces=2000, learning_rate=0.004)), "1344435e29bda8a7"),
+        (asdict(ParagramOptions()), "6962d9dce54b76ba"),
+        (ParagramOptions(dim=50).training().chosen(), "7e2bfef4157a0b67"),
+        (asdict(AutoOptions()), "44ece47505dab3db"),
+        (EmbeddingOptions().chosen(), "9bc3c7f27d487837"),
+        (CHANGED.chosen(), "404086a226d5258f"),
+        (of_task("similarity", SIMILARITY), "865ab55cad05ac3c"),
+        (of_task("malstm", MALSTM), "eaafd64c089e87c5"),
+        (of_task("phrases", PHRASES), "b82b41572177addc"),
+        (of_task("context", CONTEXT), "de2477c741865870"),
+    ],
+)
+def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
+    """Keys recorded with the dataclasses of version 0.1: another key makes finished work again."""
+    assert content_key(values).startswith(key)
+
+
+def test_options_cannot_change() -> None:
+    options = NmtOptions()
+    with pytest.raises(FrozenInstanceError):
+        options.beam = 3  # type: ignore[misc]
+    assert replace(options, beam=3).beam == 3
+    assert pickle.loads(pickle.dumps(CHANGED)) == CHANGED
+    assert EmbeddingOptions.of(json.loads(json.dumps(asdict(CHANGED)))) == CHANGED
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"dim": "5"}, "dim: must be a whole number, not '5'"),
+        ({"dim": True}, "dim: must be a whole number, not True"),
+        ({"hidden": 0.5}, "hidden: must be a whole number or null, not 0.5"),
+        ({"tags": 1}, "tags: must be true or false, not 1"),
+        ({"margin": float("inf")}, "margin: must be a finite number, not inf"),
+        ({"margin": float("nan")}, "margin: must be a finite number, not nan"),
+        ({"dropuot": 0.1}, "dropuot: unknown key; did you mean dropout?"),
+        ({"similarity": {"data": [3]}}, "similarity.data[0]: must be text, not 3"),
+        ({"similarity": {}}, "similarity.data: is missing"),
+        ({"similarity": [1]}, "similarity: must be key: value or null, not [1]"),
+        (["dim"], "configuration: must be key: value, not ['dim']"),
+    ],
+)
+def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        EmbeddingOptions.of(values)
+    assert str(error.value) == message
+
+
+def test_a_constructor_reports_errors_in_one_line_too() -> None:
+    with pytest.raises(ValueError, match=r"^beam: must be at least 1, not 0$"):
+        NmtOptions(beam=0)
+    with pytest.raises(ValueError, match=r"^training\.dim: must be even and a multiple of heads$"):
+        NmtOptions(training={"heads": 7})  # type: ignore[arg-type]
+
+
+def test_input_files_are_found_and_replaced() -> None:
+    options = EmbeddingOptions(
+        task="malstm", malstm=MALSTM, similarity=SIMILARITY, initial_vectors="v"
+    )
+    files = {"malstm.data[0]": "a", "malstm.pretrain[0]": "p", "malstm.synonyms": "t"}
+    assert options.files() == {**files, "initial_vectors": "v"}  # none of another task
+    moved = options.map_files(lambda key, path, mark: f"/{key}/{path}")
+    assert moved.files() == {key: f"/{key}/{path}" for key, path in options.files().items()}
+    assert moved.similarity == SIMILARITY
+    assert options.map_files(lambda key, path, mark: path) is options
+    assert MALSTM.without_files().keys() & {"data", "pretrain", "synonyms"} == set()
+    assert NmtOptions(model="m").files(lambda mark: mark.copied) == {}

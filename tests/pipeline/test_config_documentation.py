@@ -1,0 +1,68 @@
+"""The JSON Schema and the configuration page are those of the code, and name every key."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+import yaml
+
+from models.options import Options, section_type
+from pipeline.config import Config
+from pipeline.config.documentation import PAGE, SCHEMA, page, schema
+
+CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
+REMEDY = "write it with `python -m pipeline.config.documentation`"
+
+
+def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
+    hints = get_type_hints(cls)
+    for item in fields(cls):
+        section = section_type(hints[item.name])
+        if section:
+            yield from keys(section, f"{prefix}{item.name}.")
+        else:
+            yield prefix + item.name
+
+
+def test_the_schema_is_fresh() -> None:
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema(), REMEDY
+
+
+def test_the_page_is_fresh() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), REMEDY
+
+
+def test_the_page_has_one_row_for_each_key() -> None:
+    rows = [line.split("`")[1] for line in page().splitlines() if line.startswith("| `")]
+    assert sorted(rows) == sorted(keys(Config))
+
+
+def test_every_key_has_a_description() -> None:
+    found = schema()
+    sections = [found, *found["$defs"].values()]
+    for section in sections:
+        assert section["description"].endswith(".")
+        for name, key in section["properties"].items():
+            is_section = "$ref" in json.dumps(key)
+            assert is_section or key["description"].endswith((".", "`.")), name
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_editors_find_the_schema_and_it_knows_the_keys(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=schema.json\n")
+    whole = schema()
+
+    def check(values: dict[str, Any], section: dict[str, Any]) -> None:
+        assert set(values) <= set(section["properties"])
+        assert set(section.get("required", ())) <= set(values)
+        for name, value in values.items():
+            key = section["properties"][name]
+            found = [o["$ref"] for o in (key, *key.get("anyOf", ())) if "$ref" in o]
+            if found:
+                check(value, whole["$defs"][found[0].rpartition("/")[2]])
+
+    check(yaml.safe_load(text), whole)
