@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import typer
 from rich.console import Group
+from rich.filesize import decimal
 from rich.table import Table
 
 from beam_jobs.io.bitext import find_bitext
@@ -175,14 +176,14 @@ def _table(found: Estimate) -> Table:
             f"{job.rows:,}",
             f"{job.rate:,.0f} rows/s, {on}",
             duration(job.seconds),
-            _bytes(job.size),
-            _bytes(job.memory),
+            decimal(round(job.size)),
+            decimal(job.memory),
         )
     table.add_section()
     jobs = found.jobs.values()
     time_, disk = sum(job.seconds for job in jobs), sum(job.size for job in jobs)
     most = max(job.memory for job in jobs)
-    table.add_row("all", "", "", duration(time_), _bytes(disk), _bytes(most))
+    table.add_row("all", "", "", duration(time_), decimal(round(disk)), decimal(most))
     return table
 
 
@@ -212,11 +213,3 @@ def _basis_lines(config: Config, found: Estimate) -> list[str]:
             f"Not timed, because their resources do not exist yet: {', '.join(found.left_out)}."
         )
     return lines
-
-
-def _bytes(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}" if size >= 10 or unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"

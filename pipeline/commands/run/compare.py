@@ -16,6 +16,7 @@ from models.errors import UserError
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
+from pipeline.records import PairsRecord
 from pipeline.stage import PAIR_STAGES
 
 
@@ -107,11 +108,12 @@ def _shards(folder: str, stage: str) -> tuple[list[Shard], list[Shard]]:
     path = storage.join(folder, stage)
     found = receipts(path)
     shards = [shard for receipt in found for shard in receipt.shards]
-    rows, expected = sum(shard.rows for shard in shards), Manifest(folder).stages[stage]["rows_out"]
-    if rows != expected:
+    rows, record = sum(shard.rows for shard in shards), Manifest(folder).record
+    expected = record.find(PairsRecord, stage) or PairsRecord()
+    if rows != expected.rows_out:
         raise UserError(
-            f"{path}: {expected:,} rows in the manifest, but {rows:,} in receipts/; run the stage "
-            "again to repair it"
+            f"{path}: {expected.rows_out:,} rows in the manifest, but {rows:,} in receipts/; run "
+            "the stage again to repair it"
         )
     return shards, [shard for receipt in found for shard in receipt.rejected_shards]
 

@@ -6,6 +6,7 @@ import ctypes.util
 import shutil
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import typer
@@ -98,19 +99,10 @@ def _ctranslate2_gpu() -> Finding:
     devices = ctranslate2.get_cuda_device_count()
     if not devices:
         return False, "none"
-    if ctypes.util.find_library("cublas") is None and not _has_cublas_wheel():
+    wheels = {distribution.name for distribution in metadata.distributions()}
+    if ctypes.util.find_library("cublas") is None and "nvidia-cublas-cu12" not in wheels:
         return False, "a GPU, but no CUDA 12 cuBLAS: pip install nvidia-cublas-cu12"
     return True, f"{devices} device(s)"
-
-
-def _has_cublas_wheel() -> bool:
-    from importlib import metadata
-
-    try:
-        metadata.version("nvidia-cublas-cu12")
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def _memory() -> Finding:

@@ -6,9 +6,8 @@ import fcntl
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Group
@@ -21,6 +20,7 @@ from models.errors import UserError
 from pipeline.commands.options import GpuHour, RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
+from pipeline.records import IngestRecord, PairsRecord, RunRecord, StageRecord
 from pipeline.report.summary import rejected_table
 from pipeline.stage import PAIR_STAGES
 
@@ -95,24 +95,22 @@ def status(folder: str, now: float | None = None) -> Status:
         UserError: there is no run.
     """
     now = time.time() if now is None else now
-    manifest = _manifest(folder)
-    under_way = manifest.values.get("under_way") or {}
-    is_running = _is_running(folder)
-    current = under_way.get("stage")
-    wanted = manifest.values.get("wanted") or list(manifest.stages)
+    record, is_running = _record(folder), _is_running(folder)
     found: list[StageStatus] = []
     last_shard_age = None
-    for name in wanted:
-        if name == current:
-            state = "stopped" if is_running is False else "under way"
-            start = float(under_way["since"])
+    for name in record.wanted or list(record.stages):
+        if record.under_way and name == record.under_way.stage:
+            start = record.under_way.since
             done = receipts(storage.join(folder, name)) if _has_pairs(name) else []
             last = max((receipt.ended for receipt in done), default=0.0)
             last_shard_age = now - last if last >= start else None
-            end = now if state == "under way" else max(last, start)
-            found.append(_under_way(folder, name, manifest, done, start, end, state))
-        elif name in manifest.stages:
-            found.append(_finished(name, manifest.stages[name]))
+            end = max(last, start) if is_running is False else now
+            current = _current(folder, name, record, done, start, end)
+            if is_running is False:
+                current = replace(current, state="stopped", remaining=None)
+            found.append(current)
+        elif name in record.stages:
+            found.append(_finished(name, record.stages[name]))
         else:
             found.append(StageStatus(name=name, state="waiting"))
     return Status(stages=tuple(found), is_running=is_running, last_shard_age=last_shard_age)
@@ -125,9 +123,9 @@ def translation_hours(folder: str) -> TranslationHours | None:
         return None
     busy = busy_seconds(finished)
     done = sum(receipt.rows_in for receipt in finished)
-    rows = _manifest(folder).stages.get("ingest", {}).get("rows_out")
+    ingest = _record(folder).find(IngestRecord)
     spent = sum(busy.values()) / 3600
-    remaining = None if rows is None or not done else spent * (rows - done) / done
+    remaining = spent * (ingest.rows_out - done) / done if ingest and done else None
     return TranslationHours(workers=len(busy), spent=spent, remaining=remaining)
 
 
@@ -175,11 +173,11 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def _manifest(folder: str) -> Manifest:
-    manifest = Manifest(folder)
-    if "config" not in manifest.values:
+def _record(folder: str) -> RunRecord:
+    record = Manifest(folder).record
+    if not record.started:
         raise UserError(f"{folder}: no run here: it has no manifest.json")
-    return manifest
+    return record
 
 
 def _is_running(folder: str) -> bool | None:
@@ -196,36 +194,30 @@ def _is_running(folder: str) -> bool | None:
     return False
 
 
-def _under_way(
-    folder: str,
-    name: str,
-    manifest: Manifest,
-    finished: Sequence[Receipt],
-    start: float,
-    end: float,
-    state: str,
+def _current(
+    folder: str, name: str, record: RunRecord, done: Sequence[Receipt], start: float, end: float
 ) -> StageStatus:
-    seconds = end - start
+    """The stage under way, which began (again) at `start`, seen at `end`."""
+    found = StageStatus(name=name, state="under way", seconds=end - start)
     if not _has_pairs(name):
-        return StageStatus(name=name, state=state, seconds=seconds)
+        return found
     if name == "ingest":  # a receipt covers a whole input file: part files are finer
         parts = [n for n in storage.names(storage.join(folder, name)) if n.endswith(".parquet")]
-        return StageStatus(name=name, state=state, shards=(len(parts), None), seconds=seconds)
-    before = _record_before(name, manifest)
-    done, rows = sum(receipt.rows_in for receipt in finished), before.get("rows_out")
-    rate, is_live = _rate(finished, start, end), state == "under way"
+        return replace(found, shards=(len(parts), None))
+    before = _record_before(name, record)
+    shards, rows = (before.shards, before.rows_out) if before else (None, None)
+    rows_done = sum(receipt.rows_in for receipt in done)
+    rate = _rate(done, start, end)
     rejected: Counter[str] = Counter()
-    for receipt in finished:
+    for receipt in done:
         rejected.update(receipt.rejected)
-    return StageStatus(
-        name=name,
-        state=state,
-        shards=(len(finished), before.get("shards")),
-        rows=(done, rows),
+    return replace(
+        found,
+        shards=(len(done), shards),
+        rows=(rows_done, rows),
         rejected=dict(rejected.most_common()),
-        seconds=seconds,
         rate=rate,
-        remaining=(rows - done) / rate if rate and rows is not None and is_live else None,
+        remaining=(rows - rows_done) / rate if rate and rows is not None else None,
     )
 
 
@@ -234,11 +226,11 @@ def _has_pairs(name: str) -> bool:
     return name.rsplit("/", 1)[-1] in PAIR_STAGES
 
 
-def _record_before(name: str, manifest: Manifest) -> dict[str, Any]:
+def _record_before(name: str, record: RunRecord) -> PairsRecord | None:
     """The record of the stage that a stage of pairs reads: of the same round, if there is one."""
     prefix, _, base = name.rpartition("/")
     before = PAIR_STAGES[PAIR_STAGES.index(base) - 1]
-    return manifest.stages.get(f"{prefix}/{before}") or manifest.stages.get(before, {})
+    return record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
 
 
 def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None:
@@ -250,17 +242,16 @@ def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None
     return sum(receipt.rows_in for receipt in ours[-_RECENT:]) / max(end - since, 1e-3)
 
 
-def _finished(name: str, record: dict[str, Any]) -> StageStatus:
-    rows, shards = record.get("rows_in"), record.get("shards")
-    seconds = record.get("seconds")
-    return StageStatus(
-        name=name,
-        state="finished",
-        shards=(shards, shards),
-        rows=(rows, rows),
-        rejected=record.get("rejected", {}),
-        seconds=seconds,
-        rate=rows / seconds if rows is not None and seconds else None,
+def _finished(name: str, record: StageRecord) -> StageStatus:
+    found = StageStatus(name=name, state="finished", seconds=record.seconds)
+    if not isinstance(record, PairsRecord):
+        return found
+    return replace(
+        found,
+        shards=(record.shards, record.shards),
+        rows=(record.rows_in, record.rows_in),
+        rejected=record.rejected,
+        rate=record.rows_in / record.seconds if record.seconds else None,
     )
 
 

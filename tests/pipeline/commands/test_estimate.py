@@ -25,7 +25,7 @@ def test_what_a_run_takes_is_what_it_took(write_config, tmp_path, finished_run):
     write_config(tmp_path)
     found = estimate.estimate(read_config(tmp_path / "config.yaml"))
     assert list(found.jobs) == list(STAGES)
-    assert (found.preview.rows, found.glance.counted, found.sentences) == (120, True, 119)
+    assert (found.preview.rows, found.preview.counted, found.sentences) == (120, True, 119)
     for stage, job in found.jobs.items():
         done = json.loads((finished_run / "run" / "manifest.json").read_text())["stages"][stage]
         files = (finished_run / "run" / stage).glob("*.*")
@@ -58,7 +58,9 @@ def test_a_run_without_a_model_says_what_to_do(write_config, tmp_path, capsys):
     write_config(tmp_path, nmt={"model": None})
     code, _, error = told(tmp_path, capsys)
     assert code == 2
-    assert error.startswith("paraloom: nmt.model: null: this run trains its own model; `paraloom")
+    assert error.startswith(
+        "paraloom: nmt.model: null: this run trains its own model; run `paraloom"
+    )
     assert len(error.splitlines()) == 1
 
 
