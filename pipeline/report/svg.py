@@ -89,23 +89,26 @@ class Frame(NamedTuple):
     def axes(self, x_title: str, y_title: str) -> list[Markup]:
         """Both axes with ticks, numbers and titles."""
         x, y = self.x, self.y
-        drawn = [
-            line(x.start, x.end, y.start, y.start, "axis"),
-            line(x.start, x.start, y.start, y.end, "axis"),
-        ]
-        for value in ticks(x.low, x.high):
-            at = x.at(value)
-            drawn.append(line(at, at, y.start, y.start + 4, "axis"))
-            drawn.append(text(at, y.start + 15, short_number(value), anchor="middle"))
+        drawn = horizontal_axis(x, y.start, x_title)
+        drawn.append(line(x.start, x.start, y.start, y.end, "axis"))
         for value in ticks(y.low, y.high):
             at = y.at(value)
             drawn.append(line(x.start - 4, x.start, at, at, "axis"))
             drawn.append(text(x.start - 7, at + 4, short_number(value), anchor="end"))
-        drawn.append(text((x.start + x.end) / 2, y.start + 32, x_title, anchor="middle"))
         middle = (y.start + y.end) / 2
         rotated = f"rotate(-90 11 {_number(middle)})"
         drawn.append(text(11, middle, y_title, anchor="middle", transform=rotated))
         return drawn
+
+
+def horizontal_axis(x: Scale, y: float, title: str) -> list[Markup]:
+    """A horizontal axis at height `y`, with ticks, numbers and a title."""
+    drawn = [line(x.start, x.end, y, y, "axis")]
+    for value in ticks(x.low, x.high):
+        at = x.at(value)
+        drawn.append(line(at, at, y, y + 4, "axis"))
+        drawn.append(text(at, y + 15, short_number(value), anchor="middle"))
+    return [*drawn, text((x.start + x.end) / 2, y + 32, title, anchor="middle")]
 
 
 def line(x1: float, x2: float, y1: float, y2: float, class_: str) -> Markup:

@@ -18,7 +18,7 @@ from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
 from models.files import atomic_file
 from pipeline.commands.options import Model
-from pipeline.report.svg import Frame, Scale, element, picture, short_number, text, ticks
+from pipeline.report.svg import Frame, Scale, element, horizontal_axis, picture, text
 
 Values = NDArray[np.floating[Any]]
 
@@ -78,25 +78,19 @@ def unit_plot(sentences: Sequence[str], values: Values, unit: int) -> str:
     order = np.argsort(values, kind="stable")
     rows = order[np.unique(np.linspace(0, len(order) - 1, _SHOWN).round().astype(int))]
     bottom = 20 + _LINE * len(rows)
-    low, high = _range(values)
-    x_axis = Scale(low, high, 20, WIDTH - 20)
-    drawn = [element("line", x1=20, x2=WIDTH - 20, y1=bottom, y2=bottom, class_="axis")]
-    for value in ticks(low, high):
-        at = x_axis.at(value)
-        drawn.append(element("line", x1=at, x2=at, y1=bottom, y2=bottom + 4, class_="axis"))
-        drawn.append(text(at, bottom + 15, short_number(value), anchor="middle"))
+    scale = Scale(*_range(values), 20, WIDTH - 20)
+    drawn = horizontal_axis(scale, bottom, f"unit {unit}")
     for i, row in enumerate(rows):
-        x, y = x_axis.at(float(values[row])), 20 + _LINE * i
+        x, y = scale.at(float(values[row])), 20 + _LINE * i
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
         left = x < WIDTH / 2
         start = x + 9 if left else x - 9
         fits = int((WIDTH - start if left else start) / _CHARACTER)
         sentence = _shortened(sentences[row], fits)
         drawn.append(text(start, y + 4, sentence, anchor="start" if left else "end"))
-    drawn.append(text(WIDTH / 2, bottom + 32, f"unit {unit}", anchor="middle"))
-    title = f"Sentences along unit {unit}"
-    description = f"From {_shortened(sentences[rows[0]])!r} to {_shortened(sentences[rows[-1]])!r}."
-    return _file(drawn, bottom + 40, title, description)
+    lowest, highest = (_shortened(sentences[row]) for row in (rows[0], rows[-1]))
+    description = f"From {lowest!r} to {highest!r}."
+    return _file(drawn, bottom + 40, f"Sentences along unit {unit}", description)
 
 
 def components_plot(sentences: Sequence[str], vectors: Values) -> str:
@@ -104,20 +98,14 @@ def components_plot(sentences: Sequence[str], vectors: Values) -> str:
     found = principal_components(vectors)
     rows = spread_rows(found.places, _NAMED)
     bottom = 420
-    scales = (
-        Scale(*_range(values), start, end)
-        for values, start, end in zip(
-            found.places.T, (60, bottom - 40), (WIDTH - 20, 12), strict=True
-        )
-    )
-    frame = Frame(*scales)
-    names = [f"component {i + 1} ({share:.0%} of variance)" for i, share in enumerate(found.shares)]
+    across, up = found.places.T
+    frame = Frame(Scale(*_range(across), 60, WIDTH - 20), Scale(*_range(up), bottom - 40, 12))
+    names = [f"component {i} ({share:.0%} of variance)" for i, share in enumerate(found.shares, 1)]
     drawn = frame.axes(names[0], names[1])
-    for x, y in found.places:
-        left, top = frame.x.at(float(x)), frame.y.at(float(y))
-        drawn.append(element("circle", cx=left, cy=top, r=2.5, class_="point"))
+    points = [(frame.x.at(float(x)), frame.y.at(float(y))) for x, y in found.places]
+    drawn += [element("circle", cx=x, cy=y, r=2.5, class_="point") for x, y in points]
     for number, row in enumerate(rows, 1):
-        x, y = frame.x.at(float(found.places[row, 0])), frame.y.at(float(found.places[row, 1]))
+        x, y = points[row]
         drawn.append(element("circle", cx=x, cy=y, r=4, class_="named"))
         drawn.append(text(x + 6, y - 4, str(number)))
         drawn.append(text(20, bottom + _LINE * number, f"{number}  {_shortened(sentences[row])}"))

@@ -149,10 +149,10 @@ def show(folder: str, gpu_hour: float | None) -> None:
     """Print how far the run in `folder` is, and the cost of back-translation at that price."""
     out = console()
     found = status(folder)
-    accounts = {stage.name: stage.rejected for stage in found.stages}
+    rejected = {stage.name: stage.rejected for stage in found.stages}
     out.print(Group(_headline(folder, found), _stage_table(found.stages)), highlight=False)
     if any(stage.rejected for stage in found.stages):
-        out.print(rejected_table(accounts))
+        out.print(rejected_table(rejected))
     if gpu_hour is not None:
         out.print(_cost(translation_hours(folder), gpu_hour), highlight=False)
 
