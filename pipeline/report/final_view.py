@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from models.scorers import ENCODER
 from pipeline.records import AutoSelectRecord, CorpusRecord, LoopRecord, RunRecord, StageRecord
@@ -27,11 +27,6 @@ class Round(NamedTuple):
     labelled: float
     is_best: bool
 
-    @property
-    def kept(self) -> bool:
-        """`is_best`, for readers that do not have the new name yet."""
-        return self.is_best
-
 
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
     """The record with only these stages: an earlier configuration may have left others."""
@@ -39,9 +34,8 @@ def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
     return record.model_copy(update={"stages": found})
 
 
-def rounds(record: RunRecord | dict[str, Any]) -> list[Round]:
+def rounds(record: RunRecord) -> list[Round]:
     """The rounds of a finished loop; none if there was only one round."""
-    record = _typed(record)
     loop, select = record.find(LoopRecord), record.config.select
     found = []
     for number, labelled in enumerate(loop.labelled if loop else [], 1):
@@ -58,9 +52,8 @@ def rounds(record: RunRecord | dict[str, Any]) -> list[Round]:
     return found
 
 
-def verdict(record: RunRecord | dict[str, Any]) -> str:
+def verdict(record: RunRecord) -> str:
     """One sentence for a finished loop: which round is best, and the scores of the others."""
-    record = _typed(record)
     loop, found = record.find(LoopRecord), rounds(record)
     if loop is None:
         return ""
@@ -108,30 +101,3 @@ def final_view(record: RunRecord) -> RunRecord:
         select = config.select.model_copy(update={"by": by})
         config = config.model_copy(update={"score": score, "select": select})
     return record.model_copy(update={"config": config, "stages": found})
-
-
-# For readers that are not converted to attributes yet.
-
-
-def _typed(record: RunRecord | dict[str, Any]) -> RunRecord:
-    return record if isinstance(record, RunRecord) else RunRecord.model_validate(record)
-
-
-def only(record: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """`restrict` on JSON values."""
-    return restrict(_typed(record), names).json_values()
-
-
-def kept(record: dict[str, Any]) -> dict[str, Any]:
-    """`final_view` on JSON values."""
-    return final_view(_typed(record)).json_values()
-
-
-def kept_round(stages: Mapping[str, Any]) -> int:
-    """`best_round` on JSON values."""
-    return best_round(_typed({"stages": stages}).stages)
-
-
-def way(stages: Mapping[str, Any]) -> list[str]:
-    """`pair_stages` on JSON values."""
-    return pair_stages(_typed({"stages": stages}).stages)
