@@ -419,6 +419,12 @@ class RunRecord(Lenient):
         return found if isinstance(found, kind) else None
 
     @property
+    def bleu(self) -> float | None:
+        """BLEU of the translation model that the run trained, if it did."""
+        trained = self.find(NmtRecord)
+        return trained.training.bleu if trained else None
+
+    @property
     def pair_records(self) -> dict[str, PairsRecord]:
         """The finished stages whose files are pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}

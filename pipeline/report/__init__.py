@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
+from typing import Any, NamedTuple
+
+import yaml
+from markupsafe import Markup
 
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
-from pipeline.report import sections
 from pipeline.report.describe import resolve_auto
 from pipeline.report.final_view import best_round, final_view, rounds
 from pipeline.report.render import render_html
-from pipeline.report.report_data import read_scores
-from pipeline.report.sections import Section
+from pipeline.report.report_data import read_scores, regions
 from pipeline.stage import stage_path
 
 VERSION = 3
@@ -44,12 +47,21 @@ def write_report(folder: str, record: RunRecord) -> bool:
     return True
 
 
+class Section(NamedTuple):
+    """A part of the page: its anchor, its heading, its content."""
+
+    anchor: str
+    heading: str
+    content: Markup
+
+
 def document(folder: str, record: RunRecord, key: str = "") -> str:
     """The report as HTML, with a section for each part that the run has."""
     view = final_view(record)
-    select = resolve_auto(view)
-    found: list[Section | None] = [sections.rows(view)]
     bucket = view.find(BucketRecord)
+    found: list[Section] = []
+    if view.pair_records:
+        found.append(section("rows", "Rows of each stage", stages=view.pair_records))
     if bucket and bucket.rows_out:
         scores = read_scores(
             folder,
@@ -58,32 +70,44 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             with_corpus="corpus" in view.stages,
             stage=stage_path("bucket", best_round(record.stages)),
         )
-        found.append(sections.selection(select, bucket, scores))
-        for number in [each.number for each in rounds(record)] or [0]:
-            if auto := record.find(AutoSelectRecord, stage_path("choice", number)):
-                found.append(sections.auto_selection(auto, number))
-        found.append(sections.score_histograms(select, bucket, scores))
-        found.append(sections.example_pairs(view, select, scores))
+        select = resolve_auto(view)
+        data: dict[str, Any] = {
+            "select": select,
+            "region": regions(select, bucket.deciles),
+            "scores": scores,
+        }
+        found += [
+            section("selection", "Selection", **data),
+            *_auto_selections(record),
+            section("scores", "Scores", **data),
+            section("pairs", "Example pairs", source=view.config.input, **data),
+        ]
     if "loop" in view.stages:
-        found.append(sections.loop(record))
+        found.append(section("rounds", "Rounds", record=record))
     if evaluated := _evaluations(record):
-        found.append(sections.evaluation(evaluated))
-    found += [sections.stages(record), sections.provenance(record)]
-    html = render_html(
-        "report.html.j2",
-        key=key,
-        title=PurePath(view.config.run).name or view.config.run,
-        subtitle=sections.subtitle(view),
-        headline=sections.headline(view),
-        sections=[section for section in found if section],
-    )
+        found.append(section("evaluation", "Sentence similarity", "sts", evaluated=evaluated))
+    config = yaml.safe_dump(record.json_values()["config"], sort_keys=False, allow_unicode=True)
+    found += [
+        section("stages", "Stages", record=record),
+        section("record", "Inputs, versions and configuration", record=record, config=config),
+    ]
+    title = PurePath(view.config.run).name or view.config.run
+    html = render_html("report.html.j2", key=key, title=title, view=view, sections=found)
     return str(html)  # Markup would escape what is added to it
 
 
-def _key_of(document: bytes) -> str | None:
-    """The key in a document that `write_report` wrote."""
-    _, found, rest = document[:500].decode(errors="replace").partition(_KEY)
-    return rest.partition('"')[0] if found else None
+def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
+    """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
+    return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+
+
+def _auto_selections(record: RunRecord) -> Iterator[Section]:
+    """The automatic selection of deciles in every round, or in the only one."""
+    for number in [each.number for each in rounds(record)] or [0]:
+        if result := record.find(AutoSelectRecord, stage_path("choice", number)):
+            heading = "Automatic selection of deciles" + (f", round {number}" if number else "")
+            anchor = f"choice-{number}" if number else "choice"
+            yield section("auto_select", heading, anchor, result=result, number=number)
 
 
 def _evaluations(record: RunRecord) -> list[tuple[str, EvaluateRecord]]:
@@ -91,3 +115,9 @@ def _evaluations(record: RunRecord) -> list[tuple[str, EvaluateRecord]]:
     names = {f"round {r.number}": stage_path("evaluate", r.number) for r in rounds(record)}
     found = {name: record.find(EvaluateRecord, path) for name, path in (names or {"": ""}).items()}
     return [(name, evaluated) for name, evaluated in found.items() if evaluated]
+
+
+def _key_of(document: bytes) -> str | None:
+    """The key in a document that `write_report` wrote."""
+    _, found, rest = document[:500].decode(errors="replace").partition(_KEY)
+    return rest.partition('"')[0] if found else None

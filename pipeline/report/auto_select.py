@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
 from pipeline.records import AutoSelectRecord, Candidate
@@ -26,13 +26,21 @@ def candidate_name(candidate: Candidate) -> str:
     return f"{readable(candidate.scorer)}, {deciles_in_words(candidate.deciles)}"
 
 
-def mean_deviation(scores: Sequence[float]) -> str:
-    """The mean over the seeds, and their standard deviation.
+def best_and_worst(by_decile: Mapping[int, Sequence[float]]) -> tuple[int, int]:
+    """The deciles with the highest and the lowest mean over the seeds."""
+    means = {decile: fmean(seeds) for decile, seeds in by_decile.items()}
+    return max(means, key=means.__getitem__), min(means, key=means.__getitem__)
+
+
+def mean_deviation(scores: Sequence[float] | None) -> str:
+    """The mean over the seeds, and their standard deviation; "" without scores.
 
     >>> mean_deviation([40.0, 41.0, 42.0])
     '41.0 ± 1.0'
     """
-    if len(scores) < 2:
+    if not scores:
+        return ""
+    if len(scores) == 1:
         return f"{scores[0]:.1f}"
     return f"{fmean(scores):.1f} ± {stdev(scores):.1f}"
 

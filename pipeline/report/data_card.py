@@ -23,10 +23,9 @@ from pipeline.records import (
     PairsRecord,
     RunRecord,
 )
-from pipeline.report.describe import meaning, resolve_auto, selection_in_words
+from pipeline.report.describe import count, meaning, resolve_auto, selection_in_words
 from pipeline.report.final_view import best_round, final_view, verdict
-from pipeline.report.render import Markdown, code, count, render_markdown
-from pipeline.report.sections import trained_bleu
+from pipeline.report.render import Markdown, code, render_markdown
 
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
 _LICENSES = {
@@ -83,7 +82,7 @@ def data_card(record: RunRecord, size: int) -> str:
         license=source.license,
         nmt=config.nmt,
         model=translated.model,
-        bleu=trained_bleu(view),
+        bleu=view.bleu,
         select=select,
         selection=Markdown(selection_in_words(select)),
         auto_selected="choice" in view.stages,

@@ -78,6 +78,34 @@ def readable(name: str) -> str:
     return name.replace("_", " ")
 
 
+def count(number: int) -> str:
+    """A whole number with separators.
+
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{number:,}"
+
+
+def percent(part: int, whole: int) -> str:
+    """A share in words.
+
+    >>> percent(1, 3), percent(1, 1000)
+    ('33%', '0.1%')
+    """
+    share = 100 * part / max(whole, 1)
+    return f"{share:.0f}%" if share >= 1 or not part else f"{share:.1g}%"
+
+
+def correlation(value: float | None) -> str:
+    """A correlation × 100.
+
+    >>> correlation(76.54), correlation(None)
+    ('76.5', 'undefined')
+    """
+    return "undefined" if value is None else f"{value:.1f}"
+
+
 def selection_in_words(select: SelectSection) -> str:
     """The conditions on a pair of the corpus, with code in backticks.
 

@@ -6,13 +6,12 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from pipeline.records import AutoSelectRecord
-from pipeline.report.describe import readable, score
+from pipeline.records import AutoSelectRecord, PairsRecord
+from pipeline.report.describe import percent, readable, score
 from pipeline.report.report_data import Array, Density, Histogram, Interval, Region
 from pipeline.report.svg import (
     WIDTH,
@@ -32,47 +31,42 @@ _LETTER = 7.2  # width of a letter of a wide typeface
 _RIGHT = WIDTH - 10
 
 
-class Step(NamedTuple):
-    """The rows of one stage."""
-
-    name: str
-    rows_in: int
-    rows_out: int
-    rejected: Mapping[str, int]
-
-
-def flow(steps: Sequence[Step], *, name: str, width: int = WIDTH) -> Markup:
+def flow(stages: Mapping[str, PairsRecord], *, name: str, width: int = WIDTH) -> Markup:
     """The rows from stage to stage, downwards: the width of a bar is the number of rows read.
 
     The dark part of a bar goes on to the next stage; the other parts, one for each reason, end.
 
     Args:
+        stages: the pair stages by name, in order.
         width: of the picture, in units; three tenths are for the bars, the rest is for text.
     """
     bars = 0.3 * width
     column = bars + 20
     letters = int((width - column) / _LETTER)
-    scale = Scale(0, max((step.rows_in for step in steps), default=1) or 1, 0, bars)
+    scale = Scale(0, max(stage.rows_in for stage in stages.values()) or 1, 0, bars)
     drawn: list[Markup] = []
     top = 4.0
-    for number, step in enumerate(steps):
-        lines = [(readable(step.name), "name")]
-        lines.append((f"{step.rows_in:,} in, {step.rows_out:,} out", "plain"))
-        for reason, rows in step.rejected.items():
-            words = f"− {rows:,} ({percent(rows, step.rows_in)}) {reason}"
+    for number, (stage, record) in enumerate(stages.items(), 1):
+        lines = [(readable(stage), "name")]
+        lines.append((f"{record.rows_in:,} in, {record.rows_out:,} out", "plain"))
+        for reason, rows in record.rejected.items():
+            words = f"− {rows:,} ({percent(rows, record.rows_in)}) {reason}"
             lines += [(part, "lost") for part in textwrap.wrap(words, letters)]
         bottom = top + max(len(lines) * _LINE + 12, 58)
-        left = scale.at(step.rows_out)
-        if number + 1 < len(steps):
+        left = scale.at(record.rows_out)
+        if number < len(stages):
             drawn.append(rectangle(0, top + 14, left, bottom, "band"))
         drawn.append(rectangle(0, top, left, top + 14, "corpus"))
-        for rows in step.rejected.values():
+        for rows in record.rejected.values():
             drawn.append(_ending(left, scale.at(rows), top))
             left += scale.at(rows)
         for i, (words, kind) in enumerate(lines):
             drawn.append(text(column, top + 12 + i * _LINE, words, class_=kind))
         top = bottom
-    words = "; ".join(f"{s.name}: {s.rows_in:,} rows in, {s.rows_out:,} rows out" for s in steps)
+    words = "; ".join(
+        f"{stage}: {record.rows_in:,} rows in, {record.rows_out:,} rows out"
+        for stage, record in stages.items()
+    )
     title = "Rows of each stage, from the input to the corpus"
     return picture(drawn, height=top, name=name, title=title, description=words, width=width)
 
@@ -207,13 +201,3 @@ def curve(result: AutoSelectRecord, scorer: str, *, name: str) -> Markup:
     means = ", ".join(f"{decile}: {fmean(seeds):.1f}" for decile, seeds in by_decile)
     title = f"Agreement with the labelled pairs over the deciles of {readable(scorer)}"
     return picture(drawn, height=220, name=name, title=title, description=f"Means: {means}.")
-
-
-def percent(part: int, whole: int) -> str:
-    """A share in words.
-
-    >>> percent(1, 3), percent(1, 1000)
-    ('33%', '0.1%')
-    """
-    share = 100 * part / max(whole, 1)
-    return f"{share:.0f}%" if share >= 1 or not part else f"{share:.1g}%"

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePath
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.report.auto_select import candidate_name, mean_deviation
-from pipeline.report.describe import readable
+from pipeline.report import plots
+from pipeline.report.auto_select import (
+    best_and_worst,
+    candidate_name,
+    mean_deviation,
+    selection_lines,
+)
+from pipeline.report.describe import (
+    correlation,
+    count,
+    deciles_in_words,
+    percent,
+    readable,
+    score,
+    selection_in_words,
+)
 from pipeline.report.differences import mark_differences
+from pipeline.report.evaluation import evaluation_table
+from pipeline.report.final_view import rounds, verdict
+from pipeline.report.report_data import SHOWN_DECILES
 from pipeline.report.svg import short_number
 
 
@@ -32,27 +49,25 @@ class Markdown(str):
     __slots__ = ()
 
 
-def count(number: int) -> str:
-    """A whole number with separators.
-
-    >>> count(1234567)
-    '1,234,567'
-    """
-    return f"{number:,}"
-
-
 @cache
 def _html() -> Environment:
     environment = _environment(autoescape=True)
-    environment.globals["marked"] = mark_differences
-    environment.filters |= {
-        "candidate": candidate_name,
-        "code_spans": _code_spans,
-        "file_name": lambda path: PurePath(path).name,
-        "mean_deviation": mean_deviation,
-        "readable": readable,
-        "tick": short_number,
-    }
+    functions = (
+        evaluation_table,
+        mark_differences,
+        percent,
+        rounds,
+        score,
+        selection_lines,
+        verdict,
+    )
+    environment.globals |= {function.__name__: function for function in functions}
+    environment.globals |= {"plots": plots, "SHOWN_DECILES": SHOWN_DECILES}
+    filters: tuple[Callable[..., object], ...]
+    filters = (best_and_worst, candidate_name, code_spans, correlation, deciles_in_words)
+    filters += (mean_deviation, readable, selection_in_words, short_number)
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters |= {"file_name": lambda path: PurePath(path).name, "get": dict.get}
     return environment
 
 
@@ -73,11 +88,11 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["count"] = count
+    environment.filters |= {"count": count, "number": format}
     return environment
 
 
-def _code_spans(words: str) -> Markup:
+def code_spans(words: str) -> Markup:
     """Markdown's code spans as HTML."""
     spans = words.split("`")
     tag = Markup("<code>{}</code>")

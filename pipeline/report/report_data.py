@@ -11,6 +11,7 @@ import random
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,12 @@ class Histogram:
     corpus: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
     beyond: int = 0
 
+    @property
+    def has_empty_width(self) -> bool:
+        """Whether a decile begins and ends at the same value."""
+        ends = [self.edges[0], *self.bounds, self.edges[-1]]
+        return any(low == high for low, high in pairwise(ends))
+
 
 @dataclass
 class Density:
@@ -63,6 +70,15 @@ class Density:
     y_edges: Array
     pairs: Array = field(default_factory=lambda: np.zeros((CELLS, CELLS), np.int64))
     corpus: Array = field(default_factory=lambda: np.zeros((CELLS, CELLS), np.int64))
+
+    @property
+    def correlation(self) -> float | None:
+        """Pearson's r of the two scores over the cells; None if one score is constant."""
+        if min(np.count_nonzero(self.pairs.sum(axis)) for axis in (0, 1)) < 2:
+            return None
+        x, y = np.indices(self.pairs.shape)
+        covariance = np.cov(x.ravel(), y.ravel(), fweights=self.pairs.ravel())
+        return float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
 
 
 class Pair(NamedTuple):

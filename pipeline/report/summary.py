@@ -24,9 +24,8 @@ from pipeline.records import (
 )
 from pipeline.report import report_path
 from pipeline.report.auto_select import mean_deviation, selection_lines
-from pipeline.report.describe import deciles_in_words
+from pipeline.report.describe import correlation, deciles_in_words
 from pipeline.report.final_view import final_view, restrict, rounds, verdict
-from pipeline.report.sections import trained_bleu
 
 if TYPE_CHECKING:
     from pipeline.stage import Run
@@ -58,8 +57,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
         out.print(_deciles(bucket.deciles))
     if result := record.find(AutoSelectRecord):
         out.print(_auto_selection(result), *selection_lines(result), sep="\n")
-    if (bleu := trained_bleu(record)) is not None:
-        out.print(f"BLEU on held-out pairs: {bleu:.1f}")
+    if record.bleu is not None:
+        out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if described := record.find(StatisticsRecord):
         out.print(statistics.table(described.results.model_dump()))
     if evaluated := record.find(EvaluateRecord):
@@ -115,7 +114,7 @@ def _auto_selection(result: AutoSelectRecord) -> Table:
     table = _table(title, "decile", numbers=list(result.scores))
     for decile in range(10):
         scores = (of.get(decile) for of in result.scores.values())
-        table.add_row(str(decile), *(mean_deviation(seeds) if seeds else "" for seeds in scores))
+        table.add_row(str(decile), *map(mean_deviation, scores))
     table.add_section()
     table.add_row("random", *[mean_deviation(result.random)] * len(result.scores))
     return table
@@ -151,10 +150,9 @@ def _evaluation(evaluated: EvaluateRecord) -> Table:
     return table
 
 
-def _cells(correlation: Correlation) -> list[str]:
-    values = (correlation.pearson, correlation.spearman)
-    cells = ["undefined" if value is None else f"{value:.1f}" for value in values]
-    return cells if correlation.mse is None else [*cells, f"{correlation.mse:.3f}"]
+def _cells(found: Correlation) -> list[str]:
+    cells = [correlation(found.pearson), correlation(found.spearman)]
+    return cells if found.mse is None else [*cells, f"{found.mse:.3f}"]
 
 
 def _files(run: Run, record: RunRecord) -> Table:

@@ -16,7 +16,7 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import commit
 from pipeline import report
 from pipeline.records import RunRecord, StageRecord
-from pipeline.report import report_path, sections
+from pipeline.report import report_path
 from pipeline.report.final_view import restrict
 
 
@@ -203,7 +203,8 @@ def test_rounds_stand_side_by_side(made_run):
     second = copy.deepcopy(first)
     second["groups"]["STS 2015"]["mean"]["letters"] = {"pearson": 98.76, "spearman": None}
     results = [StageRecord.of_stage("evaluate", {"results": each}) for each in (first, second)]
-    content = sections.evaluation([("round 1", results[0]), ("round 2", results[1])]).content
+    rounds = [("round 1", results[0]), ("round 2", results[1])]
+    content = report.section("evaluation", "", evaluated=rounds).content
     heads = re.findall(r"<th[^>]*>(round[^<]*)<", content)
     assert heads == [f"round {n} {kind}" for n in (1, 2) for kind in ("Pearson", "Spearman")]
     mean = re.search(r'<tr class="mean">.*?</tr>', content, re.DOTALL).group()

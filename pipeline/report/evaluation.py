@@ -1,0 +1,52 @@
+"""The table of correlations on STS and SICK."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipeline.records import Correlation, EvaluateRecord
+from pipeline.report.describe import correlation
+
+
+class EvaluationTable(NamedTuple):
+    """Correlations × 100 of every round and model.
+
+    Attributes:
+        rows: (head, cells, whether it is a mean).
+        missing: data sets that were not found, by year.
+    """
+
+    models: list[str]
+    columns: list[str]
+    rows: list[tuple[str, list[str], bool]]
+    missing: list[str]
+
+
+def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
+    """The results of the rounds side by side.
+
+    Args:
+        evaluated: name of the round ("" if there is only one) and its results.
+    """
+    results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
+    models = list(dict.fromkeys(model for _, _, model in results))
+    columns = ["data set", "pairs"]
+    for name, _, model in results:
+        prefix = f"{name} " * bool(name) + f"{model} " * (len(models) > 1)
+        columns += [f"{prefix}Pearson", f"{prefix}Spearman"]
+    rows, missing = [], []
+    for group, content in evaluated[0][1].results.groups.items():
+        for test, data in content.data_sets.items():
+            of_set = [of.groups[group].data_sets[test].models[model] for _, of, model in results]
+            rows.append((f"{group} {test}", [f"{data.pairs:,}", *_cells(of_set)], False))
+        if content.mean:
+            of_group = [(of.groups[group].mean or {})[model] for _, of, model in results]
+            rows.append((f"{group} mean", ["", *_cells(of_group)], True))
+        if content.missing:
+            missing.append(f"{group} {', '.join(content.missing)}")
+    return EvaluationTable(models, columns, rows, missing)
+
+
+def _cells(correlations: Sequence[Correlation]) -> list[str]:
+    return [correlation(value) for c in correlations for value in (c.pearson, c.spearman)]
