@@ -52,20 +52,12 @@ class Markdown(str):
 @cache
 def _html() -> Environment:
     environment = _environment(autoescape=True)
-    functions = (
-        evaluation_table,
-        mark_differences,
-        percent,
-        rounds,
-        score,
-        selection_lines,
-        verdict,
-    )
+    functions: list[Callable[..., object]] = [evaluation_table, mark_differences, percent, rounds]
+    functions += [score, selection_lines, verdict]
     environment.globals |= {function.__name__: function for function in functions}
     environment.globals |= {"plots": plots, "SHOWN_DECILES": SHOWN_DECILES}
-    filters: tuple[Callable[..., object], ...]
-    filters = (best_and_worst, candidate_name, code_spans, correlation, deciles_in_words)
-    filters += (mean_deviation, readable, selection_in_words, short_number)
+    filters: list[Callable[..., object]] = [best_and_worst, candidate_name, code_spans, correlation]
+    filters += [deciles_in_words, mean_deviation, readable, selection_in_words, short_number]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters |= {"file_name": lambda path: PurePath(path).name, "get": dict.get}
     return environment
