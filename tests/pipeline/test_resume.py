@@ -34,7 +34,7 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(a_run, finished_
     assert again("select", a_run) == 0
     captured = capsys.readouterr()
     assert ran(captured.err) == []
-    assert captured.out.count("kept") == 5
+    assert captured.out.count("cached") == 5
     assert stamps(a_run, "corpus") == before
     assert parts(a_run) == parts(finished_run)
 

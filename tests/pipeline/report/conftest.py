@@ -1,9 +1,10 @@
 """A run as the stages leave it, written without them: enough for its report and data card."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,29 +13,22 @@ import yaml
 
 from beam_jobs import bucket
 from beam_jobs.io import schema
-from beam_jobs.io.shards import commit
+from beam_jobs.io.shards import Receipt, commit
 from beam_jobs.select import Criteria, judge
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.applications.evaluation import evaluate_models
 from models.scorers import PairScorer
 from pipeline.config import read_config
 from pipeline.manifest import versions
+from tests.pipeline.report.made_run import MadeRun
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 ROWS, SHARDS = 360, 3
 WORDS = "a the dog cat boy girl runs sits on in red old street house & <b>x</b> | näive".split()  # noqa: SIM905
 
 
-class MadeRun(NamedTuple):
-    """Its folder, what its manifest holds, and all scored pairs."""
-
-    folder: str
-    record: dict[str, Any]
-    pairs: pa.Table
-
-
 @pytest.fixture(scope="session")
-def made_run(tmp_path_factory) -> MadeRun:
+def made_run(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
     """Not to be changed: copy the folder first."""
     folder = tmp_path_factory.mktemp("made") / "captions"
     pairs = scored_pairs()
@@ -132,7 +126,7 @@ def account(rows_in: int, rows_out: int, rejected: dict[str, int]) -> dict[str, 
     }
 
 
-def reasons_of(receipts) -> dict[str, int]:
+def reasons_of(receipts: Iterable[Receipt]) -> dict[str, int]:
     """Rows per reason over all receipts."""
     found: dict[str, int] = {}
     for receipt in receipts:

@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from beam_jobs.io.shards import read_shard, receipts
 from pipeline.records import RunRecord
 from pipeline.report import data_card as card
 from pipeline.report.data_card import card_path, size_category
+from tests.pipeline.report.made_run import MadeRun
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 
@@ -26,7 +28,7 @@ def write_data_card(folder: str, record: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def run(made_run, tmp_path):
+def run(made_run: MadeRun, tmp_path: Path) -> Path:
     """A copy of the run with its card, the TSV and what else lies in such a folder."""
     folder = tmp_path / "captions"
     shutil.copytree(made_run.folder, folder)
@@ -36,7 +38,7 @@ def run(made_run, tmp_path):
 
 
 @pytest.fixture
-def load(tmp_path, monkeypatch):
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`datasets.load_dataset` without a network and with a cache of its own."""
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.setenv(name, "1")
@@ -48,17 +50,18 @@ def load(tmp_path, monkeypatch):
     )
 
 
-def corpus(folder: Path) -> list[dict]:
+def corpus(folder: Path) -> list[dict[str, Any]]:
     found = [s for receipt in receipts(str(folder / "corpus")) for s in receipt.shards]
     return [row for shard in found for row in read_shard(shard).to_pylist()]
 
 
-def metadata(text: str) -> dict:
+def metadata(text: str) -> dict[str, Any]:
     assert text.startswith("---\n")
-    return yaml.safe_load(text.split("---\n")[1])
+    head: dict[str, Any] = yaml.safe_load(text.split("---\n")[1])
+    return head
 
 
-def test_datasets_opens_the_shards(run, load):
+def test_datasets_opens_the_shards(run: Path, load: Callable[..., Any]) -> None:
     opened = load("parquet", data_files=str(run / "corpus" / "part-*.parquet"))
     assert opened.to_list() == corpus(run)
     types = {name: feature.dtype for name, feature in opened.features.items()}
@@ -70,23 +73,23 @@ def test_datasets_opens_the_shards(run, load):
     assert types["unigram_f1_decile"] == "int8"
 
 
-def test_the_readme_opens_the_shards(run, monkeypatch):
+def test_the_readme_opens_the_shards(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = Path(__file__).parents[3] / "README.md"
     example = readme.read_text().split("```python\n")[1].split("from datasets")[0]
     monkeypatch.chdir(run)
-    found: dict = {}
+    found: dict[str, Any] = {}
     exec(example.replace("runs/sample/", ""), found)
     assert found["pairs"].to_pylist() == corpus(run)
 
 
-def test_datasets_opens_the_folder_by_its_card(run, load):
+def test_datasets_opens_the_folder_by_its_card(run: Path, load: Callable[..., Any]) -> None:
     opened = load(str(run / "corpus"))
     assert opened.to_list() == corpus(run)
     plain = load("parquet", data_files=str(run / "corpus" / "part-*.parquet"))
     assert opened.features == plain.features
 
 
-def test_the_card_says_what_the_corpus_is(run, made_run):
+def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
     text = Path(card_path(str(run))).read_text()
     head = metadata(text)
     assert head["license"] == "cc-by-4.0"
@@ -115,7 +118,7 @@ def test_the_card_says_what_the_corpus_is(run, made_run):
         ("CzEng: research only", {"license": "other", "license_name": "czeng-research-only"}),
     ],
 )
-def test_licences(made_run, given, expected):
+def test_licences(made_run: MadeRun, given: str | None, expected: dict[str, str]) -> None:
     record = copy.deepcopy(made_run.record)
     record["config"]["input"]["license"] = given
     text = data_card(record, 1)
@@ -124,7 +127,20 @@ def test_licences(made_run, given, expected):
     assert f"Licence of the source: {given or 'not stated in the configuration'}." in text
 
 
-def test_it_is_written_when_it_would_say_another_thing(run, made_run):
+def test_texts_of_users_are_no_markup(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    record["config"]["run"] = "/runs/a <i>`run`"
+    record["config"]["input"]["license"] = "mine\n\n# <script>x</script> [a](http://b) *c*"
+    record["inputs"][0]["path"] = "/data/a|`b`.tsv"
+    text = data_card(record, 1)
+    assert "<script" not in text and "<i>" not in text.split("---\n")[2]
+    shown = "mine # &lt;script&gt;x&lt;/script&gt; \\[a\\](http://b) \\*c\\*"
+    assert f"Licence of the source: {shown}." in text
+    assert "# a &lt;i&gt;\\`run\\`: English paraphrases" in text
+    assert "| `` a\\|`b`.tsv `` |" in text
+
+
+def test_it_is_written_when_it_would_say_another_thing(run: Path, made_run: MadeRun) -> None:
     assert not write_data_card(str(run), made_run.record)
     record = copy.deepcopy(made_run.record)
     record["stages"]["nmt"] = {"training": {"bleu": 28.25}}
@@ -134,6 +150,6 @@ def test_it_is_written_when_it_would_say_another_thing(run, made_run):
     ).read_text().replace("\n   ", " ")
 
 
-def test_sizes():
+def test_sizes() -> None:
     assert size_category(1000) == "1K<n<10K"
     assert size_category(2_000_000_000) == "n>1B"

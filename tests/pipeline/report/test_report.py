@@ -4,6 +4,7 @@ import copy
 import re
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -18,6 +19,7 @@ from pipeline import report
 from pipeline.records import RunRecord, StageRecord
 from pipeline.report import report_path
 from pipeline.report.final_view import restrict
+from tests.pipeline.report.made_run import MadeRun
 
 
 def run_of(scorer: str, deciles: list[int], *scores: float) -> dict[str, Any]:
@@ -66,37 +68,41 @@ def write_report(folder: str, record: dict[str, Any]) -> bool:
 class Tags(HTMLParser):
     """Checks that tags are closed in order; gathers ids and what might be fetched."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.open, self.ids, self.links = [], [], []
+        self.open: list[str] = []
+        self.ids: list[str | None] = []
+        self.links: list[str] = []
         self.feed(text)
         assert not self.open
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if tag not in VOID:
             self.open.append(tag)
         self._attributes(attributes)
 
-    def handle_startendtag(self, tag, attributes):
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self._attributes(attributes)
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def _attributes(self, attributes):
+    def _attributes(self, attributes: list[tuple[str, str | None]]) -> None:
         self.ids += [value for name, value in attributes if name == "id"]
-        self.links += [value for name, value in attributes if name in ("src", "href", "srcset")]
+        self.links += [
+            value or "" for name, value in attributes if name in ("src", "href", "srcset")
+        ]
 
 
 @pytest.fixture
-def record(made_run):
-    full = copy.deepcopy(made_run.record)
+def record(made_run: MadeRun) -> dict[str, Any]:
+    full: dict[str, Any] = copy.deepcopy(made_run.record)
     full["stages"]["choice"] = CHOICE
     full["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
     return full
 
 
-def test_it_is_whole_and_fetches_nothing(made_run, record):
+def test_it_is_whole_and_fetches_nothing(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
     tags = Tags(text)
     assert len(set(tags.ids)) == len(tags.ids)
@@ -105,7 +111,7 @@ def test_it_is_whole_and_fetches_nothing(made_run, record):
     assert not re.search(r"url\(|@import|https?://|<script", text)
 
 
-def test_every_picture_says_what_it_shows(made_run, record):
+def test_every_picture_says_what_it_shows(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     # twice the flow, two densities, a histogram a score, a curve a scorer of the choice
@@ -113,15 +119,15 @@ def test_every_picture_says_what_it_shows(made_run, record):
     for picture in pictures:
         svg = ElementTree.fromstring(picture)
         title, saying = svg.find("title"), svg.find("desc")
-        assert title.text
-        assert saying.text
-        assert svg.get("aria-labelledby").split() == [title.get("id"), saying.get("id")]
+        assert title is not None and title.text
+        assert saying is not None and saying.text
+        assert svg.get("aria-labelledby", "").split() == [title.get("id"), saying.get("id")]
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", text, re.DOTALL)
     assert len(captions) == len(pictures) - 1  # of the two flows, one is shown
     assert all(captions)
 
 
-def test_it_says_what_the_manifest_says(made_run, record):
+def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any]) -> None:
     text = document(made_run.folder, record)
     rows = record["stages"]["corpus"]["rows_out"]
     assert f"<dd>{rows:,}</dd>" in text
@@ -145,7 +151,7 @@ def test_it_says_what_the_manifest_says(made_run, record):
     assert "peak memory" not in text
 
 
-def test_texts_of_the_corpus_are_no_markup(made_run, record):
+def test_texts_of_the_corpus_are_no_markup(made_run: MadeRun, record: dict[str, Any]) -> None:
     record["config"]["run"] = "/runs/<script>alert(1)</script>&"
     text = document(made_run.folder, record)
     assert "<script" not in text
@@ -153,7 +159,9 @@ def test_texts_of_the_corpus_are_no_markup(made_run, record):
     assert "&lt;" in text
 
 
-def test_a_run_that_has_only_begun(made_run, record, tmp_path):
+def test_a_run_that_has_only_begun(
+    made_run: MadeRun, record: dict[str, Any], tmp_path: Path
+) -> None:
     stages = {"ingest": record["stages"]["ingest"]}
     text = document(str(tmp_path / "nothing"), {**record, "stages": stages})
     Tags(text)
@@ -163,7 +171,9 @@ def test_a_run_that_has_only_begun(made_run, record, tmp_path):
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_fewer_pairs_than_deciles_and_an_empty_corpus(made_run, record, tmp_path, rows):
+def test_fewer_pairs_than_deciles_and_an_empty_corpus(
+    made_run: MadeRun, record: dict[str, Any], tmp_path: Path, rows: int
+) -> None:
     part, decile = made_run.pairs.slice(0, rows), np.arange(rows) * 10 // rows
     names = list(record["stages"]["bucket"]["deciles"])
     for name in names:
@@ -187,18 +197,18 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(made_run, record, tmp_path
     assert text.count('class="pair"') == len(names) * len(shown)
 
 
-def test_a_run_of_one_score_has_no_density(made_run, record):
+def test_a_run_of_one_score_has_no_density(made_run: MadeRun, record: dict[str, Any]) -> None:
     deciles = record["stages"]["bucket"]["deciles"]
     record["stages"]["bucket"]["deciles"] = {"unigram_f1": deciles["unigram_f1"]}
     assert "density-pairs" not in document(made_run.folder, record)
 
 
-def test_memory_is_shown_where_it_was_measured(made_run, record):
+def test_memory_is_shown_where_it_was_measured(made_run: MadeRun, record: dict[str, Any]) -> None:
     record["stages"]["bucket"]["peak_memory"] = 300 * 2**20
     assert "300 MiB" in document(made_run.folder, record)
 
 
-def test_rounds_stand_side_by_side(made_run):
+def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
     first = made_run.record["stages"]["evaluate"]["results"]
     second = copy.deepcopy(first)
     second["groups"]["STS 2015"]["mean"]["letters"] = {"pearson": 98.76, "spearman": None}
@@ -207,13 +217,17 @@ def test_rounds_stand_side_by_side(made_run):
     content = report.section("evaluation", "", evaluated=rounds).content
     heads = re.findall(r"<th[^>]*>(round[^<]*)<", content)
     assert heads == [f"round {n} {kind}" for n in (1, 2) for kind in ("Pearson", "Spearman")]
-    mean = re.search(r'<tr class="mean">.*?</tr>', content, re.DOTALL).group()
+    found = re.search(r'<tr class="mean">.*?</tr>', content, re.DOTALL)
+    assert found is not None
+    mean = found.group()
     assert mean.count("<td") == 5
     assert "98.8" in mean
     assert "undefined" in mean
 
 
-def test_it_is_written_when_it_would_say_another_thing(made_run, record, tmp_path):
+def test_it_is_written_when_it_would_say_another_thing(
+    made_run: MadeRun, record: dict[str, Any], tmp_path: Path
+) -> None:
     folder = str(tmp_path / "run")
     shutil.copytree(made_run.folder, folder)
     assert write_report(folder, record)

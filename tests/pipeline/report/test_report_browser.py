@@ -7,9 +7,11 @@ import shutil
 import subprocess
 from html import escape, unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.pipeline.report.made_run import MadeRun
 from tests.pipeline.report.test_report import CHOICE, document
 
 BROWSER = next(
@@ -74,7 +76,9 @@ addEventListener("load", () => {
 """
 
 
-def opened(folder: Path, text: str, *, width: int, dark: bool = False) -> tuple[dict, list[str]]:
+def opened(
+    folder: Path, text: str, *, width: int, dark: bool = False
+) -> tuple[dict[str, Any], list[str]]:
     """What the check found in the browser, and the lines of its console."""
     # In a frame, for the browser's own window is never narrower than 500.
     content = escape(text.replace("</body>", f"{CHECK}</body>"))
@@ -106,7 +110,7 @@ def opened(folder: Path, text: str, *, width: int, dark: bool = False) -> tuple[
 
 
 @pytest.fixture(scope="module")
-def text(made_run):
+def text(made_run: MadeRun) -> str:
     record = copy.deepcopy(made_run.record)
     record["stages"]["choice"] = CHOICE
     record["stages"]["nmt"] = {"training": {"bleu": 31.64}, "seconds": 60.0}
@@ -116,7 +120,7 @@ def text(made_run):
 
 @needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, False), (390, True)])
-def test_it_reads_well(text, tmp_path, width, dark):
+def test_it_reads_well(text: str, tmp_path: Path, width: int, dark: bool) -> None:
     found, console = opened(tmp_path, text, width=width, dark=dark)
     assert console == []
     assert found["width"] == width
@@ -130,7 +134,7 @@ def test_it_reads_well(text, tmp_path, width, dark):
 
 
 @needs_browser
-def test_the_check_sees_what_is_wrong(tmp_path):
+def test_the_check_sees_what_is_wrong(tmp_path: Path) -> None:
     text = """<!doctype html><body><p style="width: 900px; color: #ccc">wide</p>
         <svg viewBox="0 0 100 100" width="100"><text x="5" y="50">one</text>
         <text x="9" y="52">two</text><text x="90" y="90">beyond</text></svg>

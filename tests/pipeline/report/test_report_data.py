@@ -3,15 +3,18 @@
 import re
 import shutil
 from html import unescape
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import Receipt, Shard
+from beam_jobs.io.shards import Receipt, Shard, read_shard
 from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
 from pipeline.records import Deciles, SelectSection
@@ -23,30 +26,33 @@ from pipeline.report.report_data import (
     CELLS,
     EXAMPLES,
     SHOWN_DECILES,
+    Array,
+    Scores,
     read_scores,
     regions,
     sample_pairs,
 )
 from pipeline.report.svg import ticks
+from tests.pipeline.report.made_run import MadeRun
 
 
 @pytest.fixture
-def deciles(made_run):
+def deciles(made_run: MadeRun) -> dict[str, Deciles]:
     deciles = made_run.record["stages"]["bucket"]["deciles"]
     return {score: Deciles.model_validate(summary) for score, summary in deciles.items()}
 
 
 @pytest.fixture
-def scores(made_run, deciles):
+def scores(made_run: MadeRun, deciles: dict[str, Deciles]) -> Scores:
     return read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
 
 
-def binned(values, edges):
+def binned(values: Array, edges: Array) -> Array:
     """numpy's own histogram, what lies beyond the axis in the outermost bins."""
     return np.histogram(np.clip(values.astype(float), edges[0], edges[-1]), edges)[0]
 
 
-def test_histograms_count_every_pair(made_run, scores):
+def test_histograms_count_every_pair(made_run: MadeRun, scores: Scores) -> None:
     for name, histogram in scores.histograms.items():
         values = made_run.pairs[name].to_numpy()
         assert histogram.pairs.sum() == made_run.pairs.num_rows
@@ -68,8 +74,9 @@ def test_histograms_count_every_pair(made_run, scores):
     assert scores.histograms["translation_score"].beyond  # a long tail is cut
 
 
-def test_density_sums_up_to_the_histograms_of_its_scores(made_run, scores):
+def test_density_sums_up_to_the_histograms_of_its_scores(made_run: MadeRun, scores: Scores) -> None:
     density = scores.density
+    assert density is not None
     assert (density.x, density.y) == ("trigram_overlap", "translation_score")
     for axis, name, edges in ((1, density.x, density.x_edges), (0, density.y, density.y_edges)):
         assert len(edges) == CELLS + 1
@@ -80,7 +87,7 @@ def test_density_sums_up_to_the_histograms_of_its_scores(made_run, scores):
         assert abs(counts[1:-1].sum() - binned(middle, edges)[1:-1].sum()) <= 2
 
 
-def test_sampled_pairs_are_of_their_decile(made_run, scores):
+def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: Scores) -> None:
     pairs = {row["id"]: row for row in made_run.pairs.to_pylist()}
     for name, by_decile in scores.pairs.items():
         assert sorted(by_decile) == sorted(SHOWN_DECILES.values())
@@ -93,20 +100,24 @@ def test_sampled_pairs_are_of_their_decile(made_run, scores):
                 assert (pair.source, pair.value) == (row["source"], row[name])
 
 
-def test_the_seed_decides_the_sample(made_run, deciles, scores):
+def test_the_seed_decides_the_sample(
+    made_run: MadeRun, deciles: dict[str, Deciles], scores: Scores
+) -> None:
     again = read_scores(made_run.folder, deciles, seed=1, with_corpus=False)
     other = read_scores(made_run.folder, deciles, seed=2, with_corpus=False)
     assert again.pairs == scores.pairs != other.pairs
 
 
-def test_each_shard_is_read_once_and_texts_only_where_sampled(made_run, deciles, monkeypatch):
+def test_each_shard_is_read_once_and_texts_only_where_sampled(
+    made_run: MadeRun, deciles: dict[str, Deciles], monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = []
 
-    def spy(shard, columns=None):
+    def spy(shard: Any, columns: Any = None) -> pa.Table:
         read.append((shard.path, set(columns)))
         return real(shard, columns)
 
-    real = report_data.read_shard
+    real = read_shard
     monkeypatch.setattr(report_data, "read_shard", spy)
     monkeypatch.setattr(report_data, "sample_pairs", lambda *_: {1: [("unigram_f1", 0, 0, 0)]})
     read_scores(made_run.folder, deciles, seed=1, with_corpus=True)
@@ -116,7 +127,7 @@ def test_each_shard_is_read_once_and_texts_only_where_sampled(made_run, deciles,
 
 
 @given(st.lists(st.integers(0, 5), max_size=8), st.integers(0, 3))
-def test_sampled_ranks_exist(rows, seed):
+def test_sampled_ranks_exist(rows: list[int], seed: int) -> None:
     receipts = [
         Receipt(
             name=str(i),
@@ -129,9 +140,9 @@ def test_sampled_ranks_exist(rows, seed):
         for i, n in enumerate(rows)
     ]
     sampled = sample_pairs(receipts, ["s"], seed)
-    found = {d: [] for d in SHOWN_DECILES.values()}
-    for index, entries in sampled.items():
-        for _, decile, place, rank in entries:
+    found: dict[int, list[tuple[int, int, int]]] = {d: [] for d in SHOWN_DECILES.values()}
+    for index, of_shard in sampled.items():
+        for _, decile, place, rank in of_shard:
             assert 0 <= rank < rows[index]
             found[decile].append((place, index, rank))
     for entries in found.values():
@@ -149,7 +160,9 @@ def test_sampled_ranks_exist(rows, seed):
         ([2], ["translation_score_decile >= 7"]),
     ],
 )
-def test_the_region_holds_what_the_conditions_hold_for(made_run, deciles, chosen, where):
+def test_the_region_holds_what_the_conditions_hold_for(
+    made_run: MadeRun, deciles: dict[str, Deciles], chosen: list[int] | None, where: list[str]
+) -> None:
     select = SelectSection(by="translation_score", deciles=chosen, where=where)
     table = made_run.pairs.select(["translation_score", "translation_score_decile"])
     meets = np.ones(table.num_rows, bool)
@@ -169,7 +182,9 @@ def test_the_region_holds_what_the_conditions_hold_for(made_run, deciles, chosen
     assert bool(region) == (not meets.all())
 
 
-def test_a_damaged_shard_is_said(made_run, deciles, tmp_path):
+def test_a_damaged_shard_is_said(
+    made_run: MadeRun, deciles: dict[str, Deciles], tmp_path: Path
+) -> None:
     shutil.copytree(made_run.folder, tmp_path / "run")
     path = tmp_path / "run" / "bucket" / "part-1.parquet"
     path.write_bytes(path.read_bytes()[:-1])
@@ -177,7 +192,7 @@ def test_a_damaged_shard_is_said(made_run, deciles, tmp_path):
         read_scores(str(tmp_path / "run"), deciles, seed=1, with_corpus=False)
 
 
-def test_scores_that_are_all_the_same_have_an_axis():
+def test_scores_that_are_all_the_same_have_an_axis() -> None:
     summary = Deciles(rows=[1] * 10, lowest=[1.0] * 10, highest=[1.0] * 10)
     edges = report_data.axis(summary, BINS)
     assert len(edges) == BINS + 1
@@ -186,21 +201,21 @@ def test_scores_that_are_all_the_same_have_an_axis():
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_marked_texts_are_the_texts(first, second):
+def test_marked_texts_are_the_texts(first: str, second: str) -> None:
     for text, html in zip((first, second), mark_differences(first, second), strict=True):
         assert unescape(re.sub("</?mark>", "", html)) == text
     if first.lower() == second.lower():
         assert "<mark>" not in "".join(mark_differences(first, second))
 
 
-def test_marks_are_on_what_differs():
+def test_marks_are_on_what_differs() -> None:
     reference, translation = mark_differences("A man < a dog.", "Two men < a dog!")
     assert reference == "<mark>A man</mark> &lt; a dog<mark>.</mark>"
     assert translation == "<mark>Two men</mark> &lt; a dog<mark>!</mark>"
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
-def test_ticks_are_few_and_within(low, width):
+def test_ticks_are_few_and_within(low: float, width: int) -> None:
     found = ticks(low, low + width)
     slack = 1e-6 * max(abs(low), width)
     assert 1 <= len(found) <= 6
@@ -209,7 +224,7 @@ def test_ticks_are_few_and_within(low, width):
 
 
 @given(st.integers(0, 10**9))
-def test_levels_grow_and_begin_with_one_pair(most):
+def test_levels_grow_and_begin_with_one_pair(most: int) -> None:
     found = levels(most)
     assert found[0] == 1
     assert found == sorted(set(found))
@@ -217,6 +232,7 @@ def test_levels_grow_and_begin_with_one_pair(most):
     assert found[-1] <= max(most, 1)
 
 
-def test_pairs_of_the_corpus_are_counted_from_the_corpus(made_run, scores):
+def test_pairs_of_the_corpus_are_counted_from_the_corpus(made_run: MadeRun, scores: Scores) -> None:
     kept = pc.sum(pc.less_equal(made_run.pairs["trigram_overlap"], 0.6)).as_py()
+    assert scores.density is not None
     assert 0 < scores.density.corpus.sum() < kept
