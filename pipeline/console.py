@@ -1,4 +1,4 @@
-"""Where paraloom prints for people."""
+"""The console for tables and text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from rich.console import Console
 
 
 def console(width: int = 120) -> Console:
-    """A console that prints text as it stands: a path or a sentence may have brackets in it.
+    """A console without markup, since paths and sentences may contain brackets.
 
     Args:
-        width: in characters, where standard output is no terminal.
+        width: in characters, if standard output is not a terminal.
     """
-    shown = Console(markup=False, emoji=False)
-    return shown if shown.is_terminal else Console(width=width, markup=False, emoji=False)
+    terminal = Console(markup=False, emoji=False)
+    return terminal if terminal.is_terminal else Console(width=width, markup=False, emoji=False)

@@ -38,6 +38,10 @@ class Lenient(BaseModel):
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
+    def json_values(self) -> dict[str, Any]:
+        """The fields that were set, as JSON values."""
+        return self.model_dump(exclude_unset=True)
+
 
 class StageRecord(Lenient):
     """What the manifest holds of a finished stage.
@@ -431,7 +435,7 @@ class RunRecord(Lenient):
 
     def json_values(self) -> dict[str, Any]:
         """The record as JSON values."""
-        values = self.model_dump(exclude_unset=True)
+        values = super().json_values()
         return values if self.under_way else {n: v for n, v in values.items() if n != "under_way"}
 
     @property

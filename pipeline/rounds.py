@@ -1,38 +1,30 @@
-"""`loop.rounds`: pairs are selected and an encoder is trained more than once; the best one stays.
+"""`loop.rounds`: repeated selection and training, of which the best round is the result.
 
-Scores, deciles and choice of the first round stand where they always do. What else a round makes
-is in `rounds/<n>/`. A round after the first has scores and deciles of its own: those of the first,
-and how alike the encoder of the round before finds the sides (ParaNMT, footnote 2). It trains from
-scratch, with the same options and seed.
+The first round's scores, deciles and automatic selection are where a run with one round has them;
+everything else of a round is in `rounds/<n>/`. A round after the first ranks pairs by the
+similarity that the encoder of the round before gives (ParaNMT, footnote 2), and trains its encoder
+from scratch, with the same options and seed.
 
-When all rounds are done, `loop` judges their encoders by the labelled pairs. `corpus`, `embeddings`
-and `evaluate` are then copies of what the best round has: where every run has its result.
+After all rounds, the stage `loop` evaluates their encoders on the labelled pairs. `corpus`,
+`embeddings` and `evaluate` are then copies of the best round's, where every run has its result.
 """
 
 from __future__ import annotations
 
-import shutil
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from beam_jobs import select
-from beam_jobs.io import remote, storage
-from beam_jobs.io.copy_stage import copy_pairs
+from beam_jobs.io import remote
 from beam_jobs.io.shards import DamagedError, content_key
-from models.files import atomic_folder
-from pipeline import pair_stages
-from pipeline.choice import labelled_parts, read_labelled
 from pipeline.config import Config
-from pipeline.model_stages import evaluation_path
+from pipeline.labelled import check_labelled, labelled_digests, read_labelled
 from pipeline.records import LoopRecord, StageRecord
-from pipeline.stage import RANKING, RESULTS, Run, Stage, place
+from pipeline.stage import RANKING, RESULTS, Run, Stage, stage_path
 
 
-def looped(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
+def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
     """The stages of a run with several rounds, from those of a run with one."""
     by_name = {stage.name: stage for stage in stages}
     first = list(by_name).index("corpus")
@@ -43,56 +35,49 @@ def looped(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
     ]
     loop = Stage(
         name="loop",
-        needs=tuple(place("embeddings", number + 1) for number in range(rounds)),
-        parts=labelled_parts,
+        depends_on=tuple(stage_path("embeddings", number + 1) for number in range(rounds)),
+        fingerprint=labelled_digests,
         make=make_loop,
-        intact=lambda run: True,  # the account is all there is
+        check=check_labelled,
     )
-    rest = [_kept(s, rounds) if s.name in RESULTS else s for s in stages[first:]]
+    rest = [_of_best(s, rounds) if s.name in RESULTS else s for s in stages[first:]]
     return (*stages[:first], *of_rounds, loop, *rest)
 
 
 def _of_round(stage: Stage, number: int) -> Stage:
-    """A stage as a round has it: the same, on what this round made."""
+    """The stage of a round, which reads the other stages of the round."""
 
-    def needs(config: Config) -> tuple[str, ...]:
+    def depends_on(config: Config) -> tuple[str, ...]:
         if stage.name == "score":
-            return ("score", place("embeddings", number - 1))
-        return tuple(place(need, number) for need in stage.reads(config))
+            return ("score", stage_path("embeddings", number - 1))
+        return tuple(stage_path(name, number) for name in stage.dependencies(config))
 
-    make = pair_stages.make_score_by_encoder if stage.name == "score" else stage.make
-    return replace(stage, name=place(stage.name, number), round=number, needs=needs, make=make)
+    return replace(stage, name=stage_path(stage.name, number), round=number, depends_on=depends_on)
 
 
-def _kept(stage: Stage, rounds: int) -> Stage:
-    """A stage that takes over what the best round has."""
+def _of_best(stage: Stage, rounds: int) -> Stage:
+    """The stage that copies the result of the best round."""
 
-    def make(run: Run, key: str) -> dict[str, Any]:
-        started = time.monotonic()
+    def make(run: Run, key: str) -> StageRecord:
         best = run.at(run.record(LoopRecord).best)
-        _COPY[stage.name](best, run)
-        return {
-            **best.manifest.stages[place(stage.name, best.round)].model_dump(
-                exclude_unset=True, exclude={"key", "peak_memory"}
-            ),
-            "round": best.round,
-            "seconds": round(time.monotonic() - started, 3),
-        }
+        assert stage.copy is not None
+        stage.copy(best, run)
+        record = best.manifest.stages[stage_path(stage.name, best.round)]
+        return record.model_copy(update={"round": best.round, "peak_memory": 0})
 
-    needs = ("loop", *(place(stage.name, number + 1) for number in range(rounds)))
-    return replace(stage, needs=needs, version=1, parts=lambda run: None, make=make)
+    depends_on = ("loop", *(stage_path(stage.name, number + 1) for number in range(rounds)))
+    return replace(stage, depends_on=depends_on, version=1, fingerprint=lambda run: None, make=make)
 
 
-def make_loop(run: Run, key: str) -> dict[str, Any]:
-    """Judge every round's encoder by the labelled pairs, and say which one is best.
+def make_loop(run: Run, key: str) -> LoopRecord:
+    """Evaluate the encoder of every round on the labelled pairs.
 
-    Pearson × 100, the mean over the data sets; one on which an encoder says the same of every pair
-    counts as 0. Of equally good rounds it is the first.
+    A score is Pearson × 100, the mean over the data sets; a data set on which an encoder gives all
+    pairs the same similarity counts as 0. Of equally good rounds the first is best.
     """
     from models.embeddings.applications.evaluation import agreement
     from models.embeddings.model import load_encoder
 
-    started = time.monotonic()
     labelled = read_labelled(run.config.select.labelled_paths)
     scores = []
     for number in range(1, run.config.loop.rounds + 1):
@@ -100,53 +85,32 @@ def make_loop(run: Run, key: str) -> dict[str, Any]:
         found = [agreement(embed, data).pearson for data in labelled]
         scores.append(round(float(np.mean(np.nan_to_num(found))), 4))
     best = 1 + scores.index(max(scores))
-    return {
-        "labelled": scores,
-        "data_sets": len(labelled),
-        "pairs": sum(len(data.first) for data in labelled),
-        "best": best,
-        "seconds": round(time.monotonic() - started, 3),
-        "digest": content_key(scores, best),
-    }
+    return LoopRecord(
+        labelled=scores,
+        data_sets=len(labelled),
+        pairs=sum(len(data.first) for data in labelled),
+        best=best,
+        digest=content_key(scores, best),
+    )
 
 
-def taken_over(stage: Stage, run: Run, key: str) -> StageRecord | None:
-    """The account of a first round's stage that is finished, but in the place that it has where a
-    run has more rounds, or only one; its files are copied. None where there is none.
+def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
+    """Copy a result with the same key, so that it is not made again.
+
+    A first round has the keys of a run with one round, but other folders. If the number of rounds
+    changes, the result is in the one and needed in the other.
+
+    Returns:
+        the record of the copied result; None if there is none.
     """
-    if stage.base not in _COPY or stage.round > 1:
+    if stage.copy is None or stage.round > 1:
         return None
     there, here = run.at(1 - stage.round), run.at(stage.round)
-    record = run.manifest.stages.get(place(stage.base, there.round))
+    record = run.manifest.stages.get(stage_path(stage.kind, there.round))
     try:
-        if record is None or record.key != key or not stage.intact(there):
+        if record is None or record.key != key or not stage.is_valid(there, stage.kind):
             return None
-        _COPY[stage.base](there, here)
+        stage.copy(there, here)
     except DamagedError:  # then it is made
         return None
     return record
-
-
-def _copy_corpus(source: Run, target: Run) -> None:
-    folders = [run.folder("corpus") for run in (source, target)]
-    text, copy = map(select.tsv_path, folders)
-    storage.remove(copy)
-    copy_pairs(*folders)
-    storage.copy(text, copy)
-
-
-def _copy_encoder(source: Run, target: Run) -> None:
-    with atomic_folder(target.made("embeddings")) as folder:
-        shutil.copytree(remote.local(source.folder("embeddings")), folder, dirs_exist_ok=True)
-    target.publish("embeddings")
-
-
-def _copy_evaluation(source: Run, target: Run) -> None:
-    storage.copy(evaluation_path(source), evaluation_path(target))
-
-
-_COPY: dict[str, Callable[[Run, Run], None]] = {
-    "corpus": _copy_corpus,
-    "embeddings": _copy_encoder,
-    "evaluate": _copy_evaluation,
-}

@@ -1,50 +1,55 @@
-"""What a run and its stages are."""
+"""A run, a stage, and what several stages share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from beam_jobs.io import remote, storage
-from beam_jobs.io.shards import Shard, read_whole, receipts
+from beam_jobs.io.bitext import find_bitext
+from beam_jobs.io.shards import Receipt, Shard, content_key, read_whole, receipts
+from beam_jobs.runners.launch import Result
+from beam_jobs.select import Criteria
+from beam_jobs.transforms.predicates import Predicate
 from models.files import digest
-from models.scorers import ENCODER
+from models.scorers import ENCODER, SCORERS
 from pipeline.config import Config, InputOptions
 from pipeline.manifest import Manifest
-from pipeline.records import Kind
+from pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 
 PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
 """The stages whose files are pairs, in their order."""
 
 RESULTS = ("corpus", "embeddings", "evaluate")
-"""The stages that every round has a result of; the best one's is the run's."""
+"""The stages that every round has a result of; the best round's result is the run's."""
 
 RANKING = ("score", "bucket", "choice")
-"""The stages before them that a round after the first has for itself."""
+"""The stages before them that rounds after the first have of their own."""
 
 
 @dataclass
 class Run:
-    """A run at work: its configuration, its record, and what its stages left so far.
+    """A run at work: its configuration, its manifest, and the results of its stages.
 
     Attributes:
-        round: whose stages and files their names mean; 0 where there is one round, or none.
+        arguments: for Beam.
+        round: the round that stage names refer to; 0 if there is only one, or none.
     """
 
     config: Config
     manifest: Manifest
-    arguments: Sequence[str] = ()  # for Beam
-    inputs: list[dict[str, Any]] = field(default_factory=list)
+    arguments: Sequence[str] = ()
     round: int = 0
 
     def at(self, number: int) -> Run:
-        """The same run, seen from a round."""
+        """The same run, with stage names that refer to another round."""
         return self if number == self.round else replace(self, round=number)
 
     def digest(self, stage: str) -> str:
-        """The digest of what a finished stage made."""
+        """The digest of a finished stage's result."""
         return self.manifest.stages[stage_path(stage, self.round)].digest
 
     def record(self, kind: type[Kind]) -> Kind:
@@ -54,44 +59,44 @@ class Run:
         return found
 
     def folder(self, stage: str) -> str:
-        """Where a stage leaves its files."""
+        """The folder of a stage's files."""
         return storage.join(self.config.run, stage_path(stage, self.round))
 
     def shards(self, stage: str) -> list[Shard]:
-        """The part files of a finished stage, in order."""
+        """The part files of a finished pair stage, in order."""
         return [shard for receipt in receipts(self.folder(stage)) for shard in receipt.shards]
 
-    def made(self, stage: str) -> Path:
-        """Where the folder of a stage is made: in its place, or for an object store beside it."""
+    def local_folder(self, stage: str) -> Path:
+        """The folder on this machine in which a stage writes; `folder` unless that is remote."""
         return remote.local_workdir(self.config.run) / stage_path(stage, self.round)
 
     def publish(self, stage: str) -> str:
-        """Bring the folder that was made to where the run is; its digest."""
-        total = digest(self.made(stage))
-        remote.publish(self.made(stage), self.folder(stage))
+        """Upload a stage's `local_folder` if the run is remote; return the folder's digest."""
+        total = digest(self.local_folder(stage))
+        remote.publish(self.local_folder(stage), self.folder(stage))
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """The part files of a finished stage on this machine, for what trains on them.
+        """Local copies of the part files of a finished pair stage, with checksums verified.
 
         Raises:
-            DamagedError: one is not what was written.
+            DamagedError: a part file does not have its checksum.
         """
         if not storage.is_remote(self.config.run):
-            return self.sound_files(stage)
+            return self.verified_files(stage)
         found = []
         for shard in self.shards(stage):
-            path = self.made(stage) / f"{shard.name}.parquet"
+            path = self.local_folder(stage) / f"{shard.name}.parquet"
             if not path.exists() or storage.digest(path.read_bytes()) != shard.digest:
                 storage.write_bytes(str(path), read_whole(shard))
             found.append(str(path))
         return found
 
-    def sound_files(self, stage: str) -> list[str]:
-        """The part files of a finished stage, for readers that do not look at checksums.
+    def verified_files(self, stage: str) -> list[str]:
+        """The part files of a finished pair stage, with checksums verified.
 
         Raises:
-            DamagedError: one is not what was written.
+            DamagedError: a part file does not have its checksum.
         """
         shards = self.shards(stage)
         for shard in shards:
@@ -100,33 +105,57 @@ class Run:
 
     @property
     def input(self) -> InputOptions:
-        """The bitext, of a run that has one."""
+        """The bitext of a run that has one."""
         assert self.config.input is not None
         return self.config.input
 
+    @cached_property
+    def input_files(self) -> list[InputFile]:
+        """The files of the bitext with their digests."""
+        return [
+            InputFile(path=path, bytes=storage.size(path), sha256=storage.file_digest(path))
+            for bitext in find_bitext(self.input.format, self.input.paths)
+            for path in bitext.paths
+        ]
+
     @property
     def scorers(self) -> list[str]:
-        """The scores that pairs have."""
-        return [*self.config.score.scorers, *([ENCODER] if self.round > 1 else [])]
+        """The scores of the pairs in this round."""
+        return [*self.config.score.scorers, *self.ranked_by[: self.round > 1]]
 
     @property
     def ranked_by(self) -> list[str]:
-        """The scores that pairs may be selected by, if the run is to choose one."""
+        """The scores that this round may select pairs by."""
         return [ENCODER] if self.round > 1 else self.config.score.scorers
 
     @property
     def translates_with_own_model(self) -> bool:
-        """Whether the run trains the model that it translates with."""
+        """Whether the run trains its translation model."""
         return self.config.nmt.model is None
 
     @property
     def model(self) -> str:
-        """The model folder that translates."""
+        """The folder of the translation model."""
         return self.config.nmt.model or self.folder("nmt")
+
+    def criteria(
+        self, by: str = "", deciles: Sequence[int] | None = None, **changes: Any
+    ) -> Criteria:
+        """The criteria of `select` for these deciles of a score; None takes all deciles."""
+        options = self.config.select
+        criteria = Criteria(
+            by=by,
+            deciles=None if deciles is None else tuple(sorted(set(deciles))),
+            max_tokens=options.max_tokens,
+            size=options.size,
+            seed=self.config.seed,
+            where=tuple(map(Predicate.parse, options.where)),
+        )
+        return replace(criteria, **changes)
 
 
 def stage_path(stage: str, number: int) -> str:
-    """The name that a stage of a round has in the manifest, and its folder below the run's.
+    """The name of a round's stage in the manifest, and its folder below the run's.
 
     >>> stage_path("corpus", 0), stage_path("corpus", 2), stage_path("bucket", 1)
     ('corpus', 'rounds/2/corpus', 'bucket')
@@ -135,38 +164,106 @@ def stage_path(stage: str, number: int) -> str:
     return f"rounds/{number}/{stage}" if stage in own else stage
 
 
-place = stage_path  # until its readers have the new name
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One step of a run.
 
     Attributes:
         name: as `stage_path` gives it.
-        round: of which round; 0 of none.
-        needs: stages it reads, if the configuration has them; it may decide which.
-        version: raised when the stage makes something else from the same.
-        parts: what its result depends on beside the stages it needs, as JSON values.
-        make: does the work and gives its account; `digest` in it stands for what was made.
-        intact: whether what the account describes is still there.
-        wanted: whether a configuration has this stage.
+        round: the round that it belongs to; 0 if to none.
+        depends_on: names of the stages it reads, if the configuration has them; may depend on the
+            configuration.
+        version: bump when the stage makes another result from the same input.
+        fingerprint: JSON values that the result depends on besides `depends_on` and `version`.
+        make: does the work, given the run and the stage's key; returns the stage's record. The
+            record's `digest` stands for the result in the keys of the stages that read it.
+        is_valid: whether the files that the record describes are still there; given the run and
+            `kind`. The default is for stages with no files.
+        enabled: whether a configuration has this stage.
+        check: raises a UserError, before any stage runs, if the stage cannot run.
+        copy: copies the result of one round (first argument) to another.
+        resource: the path below the stage's folder that scorers open.
     """
 
     name: str
     round: int = 0
-    needs: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
+    depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
     version: int = 1
-    parts: Callable[[Run], Any]
-    make: Callable[[Run, str], dict[str, Any]]
-    intact: Callable[[Run], bool]
-    wanted: Callable[[Config], bool] = lambda config: True
+    fingerprint: Callable[[Run], Any]
+    make: Callable[[Run, str], StageRecord]
+    is_valid: Callable[[Run, str], bool] = lambda run, stage: True
+    enabled: Callable[[Config], bool] = lambda config: True
+    check: Callable[[Config], None] = lambda config: None
+    copy: Callable[[Run, Run], None] | None = None
+    resource: str = ""
 
     @property
-    def base(self) -> str:
+    def kind(self) -> str:
         """Its name in any round."""
         return self.name.removeprefix(f"rounds/{self.round}/")
 
-    def reads(self, config: Config) -> tuple[str, ...]:
-        """`needs` under a configuration."""
-        return self.needs(config) if callable(self.needs) else self.needs
+    def dependencies(self, config: Config) -> tuple[str, ...]:
+        """`depends_on` under a configuration."""
+        return self.depends_on(config) if callable(self.depends_on) else self.depends_on
+
+
+def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
+    """`Stage.enabled` of a stage that makes a resource of scorers."""
+
+    def enabled(config: Config) -> bool:
+        return any(
+            name in SCORERS and SCORERS[name].needs == resource for name in config.score.scorers
+        )
+
+    return enabled
+
+
+def folder_is_valid(run: Run, stage: str) -> bool:
+    """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest."""
+    folder = run.folder(stage)
+    return remote.there(folder) and digest(remote.local(folder)) == run.digest(stage)
+
+
+def shards_are_valid(run: Run, stage: str) -> bool:
+    """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the files of
+    the receipts exist.
+    """
+    found = receipts(run.folder(stage))
+    files = set(storage.names(run.folder(stage)))
+    exist = all(f"{shard.name}.parquet" in files for r in found for shard in r.shards)
+    return exist and _digest(found) == run.digest(stage)
+
+
+Pairs = TypeVar("Pairs", bound=PairsRecord)
+
+
+def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
+    """The record of a pair stage from the receipts of its job.
+
+    Raises:
+        RuntimeError: a row is neither in the output nor rejected.
+    """
+    rows_in = sum(receipt.rows_in for receipt in result.receipts)
+    rows_out = sum(receipt.rows_out for receipt in result.receipts)
+    rejected: dict[str, int] = {}
+    for receipt in result.receipts:
+        for reason, rows in receipt.rejected.items():
+            rejected[reason] = rejected.get(reason, 0) + rows
+    if rows_in != rows_out + sum(rejected.values()):
+        raise RuntimeError(f"{rows_in} rows in, {rows_out} out, rejected {rejected}")
+    return kind(
+        rows_in=rows_in,
+        rows_out=rows_out,
+        rows_rejected=sum(rejected.values()),
+        rejected=dict(sorted(rejected.items(), key=lambda item: -item[1])),
+        shards=sum(len(receipt.shards) for receipt in result.receipts),
+        worker_seconds=round(sum(receipt.seconds for receipt in result.receipts), 3),
+        peak_memory=max((receipt.peak_memory for receipt in result.receipts), default=0),
+        metrics=result.metrics,
+        digest=_digest(result.receipts),
+        **more,
+    )
+
+
+def _digest(of: Sequence[Receipt]) -> str:
+    return content_key([(s.name, s.rows, s.digest) for receipt in of for s in receipt.shards])

@@ -1,22 +1,22 @@
-"""`paraloom statistics`: several corpora side by side, as in ParaNMT's Table 2."""
+"""Statistics of several corpora side by side, as in ParaNMT's Table 2."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from beam_jobs.analysis import statistics
 from beam_jobs.io import storage
 from models.errors import UserError
-from models.text.statistics import Moments
+from models.text import statistics as text_statistics
 from pipeline.console import console
+from pipeline.records import CorpusStatistics, Moments, Statistics
 
 VERSION = statistics.VERSION
-"""Raised when the same corpora give other figures."""
+"""Bump when the same corpora give other values."""
 
 _FIRST = (
     "reference_tokens",
@@ -31,10 +31,10 @@ _FIRST = (
 
 
 def find_corpus(path: str) -> list[str]:
-    """The Parquet files of a run's corpus, of a folder, or the one file that is named.
+    """The Parquet files of a corpus: a run's, those of a folder, or a single file.
 
     Raises:
-        UserError: there are none.
+        UserError: there is no such file.
     """
     if path.endswith(".parquet"):
         return [path]
@@ -58,12 +58,12 @@ def describe(
     *,
     spacy: str | None = None,
     idf: str | None = None,
-) -> dict[str, Any]:
-    """The statistics of corpora (name → Parquet files) as JSON values.
+) -> Statistics:
+    """The statistics of corpora (name → Parquet files).
 
     Args:
         spacy: the pipeline that parses; None leaves the entropy of parses out.
-        idf: IDF in text form; None counts it over the references of all corpora together.
+        idf: IDF in text form; None counts words over the references of all corpora together.
     """
     blocks = [
         block
@@ -74,30 +74,30 @@ def describe(
         output = str(Path(folder) / "statistics")
         found = statistics.run(blocks, output, arguments, spacy=spacy, idf=idf)
     found += [{}] * (len(corpora) - len(found))
-    return {
-        "corpora": [
-            {
-                "name": name,
-                "pairs": sum(block.rows for block in blocks if block.corpus == number),
-                "statistics": {key: _values(of.get(key)) for key in _names([of])},
-            }
+    return Statistics(
+        corpora=[
+            CorpusStatistics(
+                name=name,
+                pairs=sum(block.rows for block in blocks if block.corpus == number),
+                statistics={key: _moments(of.get(key)) for key in _names([of])},
+            )
             for number, (name, of) in enumerate(zip(corpora, found, strict=True))
         ],
-        "idf": idf or "counted over the references of all these corpora",
-        "spacy": spacy,
-    }
+        idf=idf or "counted over the references of all these corpora",
+        spacy=spacy,
+    )
 
 
-def table(described: Mapping[str, Any]) -> Table:
+def table(results: Statistics) -> Table:
     """The corpora side by side: mean ± standard deviation."""
-    corpora = described["corpora"]
+    corpora = results.corpora
     shown = Table("", title="Statistics: mean ± standard deviation")
-    shown.caption, shown.caption_justify = _caption(described), "left"
+    shown.caption, shown.caption_justify = _caption(results), "left"
     for corpus in corpora:
-        shown.add_column(corpus["name"], justify="right", overflow="fold")
-    shown.add_row("pairs", *(f"{corpus['pairs']:,}" for corpus in corpora))
-    for name in _names([corpus["statistics"] for corpus in corpora]):
-        shown.add_row(name, *(_cell(corpus["statistics"].get(name)) for corpus in corpora))
+        shown.add_column(corpus.name, justify="right", overflow="fold")
+    shown.add_row("pairs", *(f"{corpus.pairs:,}" for corpus in corpora))
+    for name in _names([corpus.statistics for corpus in corpora]):
+        shown.add_row(name, *(_cell(corpus.statistics.get(name)) for corpus in corpora))
     return shown
 
 
@@ -107,38 +107,38 @@ def run(
     *,
     spacy: str | None = None,
     idf: str | None = None,
-) -> dict[str, Any]:
-    """Describe the corpora at `paths` and print the table."""
+) -> Statistics:
+    """Compute the statistics of the corpora at `paths` and print them."""
     corpora = {path: find_corpus(path) for path in dict.fromkeys(paths)}
-    described = describe(corpora, arguments, spacy=spacy, idf=idf)
-    console(max(120, 40 + 26 * len(corpora))).print(table(described))
-    return described
+    results = describe(corpora, arguments, spacy=spacy, idf=idf)
+    console(max(120, 40 + 26 * len(corpora))).print(table(results))
+    return results
 
 
-def _names(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """All statistics: those that every corpus has, then the scores that some have."""
+def _names(found: Sequence[Mapping[str, object]]) -> list[str]:
+    """The names of all statistics: first those of every corpus, then the scores of some."""
     return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
 
 
-def _values(moments: Moments | None) -> dict[str, float] | None:
+def _moments(moments: text_statistics.Moments | None) -> Moments | None:
     if moments is None or not moments.count:
         return None
-    return {"mean": moments.mean, "deviation": moments.deviation, "count": moments.count}
+    return Moments(mean=moments.mean, deviation=moments.deviation, count=moments.count)
 
 
-def _cell(values: Mapping[str, float] | None) -> str:
-    return "–" if values is None else f"{values['mean']:.3f} ± {values['deviation']:.3f}"
+def _cell(moments: Moments | None) -> str:
+    return "–" if moments is None else f"{moments.mean:.3f} ± {moments.deviation:.3f}"
 
 
-def _caption(described: Mapping[str, Any]) -> str:
+def _caption(results: Statistics) -> str:
     parses = (
-        f"Parses: root and its dependents, by {described['spacy']}, of at most about "
+        f"Parses: root and its dependents, by {results.spacy}, of at most about "
         f"{statistics.PARSED:,} pairs."
-        if described["spacy"]
+        if results.spacy
         else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy, in a "
         "configuration with statistics.spacy."
     )
     return (
         "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses. "
-        f"IDF: {described['idf']}. {parses}"
+        f"IDF: {results.idf}. {parses}"
     )

@@ -1,0 +1,229 @@
+"""The search for the scorer and the deciles that train the best small encoder.
+
+A small encoder is trained on a sample of every decile of every score, all of the same size, and
+evaluated on labelled pairs. Ranges of deciles grow from the best ones and are evaluated too; one
+is selected (`ranges`), and compared with the best range of another scorer and with as many random
+pairs. Sampling and probes are Beam jobs, so they run wherever the runner does. The result is
+deterministic for a seed; an interrupted search resumes and trains only missing candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from beam_jobs.analysis import probes, sampling
+from beam_jobs.analysis.probes import Subset
+from beam_jobs.analysis.sampling import Sample
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Shard, content_key, units, write_shard
+from beam_jobs.select import Criteria
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.options import EmbeddingOptions
+from models.errors import UserError
+from models.files import digest
+from pipeline.auto_select.ranges import (
+    error_of_difference,
+    grow_ranges,
+    largest_of_the_best,
+    pooled_deviation,
+)
+from pipeline.config import AutoOptions
+from pipeline.records import AutoSelectRecord, Candidate, Lead
+
+VERSION = 1
+"""Bump when the same scores lead to another selection."""
+
+_FEWEST = 0.25  # of the largest decile: a decile with fewer pairs is left out
+
+
+def auto_select(
+    shards: Sequence[Shard],
+    scorers: Sequence[str],
+    labelled: Sequence[LabelledPairs],
+    options: AutoOptions,
+    *,
+    seed: int,
+    folder: str,
+    criteria: Criteria,
+    encoder: EmbeddingOptions,
+    arguments: Sequence[str] = (),
+) -> AutoSelectRecord:
+    """Select a scorer and a range of its deciles.
+
+    Args:
+        shards: scored pairs with deciles, as `bucket` writes them.
+        scorers: the scores to select from.
+        labelled: the pairs to evaluate on, from `read_labelled`.
+        options: the size of the search.
+        seed: of samples and trainings; the same seed gives the same result.
+        folder: for the sample and the receipts of the probes; a later call reuses them.
+        criteria: what pairs must meet in any decile (tokens, predicates).
+        encoder: the run's encoder; probes start from the same word vectors, of the same dimension.
+        arguments: for Beam.
+
+    Raises:
+        UserError: too few pairs.
+    """
+    seeds = [seed + i for i in range(options.seeds)]
+    most = min(options.pairs, criteria.size or options.pairs)
+    work = units(shards, content_key("draw", sampling.VERSION))
+    sample = sampling.run(work, folder, criteria, scorers, arguments, most=most, seeds=seeds)
+    small = small_encoder(options, encoder)
+    vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
+    search = _Search(
+        sample=sample,
+        shard=write_shard(storage.join(folder, "draw.parquet"), sample.table),
+        counts={scorer: sample.counts(seeds, scorer) for scorer in scorers},
+        seeds=seeds,
+        most=most,
+        folder=folder,
+        encoder=small,
+        labelled=labelled,
+        arguments=arguments,
+        base=probes.key_of(small, labelled, vectors),
+    )
+    used = search.large_deciles()
+    size = search.common_size(used)
+    scores, random = search.score_deciles(used, size)
+    candidates = search.score_ranges(scores)
+    deviation = pooled_deviation(candidate.scores for candidate in candidates)
+    error = error_of_difference(deviation, len(seeds))
+    chosen = largest_of_the_best(candidates, error)
+    second = _second(candidates, chosen)
+    (values,) = search.run_probes("random", [Subset(most=chosen.pairs)])
+    same_size = chosen.model_copy(update={"scorer": "", "deciles": (), "scores": tuple(values)})
+    return AutoSelectRecord(
+        scores=scores,
+        random=random,
+        sample=size,
+        left_out={s: [k for k in range(10) if k not in used[s]] for s in scorers},
+        runs={s: [c for c in candidates if c.scorer == s] for s in scorers},
+        chosen=chosen,
+        second=second,
+        same_size=same_size,
+        over_second=_lead(chosen, second, error) if second else None,
+        over_random=_lead(chosen, same_size, error),
+        spread=deviation,
+        digest=content_key(chosen.scorer, chosen.deciles),
+    )
+
+
+def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingOptions:
+    """The options of a probe: one epoch, negatives from the mini-batch (W&G 2017), on one core.
+
+    Probes start from the word vectors of the run's encoder, since the pairs are selected for it.
+    (On Multi30k, probes with random vectors rank deciles as full training does; with PARAGRAM
+    vectors they do not, because 1,300 pairs hardly change the vectors.)
+    """
+    return EmbeddingOptions(
+        model=options.model,
+        dim=encoder.dim,
+        initial_vectors=encoder.initial_vectors,
+        epochs=1,
+        batch_size=20,  # samples are small: small batches give enough steps
+        mega_batch=1,
+        loaders=0,
+        device="cpu",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """What all probes of a search share.
+
+    Attributes:
+        counts: scorer → sampled pairs [seeds, deciles].
+        most: the largest number of pairs of a probe.
+    """
+
+    sample: Sample
+    shard: Shard
+    counts: dict[str, np.ndarray]
+    seeds: Sequence[int]
+    most: int
+    folder: str
+    encoder: EmbeddingOptions
+    labelled: Sequence[LabelledPairs]
+    arguments: Sequence[str]
+    base: str
+
+    def run_probes(self, name: str, subsets: Sequence[Subset]) -> list[list[float]]:
+        """The scores of subsets, one per seed; receipts go to the folder `name`."""
+        return probes.run(
+            subsets,
+            self.seeds,
+            self.sample,
+            self.shard,
+            storage.join(self.folder, name),
+            self.encoder,
+            self.labelled,
+            self.arguments,
+            base=self.base,
+        )
+
+    @property
+    def sizes(self) -> dict[str, list[int]]:
+        """The number of sampled pairs of each decile, with the seed that has fewest."""
+        return {scorer: counts.min(axis=0).tolist() for scorer, counts in self.counts.items()}
+
+    def large_deciles(self) -> dict[str, list[int]]:
+        """The deciles of each scorer that have enough pairs for a probe."""
+        largest = min(self.most, max(map(max, self.sizes.values())))
+        least = max(_FEWEST * largest, 2)
+        found = {s: [k for k in range(10) if of[k] >= least] for s, of in self.sizes.items()}
+        if not all(found.values()):
+            raise UserError(
+                f"{self.folder}: too few pairs to choose deciles by: at most {largest} in one, "
+                "once those are left out that select.max_tokens and select.where exclude"
+            )
+        return found
+
+    def common_size(self, deciles: dict[str, list[int]]) -> int:
+        """The number of pairs that all these deciles have."""
+        sizes = self.sizes
+        return min(self.most, *(sizes[s][k] for s, of in deciles.items() for k in of))
+
+    def score_deciles(
+        self, deciles: dict[str, list[int]], size: int
+    ) -> tuple[dict[str, dict[int, list[float]]], list[float]]:
+        """The scores of `size` pairs of each decile of each scorer, and of random pairs."""
+        cells = [(scorer, k) for scorer, of in deciles.items() for k in of]
+        subsets = [Subset(scorer=scorer, deciles=(k,), most=size) for scorer, k in cells]
+        *found, random = self.run_probes("deciles", [*subsets, Subset(most=size)])
+        scores: dict[str, dict[int, list[float]]] = {scorer: {} for scorer in deciles}
+        for (scorer, k), values in zip(cells, found, strict=True):
+            scores[scorer][k] = values
+        return scores, random
+
+    def score_ranges(self, scores: dict[str, dict[int, list[float]]]) -> list[Candidate]:
+        """The ranges that grow from the best decile of each scorer, with their scores."""
+        subsets = [
+            Subset(scorer=scorer, deciles=deciles, most=self.most)
+            for scorer, of in scores.items()
+            for deciles in grow_ranges({k: fmean(values) for k, values in of.items()})
+        ]
+        rows = {s: of.mean(axis=0) / self.sample.shares(s) for s, of in self.counts.items()}
+        return [
+            Candidate(
+                scorer=subset.scorer or "",
+                deciles=subset.deciles,
+                rows=round(sum(rows[subset.scorer or ""][k] for k in subset.deciles)),
+                pairs=min(len(subset.rows(self.sample, seed)) for seed in self.seeds),
+                scores=tuple(values),
+            )
+            for subset, values in zip(subsets, self.run_probes("runs", subsets), strict=True)
+        ]
+
+
+def _second(candidates: Sequence[Candidate], chosen: Candidate) -> Candidate | None:
+    others = [c for c in candidates if c.scorer != chosen.scorer]
+    others = others or [c for c in candidates if c != chosen]
+    return max(others, key=lambda c: c.mean, default=None)
+
+
+def _lead(better: Candidate, worse: Candidate, error: float) -> Lead:
+    return Lead(difference=better.mean - worse.mean, error=error)

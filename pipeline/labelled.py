@@ -1,0 +1,58 @@
+"""The labelled pairs of `select.labelled`, for automatic selection and for rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from models.embeddings.datasets.similarity import LabelledPairs, read_sts
+from models.errors import UserError
+from models.files import digest
+from pipeline.config import Config
+from pipeline.stage import Run
+
+
+def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
+    """The labelled pairs of files and folders.
+
+    Raises:
+        UserError: a file is missing or broken, or a data set has no labels or only one label value;
+            names the file.
+    """
+    found: list[LabelledPairs] = []
+    for path in paths:
+        if not Path(path).exists():
+            raise UserError(f"select.labelled: {path} is not there")
+        try:
+            sets = read_sts(path)
+        except UserError as error:
+            raise UserError(f"select.labelled: {error}") from error
+        for pairs in sets:
+            if np.ptp(pairs.scores) == 0:
+                raise UserError(
+                    f"select.labelled: {path}: {pairs.name} has no other score than "
+                    f"{pairs.scores[0]:g} ({len(pairs.first):,} rows): nothing can be told from it"
+                )
+        found += sets
+    if not found:
+        raise UserError("select.labelled: names no file")
+    return found
+
+
+def check_labelled(config: Config) -> None:
+    """`Stage.check` of a stage that reads the labelled pairs; raises as `read_labelled`."""
+    read_labelled(config.select.labelled_paths)
+
+
+def labelled_digests(run: Run) -> list[str]:
+    """The digests of the labelled pairs.
+
+    Raises:
+        UserError: a file is not there.
+    """
+    try:
+        return [digest(path) for path in run.config.select.labelled_paths]
+    except UserError as error:
+        raise UserError(f"select.labelled: {error}") from error

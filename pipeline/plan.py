@@ -1,0 +1,60 @@
+"""The stages of a configuration, their keys, and which of them are up to date."""
+
+from __future__ import annotations
+
+from beam_jobs.io.shards import content_key
+from pipeline.config import Config
+from pipeline.rounds import repeat_rounds
+from pipeline.stage import Run, Stage
+from pipeline.stages import STAGES
+
+
+def plan(config: Config) -> tuple[Stage, ...]:
+    """All stages that a run may have, in order."""
+    rounds = config.loop.rounds
+    return STAGES if rounds == 1 else repeat_rounds(STAGES, rounds)
+
+
+def key_of(stage: Stage, run: Run) -> str:
+    """The key of all that a stage's result depends on.
+
+    It does not depend on the folder: the first of several rounds has the keys of a single one.
+    """
+    names = stage.dependencies(run.config)
+    own = f"rounds/{stage.round}/"
+    needed = [other.name for other in closure(stage.name, run.config) if other.name in names]
+    records = run.manifest.stages
+    digests = {n.removeprefix(own): records[n].digest if n in records else None for n in needed}
+    return content_key(stage.kind, stage.version, stage.fingerprint(run.at(stage.round)), digests)
+
+
+def is_up_to_date(stage: Stage, run: Run) -> bool:
+    """Whether the stage is finished, with its present key, and its files are valid."""
+    record = run.manifest.stages.get(stage.name)
+    current = record is not None and record.key == key_of(stage, run)
+    return current and stage.is_valid(run.at(stage.round), stage.kind)
+
+
+def closure(target: str, config: Config) -> list[Stage]:
+    """The stages that `target` depends on, directly or not, and itself, in order."""
+    stages = plan(config)
+    by_name = {stage.name: stage for stage in stages}
+    found: set[str] = set()
+
+    def add(name: str) -> None:
+        if name not in found and by_name[name].enabled(config):
+            found.add(name)
+            for dependency in by_name[name].dependencies(config):
+                add(dependency)
+
+    add(target)
+    return [stage for stage in stages if stage.name in found]
+
+
+def dependents(names: set[str], config: Config) -> list[str]:
+    """The stages that depend on `names`, directly or not, and `names` themselves."""
+    found = set(names)
+    for stage in plan(config):
+        if found & set(stage.dependencies(config)):
+            found.add(stage.name)
+    return sorted(found)

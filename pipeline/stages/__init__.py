@@ -1,0 +1,38 @@
+"""The stages of a run, in order: one module for each, with its `STAGE`.
+
+A module has in one place what its stage depends on, the fingerprint of its result, how the result
+is made and how it is checked: see `pipeline.stage.Stage`.
+
+    ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
+                      paragram, idf, classifier ↗                  ↘ statistics
+
+With several rounds, `pipeline.rounds` repeats the stages from `score` on.
+"""
+
+from pipeline.stage import Stage
+from pipeline.stages import (
+    auto_select,
+    back_translate,
+    bucket,
+    corpus,
+    embeddings,
+    evaluate,
+    ingest,
+    nmt,
+    score,
+    statistics,
+)
+
+STAGES: tuple[Stage, ...] = (
+    ingest.STAGE,
+    nmt.STAGE,
+    back_translate.STAGE,
+    *score.RESOURCES,
+    score.STAGE,
+    bucket.STAGE,
+    auto_select.STAGE,
+    corpus.STAGE,
+    statistics.STAGE,
+    embeddings.STAGE,
+    evaluate.STAGE,
+)

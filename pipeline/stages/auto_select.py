@@ -1,0 +1,74 @@
+"""choice: the scorer and deciles of `select.by: auto`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from beam_jobs.analysis import probes, sampling
+from models.errors import UserError
+from models.files import digest
+from pipeline.auto_select import VERSION, auto_select
+from pipeline.config import Config
+from pipeline.labelled import check_labelled, labelled_digests, read_labelled
+from pipeline.records import AutoSelectRecord
+from pipeline.stage import Run, Stage
+
+
+def fingerprint(run: Run) -> Any:
+    """The options of the search, the criteria of selection, and the labelled pairs."""
+    options, encoder = run.config.select, run.config.embeddings
+    return [
+        asdict(options.auto),
+        options.max_tokens,
+        options.size,
+        options.where,
+        labelled_digests(run),
+        encoder.dim,
+        digest(encoder.initial_vectors) if encoder.initial_vectors else None,
+        run.config.seed,
+        run.ranked_by,
+        [sampling.VERSION, probes.VERSION],
+    ]
+
+
+def make(run: Run, key: str) -> AutoSelectRecord:
+    """Search for the best deciles."""
+    config = run.config
+    return auto_select(
+        run.shards("bucket"),
+        run.ranked_by,
+        read_labelled(config.select.labelled_paths),
+        config.select.auto,
+        seed=config.seed,
+        folder=run.folder("choice"),
+        criteria=run.criteria(),
+        encoder=config.embeddings,
+        arguments=run.arguments,
+    )
+
+
+def check(config: Config) -> None:
+    """Check the name of the encoder and the labelled pairs.
+
+    Raises:
+        UserError: there is no such encoder, or a file of labelled pairs is of no use.
+    """
+    from models.embeddings.encoders import kinds
+
+    try:
+        kinds(config.select.auto.model)
+    except ValueError as error:
+        raise UserError(f"select.auto.{error}") from error
+    check_labelled(config)
+
+
+STAGE = Stage(
+    name="choice",
+    depends_on=("bucket",),
+    version=VERSION,
+    fingerprint=fingerprint,
+    make=make,
+    enabled=lambda config: config.select.by == "auto",
+    check=check,
+)

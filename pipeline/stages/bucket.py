@@ -1,0 +1,25 @@
+"""bucket: the decile of every score."""
+
+from __future__ import annotations
+
+from beam_jobs import bucket
+from beam_jobs.io.shards import units
+from pipeline.records import BucketRecord
+from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+
+
+def make(run: Run, key: str) -> BucketRecord:
+    """Add deciles. Their bounds depend on all rows, so all shards have the stage's key."""
+    work = units(run.shards("score"), key)
+    result = bucket.run(work, run.folder("bucket"), run.scorers, run.arguments)
+    return pairs_record(BucketRecord, result, deciles=bucket.summarise(result.receipts))
+
+
+STAGE = Stage(
+    name="bucket",
+    depends_on=("score",),
+    version=bucket.VERSION,
+    fingerprint=lambda run: run.scorers,
+    make=make,
+    is_valid=shards_are_valid,
+)

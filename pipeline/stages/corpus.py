@@ -1,0 +1,55 @@
+"""corpus: the selected pairs, as Parquet and as text."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from beam_jobs import select
+from beam_jobs.io import storage
+from beam_jobs.io.copy_stage import copy_pairs
+from beam_jobs.io.shards import units
+from pipeline.records import AutoSelectRecord, CorpusRecord
+from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+
+
+def criteria(run: Run) -> select.Criteria:
+    """The criteria of the configuration, or with `by: auto` those that were found."""
+    by, deciles = run.config.select.by, run.config.select.deciles
+    if by == "auto":
+        chosen = run.record(AutoSelectRecord).chosen
+        return run.criteria(chosen.scorer, chosen.deciles)
+    if run.round > 1:
+        (by,) = run.ranked_by
+    return run.criteria(by, deciles)
+
+
+def make(run: Run, key: str) -> CorpusRecord:
+    """Select pairs."""
+    work = units(run.shards("bucket"), key)
+    result = select.run(work, run.folder("corpus"), criteria(run), run.arguments)
+    return pairs_record(CorpusRecord, result)
+
+
+def is_valid(run: Run, stage: str) -> bool:
+    """Whether the part files and the text form are there."""
+    return shards_are_valid(run, stage) and storage.exists(select.tsv_path(run.folder(stage)))
+
+
+def copy(source: Run, target: Run) -> None:
+    """Copy part files, receipts and text; the text is last."""
+    folders = [run.folder("corpus") for run in (source, target)]
+    text, copied = map(select.tsv_path, folders)
+    storage.remove(copied)
+    copy_pairs(*folders)
+    storage.copy(text, copied)
+
+
+STAGE = Stage(
+    name="corpus",
+    depends_on=("bucket", "choice"),
+    version=select.VERSION,
+    fingerprint=lambda run: asdict(criteria(run)),
+    make=make,
+    is_valid=is_valid,
+    copy=copy,
+)

@@ -1,0 +1,59 @@
+"""evaluate: the encoder on STS and SICK; the results are in evaluation.json too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from beam_jobs.io import remote, storage
+from models.files import digest
+from pipeline.records import EvaluateRecord, Evaluation
+from pipeline.stage import Run, Stage
+
+
+def evaluation_path(run: Run) -> str:
+    """The file of the results, beside the folder of the encoder."""
+    return storage.join(run.folder("evaluate").rpartition("/")[0], "evaluation.json")
+
+
+def make(run: Run, key: str) -> EvaluateRecord:
+    """Evaluate the encoder."""
+    from models.embeddings.applications.evaluation import evaluate_models
+    from models.embeddings.model import load_encoder
+
+    options = run.config.evaluate
+    encoder = load_encoder(remote.local(run.folder("embeddings")))
+    results = evaluate_models(
+        [encoder.named(run.config.embeddings.model)],
+        sts=Path(options.sts) if options.sts else None,
+        sick=Path(options.sick) if options.sick else None,
+    ).json()
+    path = evaluation_path(run)
+    storage.write_bytes(path, json.dumps(results, indent=1).encode())
+    evaluation = Evaluation.model_validate(results)
+    return EvaluateRecord(results=evaluation, digest=storage.file_digest(path))
+
+
+def is_valid(run: Run, stage: str) -> bool:
+    """Whether the file of the results has the record's digest."""
+    path = evaluation_path(run)
+    return storage.exists(path) and storage.file_digest(path) == run.digest(stage)
+
+
+def copy(source: Run, target: Run) -> None:
+    """Copy the file of the results."""
+    storage.copy(evaluation_path(source), evaluation_path(target))
+
+
+STAGE = Stage(
+    name="evaluate",
+    depends_on=("embeddings",),
+    fingerprint=lambda run: [
+        digest(path) if path else None
+        for path in (run.config.evaluate.sts, run.config.evaluate.sick)
+    ],
+    make=make,
+    is_valid=is_valid,
+    enabled=lambda config: bool(config.evaluate.sts or config.evaluate.sick),
+    copy=copy,
+)

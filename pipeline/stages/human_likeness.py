@@ -1,0 +1,31 @@
+"""classifier: the model of the scorer `human_likeness`, trained on a sample of the run's pairs."""
+
+from __future__ import annotations
+
+from beam_jobs.analysis import human_likeness
+from beam_jobs.io.shards import units
+from models.files import atomic_folder
+from pipeline.records import ClassifierRecord
+from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+
+
+def make(run: Run, key: str) -> ClassifierRecord:
+    """Sample pairs, and train the classifier on them."""
+    from models.scorers.human_classifier import train_classifier
+
+    seed = run.config.seed
+    work = units(run.shards("back_translate"), key)
+    sample = human_likeness.run(work, run.folder("classifier"), run.arguments, seed=seed)
+    with atomic_folder(run.local_folder("classifier")) as folder:
+        metrics = train_classifier(sample, folder, seed=seed)
+    return ClassifierRecord(training=metrics, digest=run.publish("classifier"))
+
+
+STAGE = Stage(
+    name="classifier",
+    depends_on=("back_translate",),
+    fingerprint=lambda run: [human_likeness.VERSION, run.config.seed],
+    make=make,
+    is_valid=folder_is_valid,
+    enabled=needed_by_scorers("classifier"),
+)

@@ -1,0 +1,47 @@
+"""idf: the inverse document frequencies of the scorer `mean_idf`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from beam_jobs.analysis import idf
+from beam_jobs.io.shards import units
+from models.files import atomic_folder, digest
+from pipeline.records import IdfRecord
+from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the file; without a file, the version of the job that counts words."""
+    return digest(run.config.score.idf) if run.config.score.idf else ["counted", idf.VERSION]
+
+
+def make(run: Run, key: str) -> IdfRecord:
+    """Read IDF from a file, or count words over all references that ingest accepted."""
+    from models.text.idf import compact_idf, write_idf
+
+    file = run.config.score.idf
+    counts = None
+    if not file:
+        counts = idf.run(units(run.shards("ingest"), key), run.folder("idf"), run.arguments)
+    with atomic_folder(run.local_folder("idf")) as folder:
+        text = Path(file) if file else folder / "idf.txt"
+        if counts is not None:
+            write_idf(counts, text)
+        words = compact_idf(text, folder / "compact")
+    record = IdfRecord(words=words, digest=run.publish("idf"))
+    if counts is not None:
+        record.documents = counts.documents
+    return record
+
+
+STAGE = Stage(
+    name="idf",
+    depends_on=("ingest",),
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=folder_is_valid,
+    enabled=needed_by_scorers("idf"),
+    resource="compact",
+)

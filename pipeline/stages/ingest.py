@@ -1,0 +1,67 @@
+"""ingest: bitext into pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from beam_jobs import ingest
+from beam_jobs.io.bitext import find_bitext
+from models.errors import UserError
+from pipeline.config import Config
+from pipeline.records import IngestRecord
+from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the input files, and how they are split."""
+    options = run.input
+    bitexts = find_bitext(options.format, options.paths)
+    content = [(bitext.format, bitext.name) for bitext in bitexts]
+    digests = [file.sha256 for file in run.input_files]
+    return [content, digests, options.shard_rows, options.max_characters]
+
+
+def make(run: Run, key: str) -> IngestRecord:
+    """Read the bitext.
+
+    Raises:
+        UserError: no row can be used.
+    """
+    options = run.input
+    run.manifest.record.inputs = run.input_files
+    result = ingest.run(
+        find_bitext(options.format, options.paths),
+        run.folder("ingest"),
+        key,
+        shard_rows=options.shard_rows,
+        max_characters=options.max_characters,
+        rows=sum(file.bytes for file in run.input_files) // 50,
+        arguments=run.arguments,
+    )
+    record = pairs_record(IngestRecord, result)
+    if not record.rows_out:
+        raise UserError(
+            f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "
+            "the reasons stand in its rejected/ folder: is input.format right?"
+        )
+    return record
+
+
+def check(config: Config) -> None:
+    """Check that there is an input.
+
+    Raises:
+        UserError: there is none.
+    """
+    if config.input is None:
+        raise UserError("input: is missing")
+
+
+STAGE = Stage(
+    name="ingest",
+    version=ingest.VERSION,
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=shards_are_valid,
+    check=check,
+)

@@ -1,0 +1,42 @@
+"""nmt: train the translation model, unless `nmt.model` names one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from beam_jobs.runners.launch import cores
+from pipeline.records import NmtRecord, NmtTraining
+from pipeline.stage import Run, Stage, folder_is_valid
+
+
+def fingerprint(run: Run) -> Any:
+    """The options of the training."""
+    return [asdict(run.config.nmt.training), run.input.source_language, run.config.seed]
+
+
+def make(run: Run, key: str) -> NmtRecord:
+    """Train on the pairs of the input."""
+    from models.nmt.train import train_nmt
+
+    metrics = train_nmt(
+        [Path(path) for path in run.local_files("ingest")],
+        run.local_folder("nmt"),
+        run.config.nmt.training,
+        seed=run.config.seed,
+        source_language=run.input.source_language,
+        threads=cores(),
+    )
+    training = NmtTraining.model_validate(metrics)
+    return NmtRecord(training=training, digest=run.publish("nmt"))
+
+
+STAGE = Stage(
+    name="nmt",
+    depends_on=("ingest",),
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=folder_is_valid,
+    enabled=lambda config: config.nmt.model is None,
+)

@@ -1,0 +1,50 @@
+"""paragram: the word vectors of the scorer `paragram_similarity`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from beam_jobs.runners.launch import cores
+from models.files import atomic_folder, digest
+from pipeline.records import ParagramRecord
+from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the vectors; or the phrase pairs, and the options of the training."""
+    options = run.config.score
+    if options.paragram:
+        return digest(options.paragram)
+    assert options.phrases is not None
+    return [digest(options.phrases), asdict(options.training), run.config.seed]
+
+
+def make(run: Run, key: str) -> ParagramRecord:
+    """Read word vectors from a file, or train them on phrase pairs."""
+    from models.embeddings.training.paragram import train_paragram
+    from models.text.vectors import compact_vectors
+
+    options = run.config.score
+    metrics: dict[str, Any] = {}
+    with atomic_folder(run.local_folder("paragram")) as folder:
+        text = Path(options.paragram) if options.paragram else folder / "vectors.txt"
+        if not options.paragram:
+            assert options.phrases is not None
+            phrases = Path(options.phrases)
+            metrics = train_paragram(
+                phrases, text, options.training, seed=run.config.seed, threads=cores()
+            )
+        compact_vectors(text, folder / "compact")
+    return ParagramRecord(training=metrics, digest=run.publish("paragram"))
+
+
+STAGE = Stage(
+    name="paragram",
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=folder_is_valid,
+    enabled=needed_by_scorers("paragram"),
+    resource="compact",
+)

@@ -1,0 +1,48 @@
+"""score: a column for every scorer."""
+
+from __future__ import annotations
+
+from beam_jobs import score
+from beam_jobs.io import storage
+from beam_jobs.io.shards import content_key, units
+from pipeline.records import ScoreRecord
+from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from pipeline.stages import human_likeness, idf, paragram
+
+RESOURCES: tuple[Stage, ...] = (paragram.STAGE, idf.STAGE, human_likeness.STAGE)
+"""The stages that make what scorers need; `models.scorers.SCORERS` names them."""
+
+
+def resource_paths(run: Run) -> dict[str, str]:
+    """What the scorers of a run open, by the names of the stages that make it."""
+    return {
+        stage.name: storage.join(run.folder(stage.name), stage.resource).rstrip("/")
+        for stage in RESOURCES
+        if stage.enabled(run.config)
+    }
+
+
+def make(run: Run, key: str) -> ScoreRecord:
+    """Score the translations. A round after the first adds one score to those of the first: the
+    similarity that the encoder of the round before gives.
+    """
+    if run.round > 1:
+        before = run.at(run.round - 1)
+        pairs, paths = run.at(0).shards("score"), {"encoder": before.folder("embeddings")}
+        digests = {"encoder": before.digest("embeddings")}
+    else:
+        pairs, paths = run.shards("back_translate"), resource_paths(run)
+        digests = {name: run.digest(name) for name in paths}
+    work = units(pairs, content_key("score", score.VERSION, run.scorers, digests))
+    result = score.run(work, run.folder("score"), run.scorers, paths, run.arguments)
+    return pairs_record(ScoreRecord, result)
+
+
+STAGE = Stage(
+    name="score",
+    depends_on=("back_translate", *(stage.name for stage in RESOURCES)),
+    version=score.VERSION,
+    fingerprint=lambda run: run.scorers,
+    make=make,
+    is_valid=shards_are_valid,
+)

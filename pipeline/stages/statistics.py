@@ -1,0 +1,64 @@
+"""statistics: all pairs beside those of the corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from beam_jobs.io.shards import content_key
+from models.errors import UserError
+from models.files import digest
+from pipeline import statistics
+from pipeline.config import Config, StatisticsOptions
+from pipeline.records import CorpusRecord, StatisticsRecord
+from pipeline.stage import Run, Stage
+
+
+def fingerprint(run: Run) -> Any:
+    """The parser."""
+    spacy = _options(run.config).spacy
+    return digest(spacy) if spacy and Path(spacy).exists() else spacy
+
+
+def make(run: Run, key: str) -> StatisticsRecord:
+    """Compute the statistics; those of all pairs include the scores of the best round."""
+    all_pairs = run.at(run.record(CorpusRecord).round or 0)
+    corpora = {
+        "all pairs": all_pairs.verified_files("bucket"),
+        "corpus": run.verified_files("corpus"),
+    }
+    results = statistics.describe(
+        corpora, run.arguments, spacy=_options(run.config).spacy, idf=run.config.score.idf
+    )
+    return StatisticsRecord(results=results, digest=content_key(results.json_values()))
+
+
+def check(config: Config) -> None:
+    """Check that the parser can be loaded.
+
+    Raises:
+        UserError: it cannot.
+    """
+    from models.text.parses import Parser
+
+    if spacy := _options(config).spacy:
+        try:
+            Parser(spacy)
+        except UserError as error:
+            raise UserError(f"statistics.spacy: {error}") from error
+
+
+def _options(config: Config) -> StatisticsOptions:
+    assert config.statistics is not None
+    return config.statistics
+
+
+STAGE = Stage(
+    name="statistics",
+    depends_on=("bucket", "corpus"),
+    version=statistics.VERSION,
+    fingerprint=fingerprint,
+    make=make,
+    enabled=lambda config: config.statistics is not None,
+    check=check,
+)
