@@ -11,9 +11,9 @@ from beam_jobs.io.shards import commit
 from benchmarks.choice import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
 from models.embeddings.options import EmbeddingOptions
-from pipeline.deciles import Candidate
+from pipeline.records import Candidate
 
-RUN = asdict(Candidate(scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)))
+RUN = Candidate(scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)).model_dump()
 
 
 @pytest.fixture

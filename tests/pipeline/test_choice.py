@@ -16,8 +16,9 @@ from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
-from pipeline.choice import choose, read_labelled
+from pipeline.auto_select import auto_select
 from pipeline.config import AutoOptions
+from pipeline.labelled import read_labelled
 from pipeline.records import AutoSelectRecord
 from pipeline.report.auto_select import selection_lines
 
@@ -81,8 +82,8 @@ def labelled(tmp_path_factory) -> Path:
     return folder
 
 
-def chosen(shards, labelled, folder: Path, scorers=SCORERS, **options) -> dict:
-    account = choose(
+def selected(shards, labelled, folder: Path, scorers=SCORERS, **options) -> AutoSelectRecord:
+    record = auto_select(
         shards,
         scorers,
         read_labelled([str(labelled)]),
@@ -93,29 +94,29 @@ def chosen(shards, labelled, folder: Path, scorers=SCORERS, **options) -> dict:
         encoder=EmbeddingOptions(dim=60),
         arguments=["--direct_num_workers=1"],
     )
-    return json.loads(json.dumps(account))  # as the manifest keeps it
+    return AutoSelectRecord.model_validate_json(json.dumps(record.json_values()))  # as on disk
 
 
 @pytest.fixture(scope="module")
-def account(shards, labelled, tmp_path_factory) -> tuple[dict, Path]:
+def record(shards, labelled, tmp_path_factory) -> tuple[AutoSelectRecord, Path]:
     folder = tmp_path_factory.mktemp("choice")
-    return chosen(shards, labelled, folder), folder
+    return selected(shards, labelled, folder), folder
 
 
-def test_it_finds_the_deciles_that_are_right(account):
-    found = AutoSelectRecord.model_validate(account[0])
+def test_it_finds_the_deciles_that_are_right(record):
+    found, _ = record
     assert found.sample == 150
     assert found.chosen.scorer == "trigram_overlap"
     assert {4, 5, 6} >= set(found.chosen.deciles) or set(found.chosen.deciles) >= {4, 5, 6}
     assert not {0, 1, 8, 9} & set(found.chosen.deciles)
     curve = {k: np.mean(values) for k, values in found.scores["trigram_overlap"].items()}
     assert np.mean([curve[k] for k in (4, 5, 6)]) > 10 + np.mean([curve[k] for k in (0, 1, 8, 9)])
-    assert account[0]["over_random"]["difference"] > 3 * account[0]["over_random"]["error"] > 0
+    assert found.over_random.difference > 3 * found.over_random.error > 0
     assert found.second is not None and found.second.scorer == "translation_score"
 
 
-def test_the_account_adds_up(account):
-    found = AutoSelectRecord.model_validate(account[0])
+def test_the_account_adds_up(record):
+    found, _ = record
     assert found.chosen in found.runs["trigram_overlap"]
     for scorer in SCORERS:
         assert set(found.scores[scorer]) == set(range(10))
@@ -129,16 +130,15 @@ def test_the_account_adds_up(account):
     assert everything[0] == everything[1]  # all deciles of one score are all of the other
 
 
-def test_the_same_for_the_same_seed_however_the_pairs_are_cut(shards, labelled, account, tmp_path):
+def test_the_same_for_the_same_seed_however_the_pairs_are_cut(shards, labelled, record, tmp_path):
     table = pa.concat_tables([read_shard(shard) for shard in shards])
     cut = [write_shard(str(tmp_path / f"{i}.parquet"), table.slice(i, 1100)) for i in (0, 1100)]
-    other = chosen(cut, labelled, tmp_path / "choice")
-    assert {**other, "seconds": 0} == {**account[0], "seconds": 0}
+    assert selected(cut, labelled, tmp_path / "choice") == record[0]
 
 
-def test_what_was_trained_is_not_trained_again(shards, labelled, account, tmp_path):
+def test_what_was_trained_is_not_trained_again(shards, labelled, record, tmp_path):
     folder = tmp_path / "choice"
-    shutil.copytree(account[1], folder)
+    shutil.copytree(record[1], folder)
 
     def kept() -> dict[str, int]:
         found = folder.glob("*/receipts/*.json")
@@ -147,20 +147,22 @@ def test_what_was_trained_is_not_trained_again(shards, labelled, account, tmp_pa
     before = kept()
     gone = folder / "deciles" / "receipts" / "trigram_overlap-3-150.1.json"
     gone.unlink()  # as if it had been killed there
-    again = chosen(shards, labelled, folder)
+    again = selected(shards, labelled, folder)
     after = kept()
     assert {name for name in after if after[name] != before[name]} == {f"deciles/{gone.stem}"}
-    assert again["chosen"] == account[0]["chosen"]
+    assert again.chosen == record[0].chosen
 
-    fewer = chosen(shards, labelled, folder, ["trigram_overlap"])
+    fewer = selected(shards, labelled, folder, ["trigram_overlap"])
     assert all(after[name] == time for name, time in kept().items())
-    assert fewer["chosen"] == account[0]["chosen"]
-    assert fewer["second"]["scorer"] == "trigram_overlap"  # there is no other
+    assert fewer.chosen == record[0].chosen
+    assert (
+        fewer.second is not None and fewer.second.scorer == "trigram_overlap"
+    )  # there is no other
 
 
 def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
     """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first."""
-    found = choose(
+    found = auto_select(
         shards,
         SCORERS,
         read_labelled([str(labelled)]),
@@ -171,19 +173,19 @@ def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
         encoder=EmbeddingOptions(dim=8),
         arguments=["--direct_num_workers=1"],
     )
-    assert found["sample"] == 20
-    assert found["left_out"] == {"trigram_overlap": [], "translation_score": list(range(8))}
-    for runs in found["runs"].values():
-        assert all(run["pairs"] == 20 for run in runs)
-        assert runs[-1]["rows"] == pytest.approx(300, rel=0.2)
-    said = selection_lines(AutoSelectRecord.model_validate(json.loads(json.dumps(found))))
+    assert found.sample == 20
+    assert found.left_out == {"trigram_overlap": [], "translation_score": list(range(8))}
+    for runs in found.runs.values():
+        assert all(run.pairs == 20 for run in runs)
+        assert runs[-1].rows == pytest.approx(300, rel=0.2)
+    said = selection_lines(found)
     assert all("one seed gives no standard error" in line for line in said[1:])
 
 
 def test_too_few_pairs(shards, labelled, tmp_path):
     none = replace(CRITERIA, max_tokens=3)
     with pytest.raises(UserError, match="too few pairs to choose deciles by: at most 0"):
-        choose(
+        auto_select(
             shards,
             SCORERS,
             read_labelled([str(labelled)]),
@@ -240,7 +242,7 @@ def test_a_missing_sample_is_named_before_any_work(write_config, tmp_path, capsy
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("select.size=1", "select.size: select.by is auto, and one pair is too few to try"),
+        ("select.size=1", "select.size: select.by is auto, which needs at least 2 pairs"),
         ("select.auto.pairs=1", "select.auto.pairs: must be at least 2"),
         ("select.auto.seeds=0", "select.auto.seeds: must be at least 1"),
     ],

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.deciles import (
-    Candidate,
+from pipeline.auto_select.ranges import (
     error_of_difference,
-    grown,
+    grow_ranges,
     largest_of_the_best,
-    spread,
+    pooled_deviation,
 )
+from pipeline.records import Candidate
 
 curves = st.dictionaries(st.integers(0, 9), st.floats(-100, 100), min_size=1)
 
@@ -24,7 +24,7 @@ def candidate(rows: int, *scores: float, scorer: str = "a") -> Candidate:
 
 @given(curves)
 def test_runs_grow_by_a_neighbour_at_a_time_from_the_best(curve):
-    runs = grown(curve)
+    runs = grow_ranges(curve)
     assert curve[runs[0][0]] == max(curve.values())
     for shorter, longer in zip([(), *runs], runs, strict=False):
         assert set(shorter) < set(longer) and len(longer) == len(shorter) + 1
@@ -36,7 +36,7 @@ def test_runs_grow_by_a_neighbour_at_a_time_from_the_best(curve):
 
 @given(curves)
 def test_the_better_neighbour_comes_first(curve):
-    for shorter, longer in zip(grown(curve), grown(curve)[1:], strict=False):
+    for shorter, longer in zip(grow_ranges(curve), grow_ranges(curve)[1:], strict=False):
         (new,) = set(longer) - set(shorter)
         other = shorter[-1] + 1 if new < shorter[0] else shorter[0] - 1
         assert curve[new] >= curve.get(other, -math.inf)
@@ -46,9 +46,9 @@ def test_spread_is_that_within_groups():
     random = np.random.default_rng(1)
     groups = random.normal(size=(400, 3)) * 2 + np.arange(400)[:, None] * 100
     pooled = math.sqrt(np.mean([np.var(group, ddof=1) for group in groups]))
-    assert spread(groups.tolist()) == pytest.approx(pooled)
+    assert pooled_deviation(groups.tolist()) == pytest.approx(pooled)
     assert pooled == pytest.approx(2, rel=0.1)
-    assert spread([(1.0,), (5.0,)]) == 0
+    assert pooled_deviation([(1.0,), (5.0,)]) == 0
 
 
 def test_error_of_a_difference_is_what_it_says():

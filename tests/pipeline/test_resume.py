@@ -13,7 +13,7 @@ from run_helpers import STAGES, again, command, parts, ran
 from beam_jobs.io import storage
 from beam_jobs.io.shards import receipts
 from pipeline.manifest import locked
-from pipeline.stages import after, closure
+from pipeline.plan import closure, dependents
 
 
 def stamps(folder, stage):
@@ -318,5 +318,5 @@ def test_stages_that_a_stage_needs(write_config, tmp_path):
     assert [stage.name for stage in closure("corpus", config)] == list(STAGES)
     own = read_config(write_config(tmp_path, nmt={"model": None}))
     assert "nmt" in [stage.name for stage in closure("score", own)]
-    assert set(after({"bucket"}, config)) >= {"bucket", "corpus", "embeddings", "evaluate"}
-    assert not set(after({"bucket"}, config)) & {"ingest", "nmt", "back_translate", "score"}
+    assert set(dependents({"bucket"}, config)) >= {"bucket", "corpus", "embeddings", "evaluate"}
+    assert not set(dependents({"bucket"}, config)) & {"ingest", "nmt", "back_translate", "score"}

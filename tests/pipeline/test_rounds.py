@@ -10,9 +10,10 @@ from run_helpers import again, kill_in, parts, ran
 from beam_jobs.io import storage
 from beam_jobs.select import Criteria, judge
 from models.embeddings.model import load_encoder
-from pipeline import rounds
 from pipeline.cli import main
 from pipeline.config import read_config
+from pipeline.stage import Run
+from pipeline.stages import corpus as corpus_stage
 
 FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
 RESULT = ["loop", "corpus", "embeddings", "evaluate"]
@@ -135,8 +136,8 @@ def test_the_second_round_selects_by_the_first_ones_encoder(two_rounds, changes)
     corpus = table(two_rounds, "rounds/2/corpus")
     assert set(corpus["encoder_similarity_decile"].to_pylist()) == set(changes["select"]["deciles"])
     assert min(corpus["translation_score"].to_pylist()) >= -1.2
-    run = rounds.Run(read_config(two_rounds / "config.yaml"), None, round=2)
-    criteria = rounds.pair_stages.criteria(run)
+    run = Run(read_config(two_rounds / "config.yaml"), None, round=2)
+    criteria = corpus_stage.criteria(run)
     assert isinstance(criteria, Criteria)
     reasons, _ = judge(pairs, criteria)
     assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()

@@ -8,12 +8,13 @@ from beam_jobs.io.shards import commit
 from models.errors import UserError
 from models.scorers import PairScorer
 from models.text.vectors import open_vectors
-from pipeline import stages, tables
+from pipeline import plan
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
 from pipeline.records import BackTranslateRecord, ClassifierRecord, IdfRecord, IngestRecord
 from pipeline.stage import Run
 from pipeline.stages import STAGES
+from pipeline.stages.score import resource_paths
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
@@ -43,10 +44,10 @@ def make(folder, references=REFERENCES, idf="null"):
     ingested(folder, references)
     run = Run(config, Manifest(str(folder)), ONE)
     run.manifest.stages["ingest"] = IngestRecord(digest=" ".join(references))
-    if stages.finished(IDF, run):
+    if plan.is_up_to_date(IDF, run):
         return run, False
-    key = stages.key_of(IDF, run)
-    run.manifest.finish("idf", IdfRecord(key=key, **IDF.make(run, key)))
+    key = plan.key_of(IDF, run)
+    run.manifest.finish("idf", IDF.make(run, key).model_copy(update={"key": key}))
     return run, True
 
 
@@ -94,7 +95,7 @@ def test_a_file_of_vectors_is_none_of_idf(tmp_path):
 def test_only_where_a_scorer_needs_it(tmp_path):
     path = tmp_path / "run.yaml"
     path.write_text(CONFIG.replace("mean_idf", "length_ratio").format(run=tmp_path, idf="null"))
-    assert not IDF.wanted(read_config(path))
+    assert not IDF.enabled(read_config(path))
 
 
 def test_the_words_stand_in_a_file_that_people_read(tmp_path):
@@ -138,20 +139,20 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path):
         return run
 
     one = run()
-    assert stage.wanted(one.config)
-    assert not IDF.wanted(one.config)
-    assert not stages.finished(stage, one)
-    key = stages.key_of(stage, one)
-    one.manifest.finish("classifier", ClassifierRecord(key=key, **stage.make(one, key)))
+    assert stage.enabled(one.config)
+    assert not IDF.enabled(one.config)
+    assert not plan.is_up_to_date(stage, one)
+    key = plan.key_of(stage, one)
+    one.manifest.finish("classifier", stage.make(one, key).model_copy(update={"key": key}))
     record = one.record(ClassifierRecord)
     assert record.training["accuracy"] > 0.95
     assert record.training["pairs"] == 200
-    assert stages.finished(stage, run())
-    assert not stages.finished(stage, run("seed=2"))
-    made = tables.paths(run())
+    assert plan.is_up_to_date(stage, run())
+    assert not plan.is_up_to_date(stage, run("seed=2"))
+    made = resource_paths(run())
     assert made == {"classifier": str(tmp_path / "classifier")}
     texts = [pa.array(["a man sits", "a man uh sits"])] * 2
     human, machine = PairScorer(["human_likeness"], **made).score(*texts)["human_likeness"]
     assert human > 0.5 > machine
     (tmp_path / "classifier" / "weights.safetensors").write_bytes(b"")
-    assert not stages.finished(stage, run())
+    assert not plan.is_up_to_date(stage, run())

@@ -9,9 +9,9 @@ import yaml
 from pipeline import cli
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
-from pipeline.model_stages import embeddings_parts
+from pipeline.plan import closure
 from pipeline.stage import Run
-from pipeline.stages import closure
+from pipeline.stages import embeddings
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
@@ -82,10 +82,10 @@ def test_training_needs_no_bitext_and_is_not_repeated(config, capsys, tmp_path):
             "embeddings.similarity.start=nothing",
             "embeddings.similarity.start: nothing is not there",
         ),
-        ("embeddings.similarity=null", "embeddings.similarity: is missing; task similarity finds"),
+        ("embeddings.similarity=null", "embeddings.similarity: is missing; task similarity reads"),
         ("embeddings.similarity.sata=[a]", "embeddings.similarity.sata: unknown key; did you mean"),
         ("embeddings.similarity.data=a", "embeddings.similarity.data: must be a list, not 'a'"),
-        ("embeddings.task=guessing", "embeddings.task: 'guessing' is none of paraphrases,"),
+        ("embeddings.task=guessing", "embeddings.task: must be paraphrases, similarity,"),
         ("embeddings.task=paraphrases", "input: is missing"),
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),
     ],
@@ -145,7 +145,7 @@ def test_the_key_of_paraphrases_is_what_it_was(tmp_path):
         "score: {scorers: [trigram_overlap]}\nselect: {by: trigram_overlap}\n"
     )
     config = read_config(path)
-    (options, seed) = embeddings_parts(Run(config=config, manifest=Manifest(str(tmp_path))))
+    (options, seed) = embeddings.fingerprint(Run(config=config, manifest=Manifest(str(tmp_path))))
     assert seed == 1 and set(options) == {
         *("model", "dim", "hidden", "cell", "combine", "mix", "tags", "initial_vectors"),
         *("max_vocabulary", "min_count", "epochs", "steps", "batch_size", "mega_batch"),

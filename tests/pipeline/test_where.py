@@ -7,8 +7,9 @@ import pytest
 from models.errors import UserError
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
+from pipeline.plan import key_of
 from pipeline.stage import Run
-from pipeline.stages import STAGES, key_of
+from pipeline.stages import STAGES
 
 CONFIG = """\
 run: {run}
@@ -42,7 +43,7 @@ def test_errors_name_the_key(tmp_path, where, said):
 
 
 def test_a_condition_must_be_text(tmp_path):
-    with pytest.raises(UserError, match=r"select\.where\[0\]: must be a text, not 3"):
+    with pytest.raises(UserError, match=r"select\.where\[0\]: must be text, not 3"):
         path = tmp_path / "run.yaml"
         path.write_text(CONFIG.format(run="r", where="3"))
         read_config(path)

@@ -21,7 +21,6 @@ from beam_jobs.io.bitext.preview import Preview, preview
 from beam_jobs.runners.launch import connect, cores
 from models.errors import UserError
 from models.scorers import SCORERS
-from pipeline import tables
 from pipeline.commands.corpus.timings import time_jobs, translate
 from pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from pipeline.commands.run.status import duration
@@ -29,6 +28,7 @@ from pipeline.config import Config, read_config
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES, Run
+from pipeline.stages.score import resource_paths
 
 _SENTENCES = 2_000  # sentences to translate
 _READ = 20_000  # rows that they are sampled from
@@ -156,7 +156,7 @@ def _device_name(device: str) -> str:
 
 def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
     """The scorers whose resources exist already, and the paths of these resources."""
-    paths = {n: path for n, path in tables.paths(run).items() if n in run.manifest.stages}
+    paths = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
     names = [
         name
         for name in run.config.score.scorers

@@ -40,4 +40,4 @@ def command(
     """
     beam = beam_options(context, on)
     connect(beam, corpora)
-    write_json(json, statistics.run(corpora, beam, spacy=spacy, idf=idf))
+    write_json(json, statistics.run(corpora, beam, spacy=spacy, idf=idf).json_values())
