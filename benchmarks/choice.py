@@ -69,15 +69,16 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
     Raises:
         UserError: the run has no finished choice.
     """
-    record = Manifest(str(run))
-    found = record.record.find(AutoSelectRecord)
+    record = Manifest(str(run)).record
+    found, config = record.find(AutoSelectRecord), record.config
     if found is None or "corpus" not in record.stages:
         raise UserError(
             f"{run}: no finished run with select.by: auto; "
             "`paraloom select --config … --set select.by=auto` makes one"
         )
-    config = record.values["config"]
-    encoder = replace(EmbeddingOptions(**config["embeddings"]), loaders=0, device="cpu")
+    encoder = replace(
+        EmbeddingOptions.of(config.json_values()["embeddings"]), loaders=0, device="cpu"
+    )
     rows = {
         f"chosen: {candidate_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),
         "as many pairs at random": Cell(options=encoder, pairs="random"),
@@ -87,17 +88,16 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
     corpus = [shard for receipt in receipts(str(run / "corpus")) for shard in receipt.shards]
     texts = ["reference", "translation"]
     chosen = pa.concat_tables([read_shard(shard, texts) for shard in corpus])
-    options = config["select"]
     criteria = Criteria(
         by="",
         deciles=None,
-        max_tokens=options["max_tokens"],
+        max_tokens=config.select.max_tokens,
         size=None,
-        seed=config["seed"],
-        where=tuple(map(Predicate.parse, options["where"])),
+        seed=config.seed,
+        where=tuple(map(Predicate.parse, config.select.where)),
     )
     total = sum(shard.rows for shard in bucket)
-    place, one = str(inputs.folder / "draw"), config["score"]["scorers"][:1]  # has all pairs
+    place, one = str(inputs.folder / "draw"), config.score.scorers[:1]  # has all pairs
     drawn = sampling.run(units(bucket, ""), place, criteria, one, (), most=total, seeds=[0])
     for seed in range(1, seeds + 1):
         pairs = {

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import metadata
-from typing import Any
 
 from beam_jobs.io import remote, storage
 from models.errors import UserError
@@ -58,11 +57,6 @@ class Manifest:
     def stages(self) -> dict[str, StageRecord]:
         """Finished stages by name."""
         return self.record.stages
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """The content as JSON values, for readers that are not converted to `record` yet."""
-        return self.record.json_values()
 
     def begin(self, config: Config, planned: Sequence[str], wanted: Sequence[str]) -> None:
         """Record what is about to run: all stages of the configuration, and those wanted now."""

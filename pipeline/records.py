@@ -82,14 +82,6 @@ class StageRecord(Lenient):
         kind = StageRecord._kinds.get(name.rsplit("/", 1)[-1], StageRecord)
         return values if isinstance(values, kind) else kind.model_validate(values)
 
-    # For readers that are not converted to attributes yet.
-    def __getitem__(self, name: str) -> Any:
-        return self.model_dump(exclude_unset=True)[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """A field by its name."""
-        return self.model_dump(exclude_unset=True).get(name, default)
-
 
 class PairsRecord(StageRecord):
     """A stage whose files are pairs.

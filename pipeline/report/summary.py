@@ -60,7 +60,7 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if described := record.find(StatisticsRecord):
-        out.print(statistics.table(described.results.model_dump()))
+        out.print(statistics.table(described.results))
     if evaluated := record.find(EvaluateRecord):
         out.print(_evaluation(evaluated))
     out.print(_files(run, record))

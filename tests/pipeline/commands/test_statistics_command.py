@@ -12,6 +12,7 @@ from run_helpers import ran
 from models.errors import UserError
 from pipeline.cli import main
 from pipeline.config import read_config
+from pipeline.records import BucketRecord, CorpusRecord, StatisticsRecord
 from pipeline.run import run_stages
 from tests.models.parsers import train_parser
 
@@ -110,13 +111,13 @@ def test_in_a_run(a_run, write_config, tmp_path, capsys):
     run = run_stages(config, ["statistics"], ONE[1:])
     out, err = capsys.readouterr()
     assert ran(err) == ["statistics"]
-    account = run.manifest.stages["statistics"]
-    whole, corpus = account["results"]["corpora"]
-    assert (whole["name"], corpus["name"]) == ("all pairs", "corpus")
-    assert re.search(rf"pairs +│ +{whole['pairs']} │ +{corpus['pairs']} ", out)
-    assert whole["pairs"] == run.manifest.stages["bucket"]["rows_out"]
-    assert corpus["pairs"] == run.manifest.stages["corpus"]["rows_out"]
-    assert corpus["statistics"]["reference_parse_entropy"]["count"] == corpus["pairs"]
+    whole, corpus = run.record(StatisticsRecord).results.corpora
+    assert (whole.name, corpus.name) == ("all pairs", "corpus")
+    assert re.search(rf"pairs +│ +{whole.pairs} │ +{corpus.pairs} ", out)
+    assert whole.pairs == run.record(BucketRecord).rows_out
+    assert corpus.pairs == run.record(CorpusRecord).rows_out
+    entropy = corpus.statistics["reference_parse_entropy"]
+    assert entropy is not None and entropy.count == corpus.pairs
 
     run_stages(config, ["statistics"], ONE[1:])
     assert ran(capsys.readouterr().err) == []
