@@ -1,11 +1,11 @@
-"""The one exception that a user can cause."""
+"""The exception for errors that a user can correct."""
 
 
 class UserError(Exception):
-    """Something outside the program is wrong: a file, a row, a key, a disk.
+    """An error outside the program: in a file, a row, a configuration key, on a disk.
 
-    The message is one line that names the thing at fault and, where there is one, the remedy.
-    The command line prints it without a traceback and exits with code 2.
+    The message is one line that names the cause and, if there is one, the remedy. The command line
+    prints it without a traceback and exits with code 2.
 
     >>> raise UserError("data/a.gz: no such file")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Local files that are either whole or not there."""
+"""Local files and folders that are either complete or absent; digests."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from models.errors import UserError
 
 @contextmanager
 def atomic_file(path: Path | str) -> Iterator[Path]:
-    """Give a temporary path beside `path`; rename it to `path` if the block ends well.
+    """Yield a temporary path beside `path`; rename it to `path` if the block succeeds.
 
-    A killed or failed block leaves whatever stood at `path` before.
+    If the block is killed or fails, the former content of `path` stays.
 
     Raises:
         UserError: the folder cannot be written or the disk is full; names `path`.
@@ -45,7 +45,7 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
-    """Give a temporary folder beside `path`; it takes the place of `path` if the block ends well.
+    """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds.
 
     Raises:
         UserError: the folder cannot be written or the disk is full; names `path`.
@@ -76,10 +76,10 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read in the block: plain or gzip, as its first bytes say.
+    """Open a plain or gzip file for reading; its first bytes tell which.
 
     Raises:
-        UserError: it cannot be read, or is a damaged gzip file.
+        UserError: the file cannot be read, or is a damaged gzip file.
     """
     try:
         with path.open("rb") as raw:
@@ -92,12 +92,12 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
 
 
 def digest(path: Path | str) -> str:
-    """SHA-256 of a file's bytes, or of a folder's relative names and files, in hexadecimal.
+    """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
-    Hidden files and folders (names that begin with a dot) do not count: caches live there.
+    Hidden files and folders (names that begin with a dot) are ignored: they hold caches.
 
     Raises:
-        UserError: nothing is at `path`.
+        UserError: `path` does not exist.
     """
     path = Path(path)
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""The peak of this process's resident memory."""
+"""Peak resident memory of this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def peak_memory() -> int:
-    """Bytes: the most that this process held since it started, or since `forget_peak`."""
+    """Peak resident memory in bytes since the start of the process, or since `forget_peak`."""
     with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -21,6 +21,6 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> None:
-    """Let the peak begin anew from what is held now; on other systems than Linux it stays."""
+    """Reset the peak to the present memory; does nothing on systems other than Linux."""
     with suppress(OSError):
         _CLEAR.write_text("5")

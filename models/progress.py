@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, a line now and then in a log."""
+"""Progress of long work: a bar on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-_LINE_EVERY = 15.0  # seconds between lines where there is no terminal
+_LINE_EVERY = 15.0  # seconds between lines
 
 
 @dataclass
 class Meter:
-    """What a piece of long work reports to: `advance` it, or `set` where it stands."""
+    """Receives the progress of long work: `advance` adds to it, `set` replaces it."""
 
     description: str
     total: float | None
@@ -31,11 +31,11 @@ class Meter:
     _printed: float = field(default_factory=time.monotonic)
 
     def advance(self, amount: float = 1, note: str | None = None) -> None:
-        """Count `amount` more units as done; `note` (a loss, a count) stands beside the rate."""
+        """Add `amount` units; `note` (a loss, a count) is printed beside the rate."""
         self.set(self.done + amount, note=note)
 
     def set(self, done: float, *, total: float | None = None, note: str | None = None) -> None:
-        """Say where the work stands."""
+        """Set the units that are done, and the total."""
         self.done = done
         self.total = self.total if total is None else total
         self.note = self.note if note is None else note
@@ -54,17 +54,17 @@ class Meter:
 
     @property
     def count(self) -> str:
-        """What is done of the total, for people."""
+        """As printed: units done, of the total."""
         return f"{self.done:,.0f}" + (f" of {self.total:,.0f}" if self.total else "")
 
     @property
     def rate(self) -> str:
-        """Units per second since the start, for people."""
+        """As printed: units per second since the start."""
         seconds = max(time.monotonic() - self._started, 1e-9)
         return f"{self.done / seconds:,.0f} {self.unit}/s"
 
     def line(self) -> str:
-        """The state in one line, for logs."""
+        """The state as a line of a log."""
         seconds = time.monotonic() - self._started
         parts = [f"{self.description}: {self.count} {self.unit}"]
         if self.total and self.done:

@@ -1,8 +1,8 @@
-"""Scores of (reference, translation) pairs, one module a scorer.
+"""Scores of (reference, translation) pairs, one module per scorer.
 
-A new scorer is a function from `PairText` (and a table of words, if it needs one) to float32 [n]
-in a module of its own, and one line in `SCORERS`. Its values must depend on the row alone, to the
-last bit, and not on the batch in which the row stands.
+A new scorer is a module with a function from `PairText` (and the scorer's resource, if it has one)
+to float32 [n], and one entry in `SCORERS`. The value of a row must depend on that row alone, to the
+last bit, and not on the batch that the row is in.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from models.errors import UserError
 from models.scorers.edit_distance import edit_distance
-from models.scorers.encoder_similarity import encoder_similarity
-from models.scorers.human_classifier import Classifier, open_classifier
+from models.scorers.encoder_similarity import encoder_similarity, open_encoder
+from models.scorers.human_classifier import open_classifier
 from models.scorers.human_likeness import human_likeness
 from models.scorers.length_ratio import length_ratio
 from models.scorers.mean_idf import mean_idf
@@ -27,45 +27,124 @@ from models.scorers.trigram_overlap import trigram_overlap
 from models.scorers.unigram_f1 import unigram_f1
 from models.scorers.word_order import word_order
 from models.text.tokens import PairText
-from models.text.vectors import WordVectors, open_vectors, read_vectors
-
-if TYPE_CHECKING:
-    from models.embeddings.model import SentenceEncoder
-
-Table = Path | str | WordVectors
-"""A number or a vector a word, or where they are: a text file, or a folder in the compact form."""
+from models.text.vectors import load_vectors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """What a scorer reads besides the texts.
+
+    Attributes:
+        name: of the scorer function's parameter, of `PairScorer`'s keyword, and of the pipeline's
+            stage that makes the resource.
+        open: loads it from a file or folder.
+        remedy: continues the message "<scorer> needs …" if the resource is missing.
+    """
+
+    name: str
+    open: Callable[[Path], Any]
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """A function of `PairText` and, if `needs` names it, of a table or of a model."""
+    """A scorer.
+
+    Attributes:
+        function: from `PairText` (and the resource) to float32 [n].
+        meaning: the definition in one line, for the report and the data card.
+        unit: title of the axis in plots.
+        range: the lowest and the highest possible value; None stands for no bound.
+        resource: what it reads besides the texts.
+    """
 
     function: Callable[..., np.ndarray]
-    needs: str | None = None
+    meaning: str
+    unit: str
+    range: tuple[float | None, float | None] = (0.0, 1.0)
+    resource: Resource | None = None
+
+    @property
+    def needs(self) -> str | None:
+        """The name of its resource."""
+        return self.resource.name if self.resource else None
 
 
 ENCODER = "encoder_similarity"
-"""The one that no first round has: its encoder is trained on what the others selected."""
+"""The scorer that the first round does not have: its encoder is trained in the round before."""
 
 SCORERS = {
-    "trigram_overlap": Scorer(trigram_overlap),
-    "paragram_similarity": Scorer(paragram_similarity, needs="paragram"),
-    "length_ratio": Scorer(length_ratio),
-    "unigram_f1": Scorer(unigram_f1),
-    "edit_distance": Scorer(edit_distance),
-    "word_order": Scorer(word_order),
-    "mean_idf": Scorer(mean_idf, needs="idf"),
-    "human_likeness": Scorer(human_likeness, needs="classifier"),
-    ENCODER: Scorer(encoder_similarity, needs="encoder"),
+    "trigram_overlap": Scorer(
+        function=trigram_overlap,
+        meaning="shared token trigrams, divided by those of the side with fewer trigrams",
+        unit="share of trigrams",
+    ),
+    "paragram_similarity": Scorer(
+        function=paragram_similarity,
+        meaning="cosine of the mean PARAGRAM word vectors of the two sides",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="paragram",
+            open=load_vectors,
+            remedy="word vectors: set score.paragram to a file of them, or score.phrases to "
+            "phrase pairs to train them on",
+        ),
+    ),
+    "length_ratio": Scorer(
+        function=length_ratio,
+        meaning="tokens of the shorter side divided by those of the longer",
+        unit="ratio",
+    ),
+    "unigram_f1": Scorer(
+        function=unigram_f1,
+        meaning="harmonic mean of precision and recall of the tokens",
+        unit="F1",
+    ),
+    "edit_distance": Scorer(
+        function=edit_distance,
+        meaning="Levenshtein distance in tokens, divided by the tokens of the longer side",
+        unit="share of tokens",
+    ),
+    "word_order": Scorer(
+        function=word_order,
+        meaning="Kendall's tau of the positions of the shared tokens",
+        unit="Kendall's tau",
+        range=(-1.0, 1.0),
+    ),
+    "mean_idf": Scorer(
+        function=mean_idf,
+        meaning="mean inverse document frequency of the tokens of both sides",
+        unit="IDF",
+        range=(None, None),
+        resource=Resource(
+            name="idf",
+            open=load_vectors,
+            remedy="the words' IDF: set score.idf to a file of them, or count them on the corpus",
+        ),
+    ),
+    "human_likeness": Scorer(
+        function=human_likeness,
+        meaning="P(written by a person | translation), by a classifier that was not trained on "
+        "the pair",
+        unit="probability",
+        resource=Resource(
+            name="classifier",
+            open=open_classifier,
+            remedy="its classifier, trained on the corpus",
+        ),
+    ),
+    ENCODER: Scorer(
+        function=encoder_similarity,
+        meaning="cosine of the two sides under the encoder of the round before",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="encoder", open=open_encoder, remedy="an encoder that was trained before"
+        ),
+    ),
 }
 
-_REMEDIES = {
-    "paragram": "word vectors: set score.paragram to a file of them, or score.phrases to phrase "
-    "pairs to train them on",
-    "idf": "the words' IDF: set score.idf to a file of them, or count them on the corpus",
-    "classifier": "its classifier, trained on the corpus",
-    "encoder": "an encoder that was trained before",
-}
 _ROWS = 4096  # scored at once: large enough for numpy, small enough for the cache
 _MOST_TOKENS = np.iinfo(np.int16).max
 
@@ -73,39 +152,32 @@ _MOST_TOKENS = np.iinfo(np.int16).max
 class PairScorer:
     """Scores two text columns with several scorers that share one tokenisation.
 
-    `paragram` are the word vectors of `paragram_similarity`, `idf` is the table of `mean_idf`,
-    `classifier` the one of `human_likeness`, or its folder; `encoder` that of `encoder_similarity`,
-    or its folder.
-
     >>> scorer = PairScorer(["trigram_overlap"])
     >>> scores = scorer.score(pa.array(["a dog runs fast ."]), pa.array(["a dog runs ."]))
     >>> {name: values.tolist() for name, values in scores.items()}
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
+    Args:
+        names: of the scorers.
+        resources: by the names of `Resource`, each as a path or already open.
+
     Raises:
-        UserError: no scorer has such a name, or one lacks the table it needs.
+        UserError: no scorer has such a name, or its resource is missing.
     """
 
-    def __init__(
-        self,
-        names: Iterable[str],
-        *,
-        paragram: Table | None = None,
-        idf: Table | None = None,
-        classifier: Path | str | Classifier | None = None,
-        encoder: Path | str | SentenceEncoder | None = None,
-    ) -> None:
+    def __init__(self, names: Iterable[str], **resources: Any) -> None:
         self.names = list(names)
-        given = {"paragram": paragram, "idf": idf, "classifier": classifier, "encoder": encoder}
-        self._needed: dict[str, dict[str, Any]] = {}
+        self._resources: dict[str, dict[str, Any]] = {}
         for name in self.names:
             if name not in SCORERS:
                 raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(SCORERS)}")
-            if needs := SCORERS[name].needs:
-                what = given[needs]
-                if what is None:
-                    raise UserError(f"{name} needs {_REMEDIES[needs]}")
-                self._needed[name] = {needs: _opened(needs, what)}
+            if resource := SCORERS[name].resource:
+                given = resources.get(resource.name)
+                if given is None:
+                    raise UserError(f"{name} needs {resource.remedy}")
+                is_path = isinstance(given, Path | str)
+                opened = resource.open(Path(given)) if is_path else given
+                self._resources[name] = {resource.name: opened}
 
     def score(self, reference: pa.Array, translation: pa.Array) -> dict[str, np.ndarray]:
         """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
@@ -127,20 +199,8 @@ class PairScorer:
             "translation_tokens": _int16(pairs.translation.lengths),
         }
         for name in self.names:
-            scores[name] = SCORERS[name].function(pairs, **self._needed.get(name, {}))
+            scores[name] = SCORERS[name].function(pairs, **self._resources.get(name, {}))
         return scores
-
-
-def _opened(needs: str, what: Any) -> Any:
-    if not isinstance(what, (Path, str)):
-        return what
-    if needs == "classifier":
-        return open_classifier(what)
-    if needs == "encoder":
-        from models.embeddings.model import load_encoder  # torch: only where it is asked for
-
-        return load_encoder(what)
-    return open_vectors(what) if Path(what).is_dir() else read_vectors(what)
 
 
 def _int16(lengths: np.ndarray) -> np.ndarray:

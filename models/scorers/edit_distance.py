@@ -1,4 +1,4 @@
-"""How much of the wording has to change to get from one side to the other."""
+"""Edit distance between the two sides, in tokens."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from rapidfuzz.process import cpdist
 
 from models.text.tokens import PairText, TokenIds
 
-_SURROGATES = range(0xD800, 0xE000)  # code points that are no characters
+_SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
 _CHARACTERS = 0x110000 - len(_SURROGATES)
 
 
 def edit_distance(pairs: PairText) -> np.ndarray:
-    """Levenshtein distance in tokens over the tokens of the longer side: float32 [n] in [0, 1].
+    """Levenshtein distance in tokens, divided by the tokens of the longer side.
 
     Insertions, deletions and substitutions cost 1. 0 where both sides are empty.
+
+    Returns:
+        float32 [n] in [0, 1].
     """
     if len(pairs.vocabulary) > _CHARACTERS:
         raise ValueError(f"more than {_CHARACTERS:,} distinct tokens: score fewer rows at once")
@@ -25,11 +28,11 @@ def edit_distance(pairs: PairText) -> np.ndarray:
         _strings(pairs.reference), _strings(pairs.translation), scorer=Levenshtein.distance
     )
     longer = np.maximum(pairs.reference.lengths, pairs.translation.lengths)
-    return (distance / np.maximum(longer, 1)).astype(np.float32)
+    return np.asarray(distance / np.maximum(longer, 1), np.float32)
 
 
 def _strings(tokens: TokenIds) -> list[str]:
-    """A string a row in which each token is one character: what the C++ library is fastest at."""
+    """A string per row with one character per token: the fastest input of the C++ library."""
     points = tokens.ids + np.where(tokens.ids < _SURROGATES.start, 0, len(_SURROGATES))
     text = points.astype("<u4").tobytes().decode("utf-32-le")
     return [text[start:end] for start, end in pairwise(tokens.offsets.tolist())]

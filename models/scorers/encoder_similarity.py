@@ -1,7 +1,8 @@
-"""How close a trained encoder finds the two sides (ParaNMT, footnote 2: it can rank the corpus)."""
+"""Similarity of the two sides under a trained encoder (ParaNMT, footnote 2)."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +16,22 @@ if TYPE_CHECKING:
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     """Cosine of the sides' sentence vectors: float32 [n] in [-1, 1]; 0 where a side has no token.
 
-    Of averages a row's value depends on that row alone. Recurrent encoders multiply matrices whose
-    last bits depend on how many rows are in them: there it depends on the block of rows as well.
+    With an averaging encoder, the value of a row depends on that row alone. Recurrent encoders
+    multiply matrices; the last bits of the products also depend on the number of rows in a block.
     """
-    from models.embeddings.applications.evaluation import (
-        cosines,  # torch is there if the encoder is
-    )
+    from models.embeddings.applications.evaluation import cosines  # imports torch
 
     sides = (pairs.reference_text, pairs.translation_text)
     cosine = cosines(*map(encoder.embed, sides))
     return cosine.astype(np.float32).clip(-1.0, 1.0)
+
+
+def open_encoder(folder: Path) -> SentenceEncoder:
+    """Load an encoder.
+
+    Raises:
+        UserError: the folder holds none.
+    """
+    from models.embeddings.model import load_encoder  # imports torch
+
+    return load_encoder(folder)

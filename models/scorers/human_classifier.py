@@ -1,10 +1,10 @@
-"""A classifier that tells human from machine-translated text.
+"""A classifier that separates human from machine-translated text.
 
-Wieting, Mallinson & Gimpel (2017) train one on references and back-translations and filter by the
-probability that a translation is a reference (reference/translation classification). Theirs are an
-LSTM and a word average; here it is a logistic regression on token n-grams, which scores a corpus at
-the speed of the other scorers. One model a fold: a pair is scored by the model of its fold, which
-saw neither of the pair's texts, wherever else they occur.
+Wieting, Mallinson & Gimpel (2017) train one on references and back-translations, and filter by the
+probability that a translation is a reference. They use an LSTM and a word average; a logistic
+regression on token n-grams scores a corpus as fast as the other scorers do. There is one model per
+fold: a pair is scored by the model of its fold, which was not trained on either of its texts, even
+if they also occur in other pairs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from models.errors import UserError
 from models.text.tokens import PairText, TokenIds
 
 FOLDS = 5
-_ORDER = 3  # n-grams of 1 to 3 tokens
-_BITS = 20  # of the bucket of an n-gram: 2 to this power are there
-_NEXT, _SPREAD = np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x9E3779B97F4A7C15)  # odd: no bit is lost
-_PENALTY = 0.15  # on the squared weights, over the number of texts
+_ORDER = 3  # n-grams have 1 to 3 tokens
+_BITS = 20  # there are 2 ** 20 buckets of n-grams
+_NEXT, _SPREAD = (
+    np.uint64(0xC2B2AE3D27D4EB4F),
+    np.uint64(0x9E3779B97F4A7C15),
+)  # odd, so that no bit is lost
+_PENALTY = 0.15  # L2 penalty, divided by the number of texts
 _EPOCHS = 10
 _ROWS = 4096
 _WEIGHTS, _RECORD = "weights.safetensors", "classifier.json"
@@ -35,16 +38,16 @@ _WEIGHTS, _RECORD = "weights.safetensors", "classifier.json"
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """Logistic regressions, one a fold: `weights` float32 [folds, buckets], `bias` [folds]."""
+    """One logistic regression per fold: `weights` float32 [folds, buckets], `bias` [folds]."""
 
     weights: np.ndarray
     bias: np.ndarray
 
     def probability(self, tokens: TokenIds, hashes: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """P(human | text) of n texts, each by the model of its fold: float32 [n].
+        """P(human | text) for n texts, each by the model of its fold: float32 [n].
 
         Args:
-            hashes: of the token with each number, uint64.
+            hashes: hash of each token of the vocabulary, uint64 [V].
             fold: int [n].
         """
         from scipy.special import expit
@@ -57,9 +60,9 @@ class Classifier:
 
 
 def fold_of(reference: pa.Array) -> np.ndarray:
-    """The fold of each pair, by a hash of its reference: uint8 [n].
+    """The fold of each pair, from a hash of its reference: uint8 [n].
 
-    All translations of one reference are in the same fold, and a scorer needs no more than texts.
+    All translations of a reference are in the same fold, and scoring needs nothing but the texts.
     """
     digest = xxhash.xxh3_64_intdigest
     texts = reference.cast(pa.binary()).to_pylist()
@@ -77,13 +80,14 @@ def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, 
     """Train the models on a sample of pairs and write them to `folder`.
 
     Args:
-        sample: `reference`, `translation`, and of each text the folds in which it occurs in the
-            whole corpus, one bit a fold: `reference_folds`, `translation_folds` (uint8). A text is
-            used for the folds in which it does not occur; so no model sees a text that it scores.
+        sample: `reference`, `translation`, and for each text the folds in which it occurs in the
+            whole corpus, one bit per fold: `reference_folds`, `translation_folds` (uint8). The
+            model of a fold is trained on the texts that do not occur in the fold, so no model is
+            trained on a text that it scores.
 
     Returns:
-        what the models know of texts that they never saw: accuracy (of a balanced choice, so 0.5
-        is chance), on references and on translations, and the mean of −ln P(what it is).
+        results on held-out texts: balanced accuracy (0.5 is chance), accuracy on references and on
+        translations, mean negative log-likelihood, number of pairs, texts per model.
 
     Raises:
         UserError: too few different texts.
@@ -97,7 +101,7 @@ def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, 
     models, trained = [], []
     for fold in range(FOLDS):
         usable = np.flatnonzero(seen >> fold & 1 == 0)
-        # A text of each kind in turn: the same pairs in the same order, whatever made the sample.
+        # References and translations alternate: the order does not depend on the sampling job.
         usable = usable[np.argsort(usable % max(rows, 1), kind="stable")]
         if len(np.unique(human[usable])) < 2:
             raise UserError(
@@ -126,10 +130,10 @@ def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, 
 
 
 def open_classifier(folder: Path | str) -> Classifier:
-    """Read what `train_classifier` wrote.
+    """Read the models that `train_classifier` wrote.
 
     Raises:
-        UserError: it is not that.
+        UserError: the folder holds no models, or models of another version.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -149,7 +153,7 @@ _SIDES = ("reference", "translation")
 
 
 def _ngrams(tokens: TokenIds, hashes: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Row and bucket of every n-gram, n by n."""
+    """Row and bucket of every n-gram, for each n."""
     token = hashes[tokens.ids]
     key = token
     for n in range(1, _ORDER + 1):
@@ -161,13 +165,13 @@ def _ngrams(tokens: TokenIds, hashes: np.ndarray) -> Iterator[tuple[np.ndarray, 
 
 
 def _scale(tokens: TokenIds) -> np.ndarray:
-    """The value of an n-gram in each row: one over the root of how many there are, float64 [n]."""
+    """The weight of an n-gram in each row, 1 / √(number of n-grams in the row): float64 [n]."""
     counts = sum(np.maximum(tokens.lengths - n, 0) for n in range(_ORDER))
-    return 1 / np.sqrt(np.maximum(counts, 1))
+    return np.asarray(1 / np.sqrt(np.maximum(counts, 1)))
 
 
 def _features(sample: pa.Table) -> Any:
-    """The n-grams of all references, then of all translations: a sparse matrix, float32."""
+    """N-grams of all references, then of all translations: a sparse float32 matrix."""
     from scipy.sparse import csr_matrix, vstack
 
     blocks: dict[str, list[Any]] = {side: [] for side in _SIDES}
@@ -191,12 +195,12 @@ def _evaluate(classifier: Classifier, sample: pa.Table) -> dict[str, float]:
     human, machine = (np.concatenate(found[side]).astype(np.float64) for side in _SIDES)
     right = float((human > 0.5).mean()), float((machine < 0.5).mean())
     least = np.finfo(np.float32).tiny
-    surprise = -np.log(np.maximum(np.append(human, 1 - machine), least)).mean()
+    log_loss = -np.log(np.maximum(np.append(human, 1 - machine), least)).mean()
     return {
         "accuracy": math.fsum(right) / 2,
         "accuracy_references": right[0],
         "accuracy_translations": right[1],
-        "log_loss": float(surprise),
+        "log_loss": float(log_loss),
         "pairs": len(sample),
     }
 

@@ -1,4 +1,4 @@
-"""Whether the translation reads like human text (Wieting, Mallinson & Gimpel 2017)."""
+"""Probability that a person wrote the translation (Wieting, Mallinson & Gimpel 2017)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from models.text.tokens import PairText
 
 
 def human_likeness(pairs: PairText, classifier: Classifier) -> np.ndarray:
-    """P(human | translation) by the model that saw neither side of the pair: float32 [n] in [0, 1].
+    """P(human | translation) by a model that was not trained on either side of the pair.
 
-    The reference says which model that is, and nothing else.
+    The reference only determines which model that is.
+
+    Returns:
+        float32 [n] in [0, 1].
     """
     fold = fold_of(pairs.reference_text)
     return classifier.probability(pairs.translation, token_hashes(pairs.vocabulary), fold)

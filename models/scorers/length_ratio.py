@@ -1,4 +1,4 @@
-"""Whether one side says much more than the other: the oldest filter for bitext."""
+"""Ratio of the two sides' lengths, the classic filter for bitext."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from models.text.tokens import PairText
 
 
 def length_ratio(pairs: PairText) -> np.ndarray:
-    """Tokens of the shorter side over those of the longer: float32 [n] in [0, 1].
+    """Tokens of the shorter side, divided by those of the longer: float32 [n] in [0, 1].
 
     1 where both sides are empty.
     """

@@ -1,4 +1,4 @@
-"""Whether a pair has rare words in it, or only those that stand everywhere."""
+"""Mean inverse document frequency of a pair: high if its words are rare."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from models.text.vectors import WordVectors
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     """Mean inverse document frequency of both sides' tokens: float32 [n].
 
-    `idf` is the table of `models.text.idf`, or any other of one number a word. A word that it does
-    not have counts as its row `UUUNKKK`, or is left out. 0 where no token is left.
+    Args:
+        idf: one number per word. An unknown word has the value of the row `UUUNKKK`; if there is
+            no such row, the word is left out. The score is 0 where no word is left.
 
     Raises:
-        UserError: the table has more than one number a word.
+        UserError: `idf` has more than one number per word.
     """
     if idf.dim != 1:
         raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")

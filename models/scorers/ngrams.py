@@ -1,4 +1,4 @@
-"""N-grams that the two sides of a pair share, counted for all rows at once."""
+"""Counts the n-grams that both sides of a pair have, for all rows at once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def shared_ngrams(pairs: PairText, n: int) -> np.ndarray:
             _ngrams(pairs.reference, n, side=0), _ngrams(pairs.translation, n, side=1), strict=True
         )
     )
-    # Every n-gram becomes one integer: row, tokens and side, so that one sort brings equal ones
-    # together. Where the integers would grow too large, the grams so far are numbered densely.
+    # Every n-gram becomes one integer of row, tokens and side, so that one sort groups equal ones.
+    # Where the integers would overflow, the values so far are replaced by dense numbers.
     size = len(pairs.vocabulary)
     key = grams[:, 0].astype(np.int64)
     for token in grams.T[1:]:

@@ -1,4 +1,4 @@
-"""How close the meaning of two sides is: the first filter of ParaNMT (Wieting & Gimpel 2018)."""
+"""Cosine of mean word vectors: the first filter of ParaNMT (Wieting & Gimpel 2018)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scipy.sparse import csr_array
 from models.text.tokens import PairText, TokenIds
 from models.text.vectors import WordVectors
 
-_ROWS = 512  # at once: sums and the vectors of frequent words stay in the cache
+_ROWS = 512  # per block: sums and the vectors of frequent words stay in the cache
 
 
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     """Cosine of the sides' mean word vectors: float32 [n] in [-1, 1].
 
-    Unknown words count as `WordVectors.at` says. 0 where a side has no known word or its mean is
-    the zero vector. A row's value depends on that row alone, to the last bit.
+    `WordVectors.at` defines the vectors of unknown words. 0 where a side has no known word or its
+    mean is the zero vector. The value of a row depends on that row alone, to the last bit.
     """
     rows = paragram.rows(pairs.vocabulary)
     vectors, known = paragram.at(rows), rows >= 0
@@ -23,7 +23,7 @@ def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:
     for start in range(0, len(pairs), _ROWS):
         r = _sums(pairs.reference, vectors, start)
         t = _sums(pairs.translation, vectors, start)
-        # Products in float64: the lengths of equal sums then cancel to exactly 1.
+        # Products in float64: the cosine of equal sums is then exactly 1.
         rt, rr, tt = (
             np.einsum("nd,nd->n", x, y).astype(np.float64) for x, y in ((r, t), (r, r), (t, t))
         )

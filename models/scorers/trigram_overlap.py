@@ -1,4 +1,4 @@
-"""How much of the wording two sides share (Wieting, Mallinson & Gimpel 2017; ParaNMT 2018)."""
+"""Share of common trigrams (Wieting, Mallinson & Gimpel 2017; ParaNMT 2018)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from models.text.tokens import PairText
 
 
 def trigram_overlap(pairs: PairText) -> np.ndarray:
-    """Shared trigrams (multiset) over the trigrams of the side with fewer: float32 [n] in [0, 1].
+    """Shared trigrams (multiset), divided by those of the side with fewer: float32 [n] in [0, 1].
 
-    0 where a side has fewer than 3 tokens: there is no trigram to share.
+    0 where a side has fewer than 3 tokens.
     """
     fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
-    return (shared_ngrams(pairs, 3) / np.maximum(fewer, 1)).astype(np.float32)
+    return np.asarray(shared_ngrams(pairs, 3) / np.maximum(fewer, 1), np.float32)

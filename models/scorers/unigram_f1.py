@@ -1,4 +1,4 @@
-"""How many words two sides share, in whatever order."""
+"""Share of common tokens, in any order."""
 
 from __future__ import annotations
 

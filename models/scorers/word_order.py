@@ -1,4 +1,4 @@
-"""Whether the words that two sides share stand in the same order."""
+"""Agreement of the order of the tokens that both sides have."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from models.text.tokens import PairText
 def word_order(pairs: PairText) -> np.ndarray:
     """Kendall's tau of the shared tokens' positions: float32 [n] in [-1, 1].
 
-    1: the shared tokens have the same order on both sides; -1: the opposite one. The first `the`
-    of one side goes with the first of the other, and so on; 1 where fewer than two tokens are
-    shared: none is out of order.
+    1: the shared tokens have the same order on both sides; -1: the opposite order. The k-th
+    occurrence of a token is matched with its k-th occurrence on the other side. 1 where fewer than
+    two tokens are shared.
     """
     rows, positions = _shared(pairs)
     shared = np.bincount(rows, minlength=len(pairs))
@@ -22,14 +22,14 @@ def word_order(pairs: PairText) -> np.ndarray:
 
 
 def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
-    """Row and position in the translation of each shared token, in the order of the references."""
+    """Row and position in the translation of each shared token, in the order of the reference."""
     reference, translation = pairs.reference, pairs.translation
     rows = np.concatenate([reference.rows, translation.rows])
     ids = np.concatenate([reference.ids, translation.ids])
     key = rows.astype(np.int64) * len(pairs.vocabulary) + ids
     order = np.argsort(key, kind="stable")
-    # Equal tokens of a row now stand together, the reference's first, each side's from left to
-    # right: the first `fewer` of one side go with the first `fewer` of the other.
+    # Equal tokens of a row are now adjacent, those of the reference first, each side's from left to
+    # right: the first `fewer` of one side are matched with the first `fewer` of the other.
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     if not len(starts):
         return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -48,10 +48,10 @@ def _shared(pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """Pairs of a row in which the larger value comes first, for n rows: int64 [n].
+    """Number of inversions (a larger value before a smaller one) in each of n rows: int64 [n].
 
-    `rows` ascends. All rows are sorted together, by one bit of the values after another from the
-    highest: two values that first differ in a bit are inverted if the 1 stands before the 0.
+    `rows` ascends. All rows are sorted together, bit by bit from the highest: two values that first
+    differ in a bit are an inversion if the 1 comes before the 0.
     """
     inverted = np.zeros(n, np.int64)
     group = rows.astype(np.int64)  # values that agree in all bits so far
@@ -63,11 +63,11 @@ def _inversions(rows: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
         ones_before -= np.repeat(ones_before[starts], sizes)
         zero = one == 0
         inverted += np.bincount(rows[zero], ones_before[zero], minlength=n).astype(np.int64)
-        # Within its group, every 0 moves before every 1.
+        # Within a group, every 0 moves before every 1.
         start = np.repeat(starts, sizes)
         zeros = np.repeat(np.add.reduceat(zero, starts, dtype=np.int64), sizes)
-        place = np.where(zero, np.arange(len(group)) - ones_before, start + zeros + ones_before)
-        sorted_values, group_then = np.empty_like(values), np.empty_like(group)
-        sorted_values[place], group_then[place] = values, 2 * group + one
-        values, group = sorted_values, group_then
+        target = np.where(zero, np.arange(len(group)) - ones_before, start + zeros + ones_before)
+        sorted_values, sorted_group = np.empty_like(values), np.empty_like(group)
+        sorted_values[target], sorted_group[target] = values, 2 * group + one
+        values, group = sorted_values, sorted_group
     return inverted

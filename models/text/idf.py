@@ -1,4 +1,4 @@
-"""Inverse document frequencies: counted in parts, merged, kept as vectors of length 1."""
+"""Inverse document frequencies: counted in parts, merged, stored as vectors of length 1."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _SCHEMA = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurre
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How often each word occurs in so many texts.
+    """Word counts over a number of texts.
 
-    `table` has a `word` a row, the `documents` (texts) that have it, and its `occurrences` in all.
+    Attributes:
+        documents: number of texts.
+        table: columns `word`, `documents` (texts that contain it), `occurrences` (in all texts).
     """
 
     documents: int
@@ -28,7 +30,7 @@ class WordCounts:
 
 
 def count_words(texts: pa.Array) -> WordCounts:
-    """Count the lower-cased Moses tokens of some thousand texts; each text is a document."""
+    """Count the lower-cased Moses tokens of a block of texts; each text is a document."""
     tokens = moses_tokens(texts)
     words = tokens.values.dictionary_encode()
     ids, size = words.indices.to_numpy(), len(words.dictionary)
@@ -40,14 +42,14 @@ def count_words(texts: pa.Array) -> WordCounts:
 
 
 def count_kinds(values: pa.StringArray) -> WordCounts:
-    """Count values that are wholes, each a text of one word: no tokens in them."""
+    """Count whole values, without tokenising them; each is a document of one word."""
     counted = values.value_counts()
     words, occurrences = counted.field("values"), counted.field("counts")
     return WordCounts(len(values), pa.table([words, occurrences, occurrences], schema=_SCHEMA))
 
 
 def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
-    """Add up counts of different texts; the order of the parts does not matter."""
+    """Add up counts of disjoint sets of texts; their order does not matter."""
     parts = list(parts)
     table = pa.concat_tables([_SCHEMA.empty_table(), *(part.table for part in parts)])
     sums = table.group_by("word").aggregate([("documents", "sum"), ("occurrences", "sum")])
@@ -57,10 +59,9 @@ def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
 
 
 def idf_table(counts: WordCounts) -> WordVectors:
-    """ln((1 + texts) / (1 + texts with it)) of every word, and of unknown words, which are in none.
+    """ln((1 + texts) / (1 + texts that contain the word)), as word vectors of length 1.
 
-    `models.text.vectors` writes, reads and shares it like other vectors; the row for unknown words
-    comes first.
+    The first row is for unknown words, which no text contains.
     """
     words = pa.concat_arrays([pa.array([UNKNOWN]), counts.table["word"].combine_chunks()])
     documents = np.append(0, counts.table["documents"].to_numpy())
@@ -69,16 +70,16 @@ def idf_table(counts: WordCounts) -> WordVectors:
 
 
 def write_idf(counts: WordCounts, text: Path) -> None:
-    """Write the table of `counts` in text form: `word idf` a line."""
+    """Write the IDF in text form: one `word idf` per line."""
     table = idf_table(counts)
     write_vectors(text, table.words, table.matrix)
 
 
 def compact_idf(text: Path | str, folder: Path | str) -> int:
-    """Turn the text form into the compact one of `models.text.vectors`; how many words it has.
+    """Convert the text form to the compact form of `models.text.vectors`; the number of words.
 
     Raises:
-        UserError: as `compact_vectors`, or there is more than one number a word.
+        UserError: as `compact_vectors`, or there is more than one number per word.
     """
     compact_vectors(text, folder)
     found = open_vectors(folder)

@@ -1,9 +1,9 @@
-"""Parses from whatever spaCy pipeline the user has: their top two levels, the labels of words.
+"""Dependency parses from a spaCy pipeline: their top two levels, and the labels of words.
 
-ParaNMT's Table 2 takes the top levels from constituency parses, which spaCy does not make. Of a
-dependency parse they are: the root, and what depends on it directly. A sentence's are written as
-the relations of the root's dependents from left to right, with the root's part of speech in its
-place: `A dog runs fast.` → `nsubj VERB advmod punct`.
+ParaNMT's Table 2 uses the top two levels of constituency parses, which spaCy does not produce. The
+top two levels of a dependency parse are the root and its direct dependents. They are written from
+left to right: the relation of each dependent, and the part of speech of the root. For example,
+`A dog runs fast.` gives `nsubj VERB advmod punct`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Parser:
     """A spaCy pipeline that parses.
 
     Args:
-        name: of an installed pipeline, such as `en_core_web_sm`, or the folder of one.
+        name: name or folder of an installed pipeline, such as `en_core_web_sm`.
 
     Raises:
-        UserError: there is no such pipeline, or it does not parse.
+        UserError: there is no such pipeline, or it has no parser.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,7 +32,7 @@ class Parser:
 
         self._name = name
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an older pipeline, of a missing GPU
+            warnings.simplefilter("ignore")  # about older pipelines and missing GPUs
             try:
                 self._pipeline = spacy.load(name, exclude=_UNUSED)
                 parses = self._pipeline("A dog runs .").has_annotation("DEP")
@@ -49,21 +49,20 @@ class Parser:
             )
 
     def top_levels(self, texts: Iterable[str]) -> Iterator[str]:
-        """The top two levels of each text that has a token; of several sentences, ` | ` between."""
+        """The top two levels of each text that has a token; ` | ` separates sentences."""
         parsed = (text for text in texts if len(text) <= self._pipeline.max_length)
         for doc in self._pipeline.pipe(parsed, batch_size=256):
             roots = [token for token in doc if token.head.i == token.i]
             if roots:
-                yield " | ".join(map(_below, roots))
+                yield " | ".join(map(_dependents, roots))
 
     def labels(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, str]]]:
-        """Part of speech and dependency label of every token of each sentence, as it is cut.
+        """Part of speech and dependency label of every token of tokenised sentences.
 
-        The part of speech is the fine-grained tag where the pipeline gives no coarse one, and `–`
-        where it gives neither.
+        The part of speech is the coarse tag, or else the fine-grained tag, or else `–`.
 
         Raises:
-            UserError: it gives neither to any word of all sentences.
+            UserError: the pipeline tags no word of any sentence.
         """
         from spacy.tokens import Doc
 
@@ -82,6 +81,6 @@ class Parser:
             )
 
 
-def _below(root: Any) -> str:
+def _dependents(root: Any) -> str:
     around = sorted([root, *root.children], key=lambda token: token.i)
     return " ".join(token.dep_ if token.i != root.i else token.pos_ or "ROOT" for token in around)

@@ -1,7 +1,7 @@
-"""Pairs of phrases out of pairs of sentences: what stands between the words that both have.
+"""Extracts phrase pairs from sentence pairs: the spans by which two sentences differ.
 
-Reference and translation are aligned by a longest common subsequence of their tokens. Where they
-part, the two spans are phrases that may say the same, alone or with the aligned words around them:
+Reference and translation are aligned by a longest common subsequence of their tokens. The spans
+between aligned tokens are candidate paraphrases, alone or with the aligned words next to them:
 `he jumps off the wall` and `he is jumping from the wall` give `jumps off` and `is jumping from`,
 `he jumps off` and `he is jumping from`, and so on.
 """
@@ -19,17 +19,17 @@ from rapidfuzz.distance import LCSseq
 from models.text.tokens import PairText, TokenIds
 
 LONGEST = 6
-"""Words that a phrase may have."""
+"""The largest number of words in a phrase."""
 
 SCHEMA = pa.schema([("phrase", pa.string()), ("paraphrase", pa.string()), ("count", pa.int64())])
-"""A phrase table; of a pair the one that comes first in the order of its bytes is the `phrase`."""
+"""A phrase table; `phrase` is the one of a pair that sorts first by its bytes."""
 
 
 def find_phrases(pairs: PairText) -> pa.Table:
-    """The phrase pairs of some thousand sentence pairs, and in how many places each stands.
+    """The phrase pairs of a block of sentence pairs, with the number of their occurrences.
 
-    Words are letters alone, and one of the two phrases has more than one of them (Zhou et al. 2017
-    filter PPDB so). The two are never the same: a word that both spans have would be aligned.
+    As in the filter of Zhou et al. (2017) for PPDB, words consist of letters, and one of the two
+    phrases has at least two words. The phrases of a pair always differ: equal words are aligned.
 
     >>> pairs = PairText(pa.array(["It is very big ."]), pa.array(["It is huge ."]))
     >>> find_phrases(pairs).to_pylist()[0]
@@ -41,15 +41,15 @@ def find_phrases(pairs: PairText) -> pa.Table:
     gaps = _gaps(*sides)
     texts: list[list[pa.StringArray]] = [[], []]
     for before in (0, 1):
-        for behind in (0, 1):
-            spans = _around(gaps, before, behind)
+        for after in (0, 1):
+            spans = _extended(gaps, before, after)
             shorter, longer = np.sort([span.ends - span.starts for span in spans], axis=0)
             keep = (shorter > 0) & (longer > 1) & (longer <= LONGEST)
             for other, span in zip(others, spans, strict=True):
                 keep &= other[span.ends] == other[span.starts]
             for column, side, span in zip(texts, sides, spans, strict=True):
-                kept = _Spans(span.starts[keep], span.ends[keep])
-                column.append(_texts(side, pairs.vocabulary, kept))
+                selected = _Spans(span.starts[keep], span.ends[keep])
+                column.append(_texts(side, pairs.vocabulary, selected))
     left, right = (pa.concat_arrays(column) for column in texts)
     ordered = pc.less(left.cast(pa.binary()), right.cast(pa.binary()))
     first, second = pc.if_else(ordered, left, right), pc.if_else(ordered, right, left)
@@ -58,25 +58,25 @@ def find_phrases(pairs: PairText) -> pa.Table:
 
 
 def merge_phrases(tables: Iterable[pa.Table]) -> pa.Table:
-    """Add up the counts of several phrase tables; in no particular order."""
+    """Add up the counts of phrase tables; the order of the result is arbitrary."""
     table = pa.concat_tables([SCHEMA.empty_table(), *tables])
     sums = table.group_by(SCHEMA.names[:2]).aggregate([("count", "sum")])
     return sums.select([*SCHEMA.names[:2], "count_sum"]).rename_columns(SCHEMA.names)
 
 
 class _Spans(NamedTuple):
-    """Places among the tokens of all sentences of one side, int64 [n] each."""
+    """Spans of tokens, numbered over all sentences of one side: int64 [n] each."""
 
     starts: np.ndarray
     ends: np.ndarray
 
 
 class _Gaps(NamedTuple):
-    """Where sentences part: a span on each side, one of which may be empty."""
+    """Unaligned spans: one on each side, one of which may be empty."""
 
     reference: _Spans
     translation: _Spans
-    aligned: np.ndarray  # bool [n, 2]: whether an aligned word stands before, and behind
+    aligned: np.ndarray  # bool [n, 2]: whether an aligned word comes before, and after
 
 
 def _gaps(reference: TokenIds, translation: TokenIds) -> _Gaps:
@@ -96,17 +96,17 @@ def _gaps(reference: TokenIds, translation: TokenIds) -> _Gaps:
     return _Gaps(_Spans(*columns[:2]), _Spans(*columns[2:4]), columns[4:].T.astype(bool))
 
 
-def _around(gaps: _Gaps, before: int, behind: int) -> list[_Spans]:
-    """The spans with so many aligned words on either side, of the gaps that have them."""
-    there = (gaps.aligned >= (before, behind)).all(axis=1)
+def _extended(gaps: _Gaps, before: int, after: int) -> list[_Spans]:
+    """Spans with `before` and `after` aligned words added, of the gaps that have these words."""
+    there = (gaps.aligned >= (before, after)).all(axis=1)
     sides = (gaps.reference, gaps.translation)
-    return [_Spans(side.starts[there] - before, side.ends[there] + behind) for side in sides]
+    return [_Spans(side.starts[there] - before, side.ends[there] + after) for side in sides]
 
 
 def _texts(side: TokenIds, words: pa.StringArray, spans: _Spans) -> pa.StringArray:
-    """The words of each span with spaces between."""
+    """The words of each span, joined by spaces."""
     lengths = spans.ends - spans.starts
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(offsets[-1]) + np.repeat(spans.starts - offsets[:-1], lengths)
-    tokens = words.take(pa.array(side.ids[places]))
+    positions = np.arange(offsets[-1]) + np.repeat(spans.starts - offsets[:-1], lengths)
+    tokens = words.take(pa.array(side.ids[positions]))
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), tokens), " ")

@@ -1,7 +1,7 @@
-"""Means with their deviations, in parts that can be merged, and entropies of counts.
+"""Means and deviations that can be merged, and entropies of counts.
 
-ParaNMT's Table 2 describes a corpus by them: sentence length, IDF, similarity; the entropy of its
-vocabulary and of its parses.
+ParaNMT's Table 2 describes a corpus by them: sentence length, IDF and similarity; the entropy of
+the vocabulary and of the parses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from models.text.vectors import WordVectors
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """The mean of `count` values, and the sum of their squared differences from it."""
+    """The mean of `count` values, and the sum of the squared deviations from it."""
 
     count: int
     mean: float
@@ -26,7 +26,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Moments:
-        """Of the values, each as often as `weights` (whole numbers) says; in float64.
+        """The moments of values, repeated `weights` (integers) times; computed in float64.
 
         >>> Moments.of(np.array([1.0, 3.0])).deviation
         1.0
@@ -41,24 +41,24 @@ class Moments:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation: the root of the mean squared difference; 0 of no values."""
+        """Population standard deviation; 0 if there are no values."""
         return math.sqrt(self.squares / self.count) if self.count else 0.0
 
 
 def merge_moments(parts: Iterable[Moments]) -> Moments:
-    """The moments of all values together (Chan, Golub & LeVeque 1979), part by part in order.
+    """The moments of all values together, merged in order (Chan, Golub & LeVeque 1979).
 
-    Nothing cancels, as it would with sums of squares; the same parts give the same bits.
+    Unlike sums of squares, this avoids cancellation; the same parts give the same bits.
     """
     total = Moments(0, 0.0, 0.0)
     for part in parts:
         if part.count:
             count = total.count + part.count
-            away = part.mean - total.mean
+            difference = part.mean - total.mean
             total = Moments(
                 count,
-                total.mean + away * part.count / count,
-                total.squares + part.squares + away**2 * total.count * part.count / count,
+                total.mean + difference * part.count / count,
+                total.squares + part.squares + difference**2 * total.count * part.count / count,
             )
     return total
 
@@ -67,7 +67,7 @@ def entropy(occurrences: np.ndarray) -> Moments:
     """Moments of −ln p over all occurrences: the mean is the entropy of the counts, in nats.
 
     Args:
-        occurrences: how often each kind occurs; p is its share.
+        occurrences: count of each kind; p is its share of all occurrences.
 
     >>> round(entropy(np.array([1, 1, 2])).mean / math.log(2), 6)
     1.5
@@ -77,9 +77,9 @@ def entropy(occurrences: np.ndarray) -> Moments:
 
 
 def sentence_moments(pairs: PairText, idf: WordVectors) -> dict[str, Moments]:
-    """Tokens of each side, and the mean IDF of each sentence's tokens; empty ones have no IDF.
+    """Moments of each side's number of tokens and mean IDF; empty sentences have no IDF.
 
-    A word that the table does not have counts as its row for unknown words, else as 0.
+    An unknown word has the value of the row for unknown words, or 0 if there is no such row.
     """
     of_word = idf.at(idf.rows(pairs.vocabulary))[:, 0]
     found = {}

@@ -1,4 +1,4 @@
-"""Moses tokens of text columns, as flat integer arrays that every scorer shares."""
+"""Moses tokens of text columns, as flat integer arrays that all scorers share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from mosestokenizer import MosesTokenizer
 
-# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. There
-# Moses' rules come to a space before every mark, which Arrow does for whole columns, five times as
-# fast. A final word that may be an abbreviation (Mr., vs.) is not plain.
+# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. For them
+# Moses' rules only insert a space before every mark. Arrow does that for whole columns, five times
+# faster. A final word that may be an abbreviation (Mr., vs.) is not plain.
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
@@ -20,15 +20,15 @@ _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
 @cache
 def _tokenizer() -> MosesTokenizer:
-    # One a process, shared by its threads: it holds only rules, and a call keeps the GIL.
+    # One per process, shared by its threads: it has no state, and a call holds the GIL.
     return MosesTokenizer("en")  # no XML escapes: `'s`, not `&apos;s`
 
 
 def moses_tokens(text: pa.Array | pa.ChunkedArray, *, lower: bool = True) -> pa.ListArray:
-    """English Moses tokens of a column of texts: list<string>, one list a row.
+    """English Moses tokens of a column of texts: list<string>, one list per row.
 
-    Lower-casing comes after tokenising (Moses looks at case) and maps characters one to one.
-    Empty text, white space alone and null give an empty list.
+    Lower-casing follows tokenising, because Moses considers case; it maps characters one to one.
+    Empty text, white space and null give an empty list.
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
@@ -52,9 +52,7 @@ def moses_tokens(text: pa.Array | pa.ChunkedArray, *, lower: bool = True) -> pa.
 
 @dataclass(frozen=True, eq=False)
 class TokenIds:
-    """The tokens of a column of n texts as numbers: those of row r are
-    `ids[offsets[r]:offsets[r + 1]]`.
-    """
+    """Token ids of a column of n texts; those of row r are `ids[offsets[r]:offsets[r + 1]]`."""
 
     ids: np.ndarray  # int32 [tokens]
     offsets: np.ndarray  # int32 [n + 1]
@@ -71,10 +69,10 @@ class TokenIds:
 
 
 class PairText:
-    """Two text columns of n rows each, tokenised and numbered when first asked for, and only once.
+    """Two text columns of n rows each, tokenised once, at the first access.
 
-    Both sides are lower-cased and numbered by one vocabulary, local to these rows: equal tokens
-    have equal numbers, `vocabulary[i]` is the token with number i.
+    Both sides are lower-cased and have a common vocabulary, local to these rows: equal tokens have
+    equal ids, `vocabulary[i]` is the token with id i.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()

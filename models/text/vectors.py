@@ -1,7 +1,7 @@
-"""Word vectors: the published text form, and a compact one that many processes share.
+"""Word vectors: the published text form, and a compact form that processes share.
 
-The text form (PARAGRAM, GloVe, word2vec) is `word v1 … vd` a line, plain or gzip, with or without
-word2vec's first line `words dimensions`. The compact form is a folder that is memory-mapped:
+The text form (PARAGRAM, GloVe, word2vec) has one `word v1 … vd` per line, plain or gzip, with or
+without word2vec's first line `words dimensions`. The compact form is a memory-mapped folder:
 `matrix.f32`, and `words.arrow` with the words and their sorted hashes.
 """
 
@@ -21,15 +21,15 @@ import xxhash
 from models.errors import UserError
 from models.files import atomic_file, atomic_folder, opened
 
-UNKNOWN = "UUUNKKK"  # the row that PARAGRAM files keep for all other words
+UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes of text parsed at once
-_LARGEST = 1e12  # sums of squares of such values still fit float32
+_LARGEST = 1e12  # so that sums of squares fit float32
 
 
 class WordVectors:
     """V words and their vectors, in memory or memory-mapped.
 
-    A word that stands in the file twice has its first vector.
+    If a file has a word twice, the first vector counts.
 
     >>> vectors = WordVectors(["cat", "dog"], np.eye(2, dtype=np.float32))
     >>> vectors.rows(["dog", "bird"]).tolist()
@@ -50,7 +50,7 @@ class WordVectors:
         if matrix.ndim != 2 or not 0 < len(matrix) == len(self.words):
             raise ValueError(f"{len(self.words)} words but a matrix of shape {matrix.shape}")
         self._hashes, self._order = index or _index(self.words)
-        self._seen: dict[str, int] = {}  # words asked for before: a corpus repeats its words
+        self._seen: dict[str, int] = {}  # cache of rows: a corpus repeats its words
         self.unknown = int(self.rows([UNKNOWN])[0])  # the row for unknown words, or -1
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class WordVectors:
         return int(self.matrix.shape[1])
 
     def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
-        """Row of every word, -1 where the word is unknown: int32 [n]."""
+        """Row of each word, -1 for an unknown word: int32 [n]."""
         asked = words.to_pylist() if isinstance(words, pa.Array) else list(words)
         new = list({word: None for word in asked if word not in self._seen})
         if new:
@@ -72,7 +72,7 @@ class WordVectors:
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Vectors of rows: float32 [n, d].
 
-        The row -1 has the vector of `UUUNKKK` where the file has one (PARAGRAM), else zero.
+        The row -1 has the vector of `UUUNKKK` if there is one (PARAGRAM), else the zero vector.
         """
         rows = np.where(rows < 0, self.unknown, rows)
         vectors: np.ndarray = self.matrix[rows]
@@ -80,19 +80,19 @@ class WordVectors:
         return vectors
 
     def _find(self, words: list[str]) -> np.ndarray:
-        place = np.minimum(np.searchsorted(self._hashes, _hash(words)), len(self) - 1)
-        rows = self._order[place].copy()
+        indices = np.minimum(np.searchsorted(self._hashes, _hash(words)), len(self) - 1)
+        rows = self._order[indices].copy()
         same = pc.equal(self.words.take(pa.array(rows)), pa.array(words, pa.string()))
         rows[~same.to_numpy(zero_copy_only=False)] = -1
         return rows
 
 
 def read_vectors(path: Path | str) -> WordVectors:
-    """Read the text form into memory; takes little more memory than the matrix.
+    """Read the text form; takes little more memory than the matrix.
 
     Raises:
-        UserError: the file is missing, empty, damaged, has rows of different length, or something
-            that is no finite number; names the file and, where there is one, the line.
+        UserError: the file is missing, empty or damaged, has rows of different length, or a value
+            that is not a finite number; the message names the file and the line.
     """
     matrix = np.empty((0, 0), np.float32)
     words: list[pa.StringArray] = []
@@ -100,7 +100,7 @@ def read_vectors(path: Path | str) -> WordVectors:
     for names, block in _blocks(Path(path)):
         words.append(names)
         if filled + len(block) > len(matrix):
-            # The system grows it in place (mremap), so that nothing is held twice.
+            # The system grows it in place (mremap), without a copy.
             room = max(len(matrix) * 9 // 8, filled + len(block))
             matrix.resize((room, block.shape[1]), refcheck=False)
         matrix[filled : filled + len(block)] = block
@@ -109,10 +109,19 @@ def read_vectors(path: Path | str) -> WordVectors:
     return WordVectors(pa.concat_arrays(words), matrix)
 
 
+def load_vectors(path: Path) -> WordVectors:
+    """Open a folder with the compact form, or read a file in text form.
+
+    Raises:
+        UserError: as `open_vectors` and `read_vectors`.
+    """
+    return open_vectors(path) if path.is_dir() else read_vectors(path)
+
+
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form (gzip if the name ends in .gz); float32 values survive the way back.
+    """Write the text form (gzip if the name ends in .gz); reading gives the same float32 values.
 
     Raises:
         UserError: the file cannot be written, or a word is empty or has white space in it.
@@ -131,7 +140,7 @@ def write_vectors(
 
 
 def compact_vectors(text: Path | str, folder: Path | str) -> None:
-    """Turn the text form into the compact one, block by block, so that memory stays small.
+    """Convert the text form to the compact form, in blocks, with little memory.
 
     Raises:
         UserError: as `read_vectors`, or the folder cannot be written.
@@ -150,10 +159,10 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 
 
 def open_vectors(folder: Path | str) -> WordVectors:
-    """Memory-map the compact form: all processes of a machine share one copy.
+    """Memory-map the compact form: the processes of a machine share one copy.
 
     Raises:
-        UserError: the folder is not what `compact_vectors` wrote.
+        UserError: the folder was not written by `compact_vectors`.
     """
     folder = Path(folder)
     try:
@@ -176,9 +185,7 @@ def _hash(words: Sequence[str]) -> np.ndarray:
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     """Hashes of the words in ascending order, and the row of each: uint64 [V], int32 [V]."""
     hashes = _hash(words.to_pylist())
-    order = np.argsort(hashes, kind="stable").astype(
-        np.int32
-    )  # of equal words the first stays first
+    order = np.argsort(hashes, kind="stable").astype(np.int32)  # the first of equal words is first
     return hashes[order], order
 
 
@@ -188,8 +195,8 @@ def _create(path: Path, name: str) -> IO[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
-    """Words and vectors of a text file, some thousand at a time: n strings, float32 [n, d]."""
-    promised: int | None = None  # what word2vec's first line says
+    """Words and vectors of a text file in blocks: n strings, float32 [n, d]."""
+    promised: int | None = None  # number of words in word2vec's first line
     dim = line = found = 0
     delimiter = " "
     for text in _texts(path):
@@ -234,9 +241,9 @@ def _texts(path: Path) -> Iterator[bytes]:
 
 
 def _parse(
-    text: bytes, delimiter: str, dim: int, place: str, before: int
+    text: bytes, delimiter: str, dim: int, source: str, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
-    """Words and vectors of whole lines; `place` and the lines `before` name a line at fault."""
+    """Words and vectors of whole lines; errors name `source` and the number of the line."""
     if text.split(b"\n", 1)[0].endswith((b" ", b" \r")):  # word2vec ends its lines with a space
         text = text.replace(b"\r\n", b"\n").replace(b" \n", b"\n")
     columns = [str(number) for number in range(dim + 1)]
@@ -254,13 +261,13 @@ def _parse(
             return words, matrix
     except pa.ArrowInvalid:
         pass
-    return _parse_slowly(text, delimiter, dim, place, before)
+    return _parse_slowly(text, delimiter, dim, source, before)
 
 
 def _parse_slowly(
-    text: bytes, delimiter: str, dim: int, place: str, before: int
+    text: bytes, delimiter: str, dim: int, source: str, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
-    """Line by line: says which one is at fault, and knows words with spaces (GloVe 840B)."""
+    """As `_parse`, line by line: names the line of an error, accepts words with spaces (GloVe)."""
     words, vectors = [], []
     for number, line in enumerate(text.splitlines(), before + 1):
         fields = line.rstrip(b" ").split(delimiter.encode())
@@ -268,18 +275,20 @@ def _parse_slowly(
             continue
         name, values = fields[:-dim], fields[-dim:]
         if len(fields) <= dim or any(map(_is_number, name[1:])):
-            raise UserError(f"{place} {number} has {len(fields) - 1} numbers, but {dim} are needed")
+            raise UserError(
+                f"{source} {number} has {len(fields) - 1} numbers, but {dim} are needed"
+            )
         try:
             vector = np.array(values, np.float32)
             words.append(b" ".join(name).decode())
         except UnicodeDecodeError as error:
-            raise UserError(f"{place} {number} is not UTF-8") from error
+            raise UserError(f"{source} {number} is not UTF-8") from error
         except ValueError as error:
-            raise UserError(f"{place} {number} holds something that is no number") from error
+            raise UserError(f"{source} {number} holds something that is no number") from error
         if not (np.abs(vector) <= _LARGEST).all():
-            raise UserError(f"{place} {number} holds a value that is not finite, or over 1e12")
+            raise UserError(f"{source} {number} holds a value that is not finite, or over 1e12")
         if not words[-1]:
-            raise UserError(f"{place} {number} has no word")
+            raise UserError(f"{source} {number} has no word")
         vectors.append(vector)
     return pa.array(words, pa.string()), np.array(vectors, np.float32).reshape(-1, dim)
 

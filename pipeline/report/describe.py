@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from beam_jobs.io import schema
+from models.scorers import SCORERS
 from pipeline.records import AutoSelectRecord, RunRecord, SelectSection
 
 
@@ -16,34 +17,9 @@ class Score(NamedTuple):
     unit: str
 
 
-_SCORES = {
-    "translation_score": Score(
-        "log p(translation | source) divided by its subwords (natural logarithm)",
-        "log p per subword",
-    ),
-    "trigram_overlap": Score(
-        "shared token trigrams, divided by those of the side with fewer trigrams",
-        "share of trigrams",
-    ),
-    "paragram_similarity": Score(
-        "cosine of the mean PARAGRAM word vectors of the two sides", "cosine"
-    ),
-    "length_ratio": Score("tokens of the shorter side divided by those of the longer", "ratio"),
-    "unigram_f1": Score("harmonic mean of precision and recall of the tokens", "F1"),
-    "edit_distance": Score(
-        "Levenshtein distance in tokens, divided by the tokens of the longer side",
-        "share of tokens",
-    ),
-    "word_order": Score("Kendall's tau of the positions of the shared tokens", "Kendall's tau"),
-    "mean_idf": Score("mean inverse document frequency of the tokens of both sides", "IDF"),
-    "human_likeness": Score(
-        "P(written by a person | translation), by a classifier that was not trained on the pair",
-        "probability",
-    ),
-    "encoder_similarity": Score(
-        "cosine of the two sides under the encoder of the round before", "cosine"
-    ),
-}
+_TRANSLATION_SCORE = Score(
+    "log p(translation | source) divided by its subwords (natural logarithm)", "log p per subword"
+)
 
 _TEXTS = {
     "id": "unique in the run; the id of the bitext if it has one",
@@ -57,12 +33,16 @@ _TEXTS = {
 
 
 def score(name: str) -> Score:
-    """The description of a score; a generic one for a scorer that is not listed here.
+    """The description of a score; a generic one for a scorer of another version.
 
     >>> score("paragram_similarity").unit
     'cosine'
     """
-    return _SCORES.get(name, Score(f"score of the scorer {name}", "score"))
+    if name == "translation_score":
+        return _TRANSLATION_SCORE
+    if name in SCORERS:
+        return Score(SCORERS[name].meaning, SCORERS[name].unit)
+    return Score(f"score of the scorer {name}", "score")
 
 
 def meaning(column: str) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from models.embeddings.applications.components import principal_components, spread_rows
 from models.embeddings.applications.embed import line_batches
@@ -19,8 +18,6 @@ from models.errors import UserError
 from models.files import atomic_file
 from pipeline.commands.options import Model
 from pipeline.report.svg import Frame, Scale, element, horizontal_axis, picture, text
-
-Values = NDArray[np.floating[Any]]
 
 WIDTH = 760
 _SHOWN = 24  # sentences in a plot of a unit
@@ -73,7 +70,7 @@ def plot(
         temporary.write_text(drawn, encoding="utf-8")
 
 
-def unit_plot(sentences: Sequence[str], values: Values, unit: int) -> str:
+def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
     """Sentences at their values of one unit, the lowest at the top."""
     order = np.argsort(values, kind="stable")
     rows = order[np.unique(np.linspace(0, len(order) - 1, _SHOWN).round().astype(int))]
@@ -93,7 +90,7 @@ def unit_plot(sentences: Sequence[str], values: Values, unit: int) -> str:
     return _file(drawn, bottom + 40, f"Sentences along unit {unit}", description)
 
 
-def components_plot(sentences: Sequence[str], vectors: Values) -> str:
+def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
     """Sentences as points in the plane of the first two components; some are printed below."""
     found = principal_components(vectors)
     rows = spread_rows(found.places, _NAMED)
@@ -114,7 +111,7 @@ def components_plot(sentences: Sequence[str], vectors: Values) -> str:
     return _file(drawn, height, "Sentences by principal components", description)
 
 
-def _range(values: Values) -> tuple[float, float]:
+def _range(values: np.ndarray) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     more = 0.05 * (high - low) or 1.0
     return low - more, high + more

@@ -108,6 +108,7 @@ def test_range_symmetry_identity(name, rows):
     low, high, of_itself = PROPERTIES[name]
     assert values.dtype == np.float32
     assert ((values >= low) & (values <= high)).all()
+    assert SCORERS[name].range in ((low, high), (None, None))
     if name not in ONE_SIDED:
         assert np.array_equal(values, score([(t, r) for r, t in rows], scorer)[name])
     same = score([(r, r) for r, _ in rows], scorer)[name]
