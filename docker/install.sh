@@ -6,13 +6,10 @@ set -eu
 pip() { python3 -m pip install --no-cache-dir --disable-pip-version-check "$@"; }
 
 case "${1:-}" in
-dependencies) # needs setup.py, pyproject.toml and requirements.lock alone, so that it is kept
-    if ! command -v g++ >/dev/null; then # fairseq is compiled
-        apt-get update
-        apt-get install --yes --no-install-recommends g++
-        rm -rf /var/lib/apt/lists/*
-    fi
-    pip --constraint requirements.lock '.[gcp,s3]'
+dependencies) # needs setup.py, pyproject.toml and a lock alone, so that the layer is cached
+    # requirements-dev.lock also has the versions of the extras. READTHEDOCS: see pyproject.toml.
+    export READTHEDOCS=1
+    pip --constraint requirements-dev.lock '.[gcp,s3]'
     ;;
 gpu) # CUDA 12's runtime for CTranslate2; torch's wheels bring their own
     pip "nvidia-cublas-cu12==$2"

@@ -14,7 +14,11 @@ import os
 import shutil
 import sys
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 def _end_with_parent() -> None:
@@ -34,6 +38,51 @@ def _keep(task: object, path: str, updates: int) -> None:
     temporary.replace(kept)
 
 
+def _batch_by_size(
+    indices: Iterable[int],
+    num_tokens_fn: Callable[[int], int],
+    num_tokens_vec: Any = None,
+    max_tokens: int | None = None,
+    max_sentences: int | None = None,
+    required_batch_size_multiple: int = 1,
+    fixed_shapes: None = None,
+) -> list[Any]:
+    """Cut sorted examples into the batches that fairseq's compiled function of this name cuts.
+
+    In Python, so that fairseq can be installed without a C++ compiler. A batch grows in steps of
+    `required_batch_size_multiple` examples and holds at most `max_tokens` tokens, padding included.
+    """
+    if max_tokens is None or max_sentences is not None or fixed_shapes is not None:
+        raise NotImplementedError("batches are cut by max_tokens alone")
+    order = np.asarray(indices, dtype=np.int64)
+    lengths = (
+        [num_tokens_fn(index) for index in order.tolist()]
+        if num_tokens_vec is None
+        else np.asarray(num_tokens_vec).tolist()
+    )
+    multiple = required_batch_size_multiple
+    ends: list[int] = []  # of the finished batches
+    # The open batch is [start:end], with examples of at most `longest` tokens. Those behind it, up
+    # to the current one, are the tail, with at most `tail`: it waits to be a whole step.
+    start = end = longest = tail = 0
+    for last, length in enumerate(lengths, start=1):
+        tail = max(tail, length)
+        overflow = (last - start) * max(longest, tail) > max_tokens
+        if overflow:
+            ends.append(end)
+            if (last - end) * tail > max_tokens:
+                ends.append(last - 1)
+                tail = length
+            start, longest = ends[-1], 0
+        if overflow or last - start < multiple or (last - start) % multiple == 0:
+            end, longest, tail = last, max(longest, tail), 0
+    if end != len(lengths):
+        ends.append(end)
+    batches = np.split(order, ends)
+    # The last batch goes unless it is a whole number of steps, as in fairseq.
+    return batches[:-1] if multiple > 1 and len(batches[-1]) % multiple else batches
+
+
 def main() -> None:
     """Run the commands of the file named on the command line."""
     os.environ.pop("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", None)
@@ -41,8 +90,10 @@ def main() -> None:
     import torch
 
     torch.serialization.add_safe_globals([argparse.Namespace])
+    from fairseq.data import data_utils
     from fairseq.tasks.translation import TranslationTask
 
+    data_utils.batch_by_size = _batch_by_size
     TranslationTask.post_save = _keep
     for name, *arguments in json.loads(Path(sys.argv[1]).read_text()):
         if name == "train" and not torch.cuda.is_available():

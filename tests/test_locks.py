@@ -1,0 +1,55 @@
+"""The two locks: what setup.py names is in them, at the same versions, from no particular index."""
+
+import re
+from pathlib import Path
+
+import pytest
+import setuptools
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def pins(lock: str) -> set[str]:
+    """The lines `name==version [; marker]` of a lock."""
+    lines = (ROOT / lock).read_text().splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
+def name(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found
+    return re.sub(r"[._-]+", "-", found[0]).lower()
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """What setup.py requires: to run, and the extra for development."""
+    told: dict[str, list[str]] = {}
+
+    def setup(
+        install_requires: list[str], extras_require: dict[str, list[str]], **_: object
+    ) -> None:
+        told.update(run=install_requires, dev=extras_require["dev"])
+
+    monkeypatch.setattr(setuptools, "setup", setup)
+    exec(compile((ROOT / "setup.py").read_text(), "setup.py", "exec"), {})
+    return told
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_is_nothing_but_pins(lock: str) -> None:
+    assert len(pins(lock)) > 100
+    for line in pins(lock):
+        assert re.fullmatch(r"[a-z0-9-]+==[^\s/:;]+( ; .+)?", line)
+
+
+def test_tests_run_with_the_versions_that_users_have() -> None:
+    assert pins("requirements.lock") < pins("requirements-dev.lock")
+
+
+def test_what_setup_requires_is_locked(declared: dict[str, list[str]]) -> None:
+    run = {name(line) for line in pins("requirements.lock")}
+    dev = {name(line) for line in pins("requirements-dev.lock")}
+    assert {name(requirement) for requirement in declared["run"]} <= run
+    assert {name(requirement) for requirement in declared["dev"]} <= dev
+    assert not run & {"boto3", "moto", "pytest", "ruff", "google-cloud-dataflow-client"}
