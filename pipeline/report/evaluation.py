@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pipeline.records import Correlation, EvaluateRecord
@@ -24,29 +24,36 @@ class EvaluationTable(NamedTuple):
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
-    """The results of the rounds side by side.
+    """The results of the rounds side by side; with MSE where a model predicts labels.
 
     Args:
         evaluated: name of the round ("" if there is only one) and its results.
     """
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
+    groups = evaluated[0][1].results.groups
+    sets = [data for group in groups.values() for data in group.data_sets.values()]
+    has_mse = any(found.mse is not None for data in sets for found in data.models.values())
     columns = ["data set", "pairs"]
     for name, _, model in results:
         prefix = f"{name} " * bool(name) + f"{model} " * (len(models) > 1)
-        columns += [f"{prefix}Pearson", f"{prefix}Spearman"]
+        columns += [f"{prefix}{kind}" for kind in ("Pearson", "Spearman", "MSE")[: 2 + has_mse]]
+
+    def cells(found: Iterable[Correlation]) -> list[str]:
+        shown = []
+        for each in found:
+            mse = "" if each.mse is None else f"{each.mse:.3f}"
+            shown += [correlation(each.pearson), correlation(each.spearman), mse][: 2 + has_mse]
+        return shown
+
     rows, missing = [], []
-    for group, content in evaluated[0][1].results.groups.items():
+    for group, content in groups.items():
         for test, data in content.data_sets.items():
-            of_set = [of.groups[group].data_sets[test].models[model] for _, of, model in results]
-            rows.append((f"{group} {test}", [f"{data.pairs:,}", *_cells(of_set)], False))
+            of_set = (of.groups[group].data_sets[test].models[model] for _, of, model in results)
+            rows.append((f"{group} {test}", [f"{data.pairs:,}", *cells(of_set)], False))
         if content.mean:
-            of_group = [(of.groups[group].mean or {})[model] for _, of, model in results]
-            rows.append((f"{group} mean", ["", *_cells(of_group)], True))
+            of_group = ((of.groups[group].mean or {})[model] for _, of, model in results)
+            rows.append((f"{group} mean", ["", *cells(of_group)], True))
         if content.missing:
             missing.append(f"{group} {', '.join(content.missing)}")
     return EvaluationTable(models, columns, rows, missing)
-
-
-def _cells(correlations: Sequence[Correlation]) -> list[str]:
-    return [correlation(value) for c in correlations for value in (c.pearson, c.spearman)]

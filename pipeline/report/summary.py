@@ -14,7 +14,6 @@ from pipeline.console import console
 from pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
-    Correlation,
     Deciles,
     EvaluateRecord,
     PairsRecord,
@@ -24,7 +23,8 @@ from pipeline.records import (
 )
 from pipeline.report import report_path
 from pipeline.report.auto_select import mean_deviation, selection_lines
-from pipeline.report.describe import correlation, deciles_in_words
+from pipeline.report.describe import deciles_in_words
+from pipeline.report.evaluation import evaluation_table
 from pipeline.report.final_view import final_view, restrict, rounds, verdict
 
 if TYPE_CHECKING:
@@ -132,27 +132,15 @@ def _rounds(record: RunRecord) -> Table:
 
 
 def _evaluation(evaluated: EvaluateRecord) -> Table:
-    results = evaluated.results
-    (model,) = results.models
-    name = model if evaluated.round is None else f"{model}, round {evaluated.round}"
-    sets = [data.models[model] for of in results.groups.values() for data in of.data_sets.values()]
-    numbers = ["pairs", "Pearson", "Spearman"]
-    numbers += ["MSE"] * any(of.mse is not None for of in sets)  # where scores predict labels
-    table = _table(f"{name}: correlation with human scores × 100", "test", numbers=numbers)
-    for group, content in results.groups.items():
-        for name, data in content.data_sets.items():
-            table.add_row(f"{group} {name}", f"{data.pairs:,}", *_cells(data.models[model]))
-        if content.mean:
-            table.add_row(f"{group} mean", "", *_cells(content.mean[model]), style="bold")
-        if content.missing:
-            table.add_row(f"{group} lacks {', '.join(content.missing)}", style="dim")
-        table.add_section()
+    found = evaluation_table([("", evaluated)])
+    name = ", ".join(found.models) + (f", round {evaluated.round}" if evaluated.round else "")
+    title = f"{name}: correlation with human scores × 100"
+    table = _table(title, "test", numbers=found.columns[1:])
+    for head, cells, is_mean in found.rows:
+        table.add_row(head, *cells, style="bold" if is_mean else "", end_section=is_mean)
+    if found.missing:
+        table.caption = f"Missing data sets: {'; '.join(found.missing)}"
     return table
-
-
-def _cells(found: Correlation) -> list[str]:
-    cells = [correlation(found.pearson), correlation(found.spearman)]
-    return cells if found.mse is None else [*cells, f"{found.mse:.3f}"]
 
 
 def _files(run: Run, record: RunRecord) -> Table:
