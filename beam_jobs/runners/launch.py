@@ -35,6 +35,8 @@ from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
+from models.cpu import CORES as CORES
+from models.cpu import cores as cores
 from models.errors import UserError
 from models.progress import Meter, meter
 
@@ -67,17 +69,6 @@ class Unit(Protocol):
     @property
     def rows(self) -> int | None:
         """Rows to read, where that is known before."""
-
-
-CORES = "PARALOOM_CORES"
-"""Environment variable of a worker that shares its machine with others: its part of the cores."""
-
-
-def cores() -> int:
-    """Processor cores this process may use."""
-    there = len(os.sched_getaffinity(0))
-    given = os.environ.get(CORES, "")
-    return min(there, int(given)) if given.isdecimal() and int(given) else there
 
 
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:

@@ -1,7 +1,7 @@
-"""Neural machine translation: fairseq models, trained here or elsewhere, and how they decode.
+"""Neural machine translation with fairseq models: training and decoding.
 
-Importing this package loads neither torch nor fairseq nor CTranslate2; building a `Translator` does
-(with the default engine CTranslate2 alone, once a model has been converted).
+Importing this package imports neither torch nor fairseq nor CTranslate2; building a `Translator`
+does. With the default engine it imports CTranslate2 only, once the model has been converted.
 """
 
 from models.nmt.options import NmtOptions, NmtTrainingOptions

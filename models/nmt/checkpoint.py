@@ -1,7 +1,7 @@
-"""fairseq checkpoints, read as data: what would run code when unpickled is refused.
+"""Loading of fairseq checkpoints without running code from them.
 
-fairseq's own loader is not used for decoding: the settings and the weights are taken from the
-safely read file, the settings are checked, and the model is built from them.
+fairseq's own loader unpickles any object. Here torch's safe loading reads settings and weights, the
+settings are checked, and the model is built from both.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ _POSITIONS = 1024  # fairseq's default
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What decoding needs of a checkpoint: the model's settings and its weights."""
+    """The parts of a checkpoint that decoding needs: settings and weights of the model."""
 
     settings: argparse.Namespace
     weights: dict[str, torch.Tensor]
 
     @property
     def source_language(self) -> str:
-        """The language translated from."""
+        """Language to translate from."""
         return str(self.settings.source_lang)
 
     @property
     def target_language(self) -> str:
-        """The language translated to."""
+        """Language to translate to."""
         return str(self.settings.target_lang)
 
     @property
     def source_positions(self) -> int:
-        """The longest source, end of sentence included."""
+        """Length of the longest source, end of sentence included."""
         return getattr(self.settings, "max_source_positions", None) or _POSITIONS
 
     @property
     def target_positions(self) -> int:
-        """The longest translation, end of sentence included."""
+        """Length of the longest translation, end of sentence included."""
         return getattr(self.settings, "max_target_positions", None) or _POSITIONS
 
 
@@ -58,8 +58,8 @@ def read_state(path: Path) -> dict[str, Any]:
     """Read the whole content of a checkpoint with torch's safe loading.
 
     Raises:
-        UserError: the file is missing, corrupt, or holds anything but tensors, plain values and
-            `argparse.Namespace` (which is how fairseq keeps settings).
+        UserError: the file is missing or damaged, or contains objects other than tensors, plain
+            values and `argparse.Namespace` (fairseq's type for settings).
     """
     import torch
     from torch.serialization import safe_globals
@@ -104,7 +104,7 @@ def read_checkpoint(folder: ModelFolder) -> Checkpoint:
     architecture = getattr(settings, "arch", None)
     if architectures.get(architecture) != "transformer":
         raise UserError(f"{path}: architecture {architecture} is not a translation transformer")
-    # Names of files on the machine that trained the model: weights come from the checkpoint alone.
+    # These are paths on the machine that trained the model; the checkpoint has the weights.
     settings.encoder_embed_path = settings.decoder_embed_path = None
     settings.task = "translation"
     for key in ("source_lang", "target_lang"):
@@ -118,10 +118,10 @@ def read_checkpoint(folder: ModelFolder) -> Checkpoint:
 def build_model(
     folder: ModelFolder, checkpoint: Checkpoint
 ) -> tuple[torch.nn.Module, Dictionary, Dictionary]:
-    """Build fairseq's model in evaluation mode, float32, with its source and target dictionary.
+    """Build the model (float32, evaluation mode), with its source and target dictionary.
 
     Raises:
-        UserError: the dictionaries do not fit the weights, or the settings do not.
+        UserError: the settings or the dictionaries do not fit the weights.
     """
     fairseq = import_fairseq()
     source, target = (
@@ -141,7 +141,7 @@ def build_model(
 
 
 def import_fairseq() -> ModuleType:
-    """Import fairseq silently, undoing what its import does to the logging of the whole program."""
+    """Import fairseq, and undo the changes that its import makes to the program's logging."""
     root = logging.getLogger()
     handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
     logging.disable(logging.WARNING)
@@ -155,4 +155,5 @@ def import_fairseq() -> ModuleType:
         root.handlers[:] = handlers
         root.setLevel(level)
         logging.disable(disabled)
-    return fairseq
+    module: ModuleType = fairseq
+    return module

@@ -1,4 +1,4 @@
-"""A fairseq model in CTranslate2's form, converted once and cached beside the model."""
+"""Conversion of a fairseq model to CTranslate2's format, once, with a cache."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _LIMITS = "paraloom.json"
 
 
 @dataclass(frozen=True)
-class Converted:
-    """A converted model: its folder, and the positions that the model has."""
+class Conversion:
+    """A converted model: its folder and its numbers of positions."""
 
     path: Path
     source_positions: int
     target_positions: int
 
 
-def converted(folder: ModelFolder) -> Converted:
-    """The conversion of a model, made now if there is none; torch is needed only then.
+def convert_once(folder: ModelFolder) -> Conversion:
+    """The cached conversion of a model; the first call converts it, which needs torch.
 
-    It lies in a hidden folder of the model folder, or, where that cannot be written, in
-    `$XDG_CACHE_HOME/paraloom`. Its name holds the digest of what it was made from, so another
-    checkpoint gets another conversion. Weights stay float32: other types are made on loading.
+    The cache is a hidden folder in the model folder or, if that is not writable, in
+    `$XDG_CACHE_HOME/paraloom`. Its name contains the digest of the model, so that another
+    checkpoint is converted anew. Weights are float32; CTranslate2 casts them when it loads them.
 
     Raises:
         UserError: the checkpoint cannot be read or converted.
@@ -42,18 +42,18 @@ def converted(folder: ModelFolder) -> Converted:
 
     name = f".ctranslate2-{ctranslate2.__version__.split('.')[0]}-{folder.digest[:16]}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom" / "nmt"
-    places = [folder.path / name, cache / name.removeprefix(".")]
-    for place in places:
-        if (place / _LIMITS).is_file():
-            return _open(place)
-    place = places[0] if _writable(folder.path) else places[1]
-    with _lock(place):
-        if not (place / _LIMITS).is_file():  # another process may have been quicker
-            _convert(folder, place)
-    return _open(place)
+    candidates = [folder.path / name, cache / name.removeprefix(".")]
+    for path in candidates:
+        if (path / _LIMITS).is_file():
+            return _open(path)
+    path = candidates[0] if _writable(folder.path) else candidates[1]
+    with _lock(path):
+        if not (path / _LIMITS).is_file():  # another process may have converted it meanwhile
+            _convert(folder, path)
+    return _open(path)
 
 
-def _convert(folder: ModelFolder, place: Path) -> None:
+def _convert(folder: ModelFolder, path: Path) -> None:
     import torch
     from ctranslate2.converters import FairseqConverter
     from torch.serialization import safe_globals
@@ -61,8 +61,8 @@ def _convert(folder: ModelFolder, place: Path) -> None:
     from models.nmt.checkpoint import build_model, read_checkpoint
 
     checkpoint = read_checkpoint(folder)
-    build_model(folder, checkpoint)  # the clear errors are here, not in the converter
-    with atomic_folder(place) as out, tempfile.TemporaryDirectory() as scratch:
+    build_model(folder, checkpoint)  # raises clear errors; the converter does not
+    with atomic_folder(path) as out, tempfile.TemporaryDirectory() as scratch:
         clean = Path(scratch) / "checkpoint.pt"
         torch.save({"args": checkpoint.settings, "model": checkpoint.weights}, clean)
         converter = FairseqConverter(
@@ -84,8 +84,8 @@ def _convert(folder: ModelFolder, place: Path) -> None:
         (out / _LIMITS).write_text(json.dumps({key: getattr(checkpoint, key) for key in keys}))
 
 
-def _open(place: Path) -> Converted:
-    return Converted(place, **json.loads((place / _LIMITS).read_text()))
+def _open(path: Path) -> Conversion:
+    return Conversion(path, **json.loads((path / _LIMITS).read_text()))
 
 
 def _writable(folder: Path) -> bool:
@@ -97,10 +97,10 @@ def _writable(folder: Path) -> bool:
 
 
 @contextmanager
-def _lock(place: Path) -> Iterator[None]:
-    """Let one process at a time make what shall lie at `place`."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    lock = place.parent / f".{place.name.removeprefix('.')}.lock"
+def _lock(path: Path) -> Iterator[None]:
+    """Let one process at a time write `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.parent / f".{path.name.removeprefix('.')}.lock"
     with lock.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""CTranslate2: the fast engine."""
+"""Decoding with CTranslate2, the fast engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.errors import UserError
-from models.nmt.convert import converted
+from models.nmt.convert import convert_once
 from models.nmt.engine import Hypothesis, Pieces, longest_target
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 
 
 class CTranslate2Engine:
-    """A model in CTranslate2.
+    """A model loaded in CTranslate2.
 
-    On a CPU every core decodes batches of its own: one thread decodes a batch, so the values do not
-    depend on the number of threads, and many small batches keep the cores busy to the end.
+    On a CPU, one thread decodes a batch, and as many batches are decoded in parallel as there are
+    threads. The values do not depend on the number of threads, and small batches keep all cores
+    busy until the end.
     """
 
     def __init__(self, folder: ModelFolder, options: NmtOptions, threads: int) -> None:
@@ -36,13 +37,15 @@ class CTranslate2Engine:
         self.device = "cuda" if cuda else "cpu"
         if options.compute_type == "float16" and not cuda:
             raise UserError(
-                "nmt.compute_type: float16 needs a GPU, and none is at hand; choose float32 or int8"
+                "nmt.compute_type: float16 needs a GPU, and there is none; choose float32 or int8"
             )
         compute_type: str = options.compute_type
         if cuda and compute_type == "int8":
-            compute_type = "int8_float16"  # float32 beside int8 would waste the GPU's matrix units
-        model = converted(folder)
-        # On a CPU, what a batch and the weights take must stay in a core's cache (measured).
+            compute_type = (
+                "int8_float16"  # float32 activations would not use the GPU's matrix units
+            )
+        model = convert_once(folder)
+        # On a CPU, a batch and the weights must fit a core's cache (measured).
         self.batch_tokens = 8192 if cuda else 48 if compute_type == "int8" else 256
         self.parallel = 1 if cuda else threads
         self.max_source_subwords = model.source_positions - 1
@@ -66,9 +69,9 @@ class CTranslate2Engine:
             [list(pieces) for pieces in batch],
             asynchronous=True,
             beam_size=self._options.beam,
-            patience=1,  # as fairseq: stop when `beam` hypotheses have ended
+            patience=1,  # like fairseq: stop when `beam` hypotheses have ended
             length_penalty=1,
-            max_input_length=0,  # nothing is cut: the caller rejects what is too long
+            max_input_length=0,  # no truncation: the caller rejects long sources
             max_decoding_length=self._longest,
             return_scores=True,
             return_end_token=True,
@@ -89,9 +92,9 @@ class CTranslate2Engine:
 
 
 def _allow_avx512() -> None:
-    """Let CTranslate2 use AVX-512 where the CPU has VNNI, and so does not clock down for it.
+    """Let CTranslate2 use AVX-512 on CPUs with VNNI.
 
-    By itself it stops at AVX2, because older CPUs do.
+    Its default is AVX2, because older CPUs lower their clock rate for AVX-512.
     """
     try:
         flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n")[0].split()
@@ -105,7 +108,7 @@ def _use_cuda(options: NmtOptions) -> bool:
     """Whether to decode on a GPU.
 
     Raises:
-        UserError: a GPU is asked for, and there is none or its library is missing.
+        UserError: `device` is cuda, but there is no GPU or its library is missing.
     """
     import ctranslate2
 
@@ -114,7 +117,7 @@ def _use_cuda(options: NmtOptions) -> bool:
     found = ctranslate2.get_cuda_device_count() > 0
     usable = found and _load_cublas()
     if options.device == "cuda" and not found:
-        raise UserError("nmt.device: no CUDA device is at hand; choose cpu or auto")
+        raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
     if options.device == "cuda" and not usable:
         raise UserError(
             f"nmt.device: CTranslate2 finds no {_CUBLAS}; pip install nvidia-cublas-cu12, "
@@ -124,7 +127,7 @@ def _use_cuda(options: NmtOptions) -> bool:
 
 
 def _load_cublas() -> bool:
-    """Load CUDA 12's cuBLAS, from the system or from its wheel, where CTranslate2 then finds it."""
+    """Load CUDA 12's cuBLAS from the system or from its wheel, so that CTranslate2 finds it."""
     spec = importlib.util.find_spec("nvidia")
     roots = list(spec.submodule_search_locations or []) if spec else []
     wheel = [Path(root) / "cublas" / "lib" for root in roots]

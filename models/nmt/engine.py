@@ -1,11 +1,11 @@
-"""What decodes a batch of subwords, and how one is chosen."""
+"""Interface of the decoding engines, and loading of the configured one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from models.cpu import cores
 from models.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,34 +25,34 @@ class Hypothesis(NamedTuple):
     subwords: int
     """Target subwords, end of sentence included."""
     ended: bool
-    """False where decoding was cut at the longest length: no translation then."""
+    """False if decoding stopped at the length limit; then it is not a translation."""
 
 
 class Engine(Protocol):
     """A loaded model. `submit` may be called from several threads at once."""
 
     device: str
-    """Where it decodes: cpu or cuda."""
+    """Device: cpu or cuda."""
     batch_tokens: int
-    """Source subwords in a batch, padding included, that suit the engine and the device."""
+    """Default number of source subwords in a batch, padding included."""
     max_source_subwords: int
-    """The longest source that the model's positions hold, without the end of sentence."""
+    """Length of the longest source that the model can encode, without the end of sentence."""
     parallel: int
-    """Batches that it works on at once."""
+    """Number of batches decoded in parallel."""
 
     def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
-        """Begin to translate a batch; the function given back waits for it.
+        """Start to translate a batch; return a function that waits for the hypotheses.
 
-        An error of the engine, such as too little memory, is raised by that function.
+        That function raises the engine's errors, such as too little memory.
         """
         ...
 
 
 def build_engine(folder: ModelFolder, options: NmtOptions, threads: int | None = None) -> Engine:
-    """Load the model in the engine that `options` name, on `threads` CPU threads (null: all cores).
+    """Load the model in the configured engine, on `threads` CPU threads (None: all cores).
 
     Raises:
-        UserError: the model cannot be loaded, or the device cannot do what is asked.
+        UserError: the model cannot be loaded, or the device does not support the options.
     """
     threads = threads or cores()
     engine: Engine
@@ -67,12 +67,12 @@ def build_engine(folder: ModelFolder, options: NmtOptions, threads: int | None =
             engine = FairseqEngine(folder, options, threads)
     except ImportError as error:
         raise UserError(f"engine {options.engine}: not installed ({error})") from error
-    probe(engine, folder, options)
+    check_engine(engine, folder, options)
     return engine
 
 
-def probe(engine: Engine, folder: ModelFolder, options: NmtOptions) -> None:
-    """Translate one subword, to tell an engine that does not work from a sentence that fails.
+def check_engine(engine: Engine, folder: ModelFolder, options: NmtOptions) -> None:
+    """Translate one subword, to distinguish a broken engine from a sentence that fails.
 
     Raises:
         UserError: the engine does not work.
@@ -90,13 +90,6 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")
 
 
-def cores() -> int:
-    """CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def longest_target(options: NmtOptions, positions: int) -> int:
-    """Target subwords, end of sentence included, at which every engine stops decoding."""
+    """Length limit of translations in subwords, end of sentence included, for every engine."""
     return min(2 * options.max_source_subwords, positions)

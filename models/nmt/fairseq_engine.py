@@ -1,4 +1,4 @@
-"""fairseq's own beam search: the reference."""
+"""Decoding with fairseq's own beam search, the reference engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FairseqEngine:
-    """A model in fairseq's `SequenceGenerator`; one batch at a time, on all threads."""
+    """A model in fairseq's `SequenceGenerator`: one batch at a time, on all threads."""
 
     def __init__(self, folder: ModelFolder, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
@@ -24,10 +24,10 @@ class FairseqEngine:
 
         cuda = options.device != "cpu" and torch.cuda.is_available()
         if options.device == "cuda" and not cuda:
-            raise UserError("nmt.device: no CUDA device is at hand; choose cpu or auto")
+            raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
         if options.compute_type == "float16" and not cuda:
             raise UserError(
-                "nmt.compute_type: float16 needs a GPU, and none is at hand; choose float32"
+                "nmt.compute_type: float16 needs a GPU, and there is none; choose float32"
             )
         import_fairseq()
         from fairseq.sequence_generator import SequenceGenerator
@@ -53,7 +53,7 @@ class FairseqEngine:
         self.max_source_subwords = checkpoint.source_positions - 1
 
     def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
-        """Translate a batch when its result is asked for; see `Engine.submit`."""
+        """Return a function that translates the batch; see `Engine.submit`."""
         return lambda: self._translate(batch)
 
     def _translate(self, batch: Sequence[Pieces]) -> list[Hypothesis]:
@@ -73,7 +73,7 @@ class FairseqEngine:
                 "src_lengths": lengths.to(self.device),
             }
         }
-        with self._lock:  # the threads of torch work on one batch at a time
+        with self._lock:  # torch uses all threads for one batch
             try:
                 best = [ranked[0] for ranked in self._generator.generate([], sample)]
             except torch.cuda.OutOfMemoryError:
@@ -82,7 +82,7 @@ class FairseqEngine:
         hypotheses = []
         for hypothesis in best:
             ids = hypothesis["tokens"].tolist()
-            # At the longest length fairseq forces the end: no translation ended there by itself.
+            # At the length limit fairseq appends the end of sentence by force.
             ended = len(ids) < self._longest
             pieces = [self._target[index] for index in ids[:-1]]
             hypotheses.append(Hypothesis(pieces, float(hypothesis["score"]), len(ids), ended))

@@ -1,4 +1,4 @@
-"""A folder that holds all that decoding with a fairseq model needs."""
+"""The folder of a translation model: a fairseq checkpoint and the files to decode with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SENTENCEPIECE = "sentencepiece.model"
 class ModelFolder:
     """`checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and `sentencepiece.model`.
 
-    Opening one looks at the files' names only: the checkpoint is read where it is needed.
+    The constructor checks that the files exist; it does not read them.
 
     >>> folder = ModelFolder(Path("../shared/nmt/multi30k-cs-en"))
     >>> sorted(folder.dictionaries)
@@ -67,7 +67,7 @@ class ModelFolder:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the checkpoint and the dictionaries: what a conversion is made from."""
+        """SHA-256 of the checkpoint and the dictionaries, the input of a conversion."""
         total = hashlib.sha256()
         for path in (self.checkpoint, *self.dictionaries.values()):
             total.update(f"{path.name}\0{digest(path)}\n".encode())

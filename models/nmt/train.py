@@ -1,4 +1,4 @@
-"""Train a translation model with fairseq; the result is a model folder."""
+"""Training of a translation model with fairseq."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from models.cpu import cores
 from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.nmt import fairseq_run
-from models.nmt.engine import cores
 from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
 from models.nmt.options import NmtOptions, NmtTrainingOptions
 from models.nmt.training_data import (
@@ -46,35 +46,36 @@ def train_nmt(
     target_language: str = "en",
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train a transformer on pairs and put a model folder at `folder`.
+    """Train a transformer on pairs and write a model folder.
 
-    Half of the held-out pairs choose among the checkpoints and their average, by BLEU of greedy
-    translations; the other half gives the BLEU that is reported, with the default beam.
+    The checkpoints and their average are compared by the BLEU of greedy translations on half of the
+    held-out pairs. The BLEU of the best one, with the default beam, is reported on the other half.
 
-    A training that was killed starts anew on the data it had prepared, beside `folder` in a
-    hidden one. The same arguments, seed and number of threads give the same weights on a CPU.
+    Prepared data are kept in a hidden folder beside `folder` until the training is finished; an
+    interrupted training uses them and starts again. On a CPU the same arguments, seed and number of
+    threads give the same weights.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
-        folder: what is there is replaced once the new model is whole.
+        folder: replaced as a whole when the new model is finished.
         options: size of the model and length of the training.
-        seed: of the initial weights, the dropout and the order of batches.
-        source_language: name of the source side in the folder's files.
-        target_language: name of the target side in the folder's files.
+        seed: seed of the initial weights, the dropout and the order of batches.
+        source_language: language code of the source in the names of the folder's files.
+        target_language: language code of the target in the names of the folder's files.
         threads: CPU cores to use, all by default.
 
     Returns:
-        What `training.json` in the folder holds: BLEU, the checkpoints tried, counts, options.
+        The content of `training.json` in the folder: BLEU, all candidates, counts, options.
 
     Raises:
-        UserError: the pairs cannot be read or are too few; fairseq failed (its log is named).
+        UserError: the pairs cannot be read or are too few; fairseq failed (names its log).
     """
     options = options or NmtTrainingOptions()
     folder = Path(folder)
     threads = threads or cores()
     languages = (source_language, target_language)
-    meaning = [[digest(path) for path in pairs], asdict(options), seed, languages, _versions()]
-    key = hashlib.sha256(json.dumps(meaning).encode()).hexdigest()[:12]
+    inputs = [[digest(path) for path in pairs], asdict(options), seed, languages, _versions()]
+    key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:12]
     work = folder.parent / f".{folder.name}.training-{key}"
     for other in folder.parent.glob(f".{folder.name}.training-*"):
         if other != work:
@@ -90,15 +91,15 @@ def train_nmt(
     half = len(held_out.sources) // 2
 
     candidates = _candidates(work / "checkpoints")
-    tried = {}
+    bleu = {}
     for name, state in candidates.items():
         _assemble(work / "candidate", data, languages, state)
-        tried[name] = _bleu(work / "candidate", held_out, slice(half), 1, threads)
-    chosen = max(reversed(tried), key=lambda name: tried[name])  # of equals the later
+        bleu[name] = _bleu(work / "candidate", held_out, slice(half), 1, threads)
+    chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the later one of equals
     report: dict[str, Any] = {
         "bleu": 0.0,
         "chosen": chosen,
-        "bleu_of_candidates": tried,
+        "bleu_of_candidates": bleu,
         "pairs": {**counts, "choice": half, "bleu": len(held_out.sources) - half},
         "options": asdict(options),
         "seed": seed,
@@ -125,7 +126,7 @@ def _prepare(
     languages: tuple[str, str],
     threads: int,
 ) -> None:
-    """Write held_out.json, the subword model, dictionaries and train.<language> in subwords."""
+    """Write held_out.json, counts.json, the subword model, dictionaries and train.<language>."""
     held_out = hold_out(pairs, options.held_out)
     (out / "held_out.json").write_text(json.dumps(asdict(held_out)))
     texts = (out / "source.txt", out / "reference.txt")
@@ -144,10 +145,10 @@ def _prepare(
 def _run_fairseq(
     work: Path, options: NmtTrainingOptions, languages: tuple[str, str], seed: int, threads: int
 ) -> None:
-    """Binarise and train in another process."""
+    """Preprocess and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
-    # From the start even where a killed training left checkpoints: gone on from one of them,
-    # fairseq ended with other weights than it has uninterrupted.
+    # Do not resume from checkpoints of a killed training: fairseq would end with other weights than
+    # without the interruption.
     shutil.rmtree(checkpoints, ignore_errors=True)
     shutil.rmtree(binary, ignore_errors=True)
     source, target = languages
@@ -197,7 +198,7 @@ def _run_fairseq(
         }
     commands = [["preprocess", *_flags(preprocess)], ["train", str(binary), *_flags(train)]]
     (work / "commands.json").write_text(json.dumps(commands))
-    _follow(work, threads, options.updates)
+    _run_commands(work, threads, options.updates)
 
 
 def _flags(options: dict[str, object]) -> list[str]:
@@ -207,12 +208,12 @@ def _flags(options: dict[str, object]) -> list[str]:
     return flags
 
 
-def _follow(work: Path, threads: int, updates: int) -> None:
-    """Run the commands, keep what they print in a log, show the updates."""
+def _run_commands(work: Path, threads: int, updates: int) -> None:
+    """Run commands.json, write the output to a log, show the progress."""
     log = work / "fairseq.log"
     command = [sys.executable, "-P", str(fairseq_run.__file__), str(work / "commands.json")]
     environment = {
-        "OMP_WAIT_POLICY": "PASSIVE",  # threads that wait in a loop starve the others on busy cores
+        "OMP_WAIT_POLICY": "PASSIVE",  # busy waiting would take the cores from other processes
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
     }
@@ -244,7 +245,7 @@ def _follow(work: Path, threads: int, updates: int) -> None:
             process.kill()
             raise
     if process.returncode:
-        raise UserError(f"{log}: fairseq failed ({last[:200]}); the whole story is in this file")
+        raise UserError(f"{log}: fairseq failed ({last[:200]}); see this file")
 
 
 def _updates(checkpoint: Path) -> int:
@@ -252,10 +253,10 @@ def _updates(checkpoint: Path) -> int:
 
 
 def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
-    """The checkpoints by number of updates, and the average of the last of them.
+    """The checkpoints by number of updates, and the average of the last ones.
 
-    Only what decoding needs is kept: no optimizer, no times, no path of this machine, so that the
-    same training gives the same file.
+    They contain only what decoding needs: without optimiser state, times and paths of this machine,
+    the same training gives the same file.
     """
     import torch
 
@@ -266,7 +267,7 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
         state = read_state(path)
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))
         settings.data, settings.save_dir = "", "checkpoints"
-        history = {"num_updates": _updates(path), "lr_scheduler_state": {}}  # fairseq wants them
+        history = {"num_updates": _updates(path), "lr_scheduler_state": {}}  # required by fairseq
         states[f"update {_updates(path)}"] = {
             "args": settings,
             "model": state["model"],
@@ -292,7 +293,7 @@ def _assemble(folder: Path, data: Path, languages: tuple[str, str], state: dict[
 
 
 def _bleu(folder: Path, held_out: HeldOut, part: slice, beam: int | None, threads: int) -> float:
-    """BLEU (sacrebleu) of a model's translations; a rejected sentence counts as an empty one."""
+    """BLEU (sacrebleu) of a model's translations; rejected sentences count as empty."""
     import sacrebleu
 
     from models.nmt.translate import Translator

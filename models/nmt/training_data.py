@@ -1,4 +1,4 @@
-"""From pairs to what fairseq trains on: a held-out part, subwords, dictionaries."""
+"""Training data for fairseq: held-out pairs, subwords, dictionaries."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SENTENCES_FOR_PIECES = 1_000_000  # SentencePiece learns from a sample of this 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Pairs that training never sees: no training pair has one of their sources or references."""
+    """Pairs left out of training, together with all pairs that share a sentence with them."""
 
     sources: list[str]
     references: list[str]
 
 
 def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
-    """Choose the pairs whose ids have the smallest hashes, at most a tenth of all.
+    """Select the pairs with the smallest hashes of their ids, at most a tenth of all pairs.
 
-    The choice depends on the ids alone, not on their order or on how they are cut into files. No
-    source and no reference stands twice in it.
+    The selection depends only on the ids, not on their order or on the files. It contains no source
+    and no reference twice.
 
     Raises:
         UserError: a file cannot be read, has no such columns, or there are too few pairs.
@@ -59,7 +59,7 @@ def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
 
 
 def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
-    """Write the pairs for training, a sentence a line, without what is held out; give their number.
+    """Write the training pairs as text, one sentence per line; return their number.
 
     Raises:
         UserError: see `hold_out`.
@@ -73,20 +73,20 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
                 pc.is_in(_normal_column(batch["source"]), value_set=sources),
                 pc.is_in(_normal_column(batch["reference"]), value_set=references),
             )
-            kept = batch.filter(pc.invert(leak))
-            count += kept.num_rows
+            rest = batch.filter(pc.invert(leak))
+            count += rest.num_rows
             for column, stream in (("source", left), ("reference", right)):
-                lines = pc.replace_substring_regex(kept[column], r"\s+", " ").to_pylist()
+                lines = pc.replace_substring_regex(rest[column], r"\s+", " ").to_pylist()
                 stream.writelines(f"{line}\n" for line in lines)
     if not count:
-        raise UserError(f"{pairs[0]}: nothing is left to train on beside the held-out sentences")
+        raise UserError(f"{pairs[0]}: no pair is left to train on besides the held-out ones")
     return count
 
 
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
 ) -> None:
-    """Train one SentencePiece model (BPE) on all texts, fewer pieces where they hold fewer."""
+    """Train one SentencePiece model (BPE) on all texts; a small text yields fewer pieces."""
     import sentencepiece
 
     def train(pieces: int) -> None:
@@ -118,7 +118,7 @@ def train_subwords(
 def write_pieces(
     folder: Path, source: Path, reference: Path, out: tuple[Path, Path], longest: int
 ) -> int:
-    """Write both texts as subwords, without pairs that are empty or too long; give their number.
+    """Write both texts as subwords, without empty and overlong pairs; return the number of pairs.
 
     Raises:
         UserError: no pair is left.
@@ -146,7 +146,7 @@ def write_pieces(
 
 
 def write_dictionary(folder: Path, path: Path) -> None:
-    """Write the pieces as a fairseq dictionary (fairseq adds its special symbols itself)."""
+    """Write the pieces as a fairseq dictionary; fairseq adds its special symbols."""
     import sentencepiece
 
     subwords = sentencepiece.SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
@@ -175,5 +175,5 @@ def _normal(text: str) -> str:
 
 
 def _normal_column(column: pa.Array) -> pa.Array:
-    """Lower-cased, with single spaces: what counts as the same sentence."""
+    """Lower case and single spaces; sentences equal in this form count as the same."""
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(column), r"\s+", " "))

@@ -1,4 +1,4 @@
-"""From sentences to translations with their scores."""
+"""Translation of sentences, with scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from models.nmt.engine import Hypothesis, Pieces, build_engine, one_line, probe
+from models.nmt.engine import Hypothesis, Pieces, build_engine, check_engine, one_line
 from models.nmt.model_folder import ModelFolder
 from models.nmt.options import NmtOptions
 
@@ -28,20 +28,20 @@ _SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
 
 @dataclass
 class Counters:
-    """What one call of `Translator.translate` did."""
+    """Counts of one call of `Translator.translate`."""
 
     sentences: int = 0
-    """Sentences given."""
+    """Input sentences."""
     tokens: int = 0
-    """Target subwords of the translations, ends of sentence included."""
+    """Target subwords, ends of sentence included."""
     batches: int = 0
-    """Batches given to the engine, repeated ones included."""
+    """Batches that the engine received, retries included."""
     seconds: float = 0.0
     """Wall-clock time."""
     rejects: int = 0
     """Sentences without a translation."""
     retries: int = 0
-    """Batches given to the engine again after an error: halves, and single sentences."""
+    """Batches retried after an error: halves and single sentences."""
 
 
 class RetryHints(Protocol):
@@ -59,8 +59,8 @@ class RetryHints(Protocol):
 class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
-    The threads share the engine and nothing else: CTranslate2 puts all their batches in one queue,
-    fairseq takes one batch at a time.
+    Threads share only the engine: CTranslate2 has one queue for all batches, fairseq decodes one
+    batch at a time.
 
     >>> translator = Translator("../shared/nmt/multi30k-cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Muž spí na gauči."])
@@ -74,7 +74,8 @@ class Translator:
         """Load the model; `threads` are the CPU cores to use, all by default.
 
         Raises:
-            UserError: a file is missing, corrupt or unsafe; the device or the engine cannot do it.
+            UserError: a file is missing, damaged or unsafe, or the device does not support the
+                options.
         """
         self.options = options or NmtOptions()
         self._folder = ModelFolder(Path(folder))
@@ -84,7 +85,7 @@ class Translator:
 
     @property
     def device(self) -> str:
-        """Where the engine decodes: cpu or cuda."""
+        """The engine's device: cpu or cuda."""
         return self._engine.device
 
     def translate(
@@ -92,7 +93,7 @@ class Translator:
         sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None],
         hints: RetryHints | None = None,
     ) -> tuple[pa.RecordBatch, Counters]:
-        """Translate sentences; the rows are in their order.
+        """Translate sentences; row i of the result belongs to sentence i.
 
         Args:
             hints: what is known of earlier tries, of which the process died; the batches are the
@@ -101,10 +102,10 @@ class Translator:
         Returns:
             `translation` (null where rejected), `translation_score` (log p(translation | source)
             per target subword, natural logarithm), `translation_subwords` (end of sentence
-            included) and `reason` (null unless rejected); and what was done.
+            included) and `reason` (null unless rejected); and counters.
 
         Raises:
-            UserError: the engine no longer works at all.
+            UserError: the engine has stopped working.
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -136,10 +137,10 @@ class Translator:
 def batches_by_tokens(
     rows: Sequence[int], sources: Sequence[Pieces], budget: int
 ) -> Iterator[list[int]]:
-    """Cut rows into batches of like length: rows × longest source is at most `budget`.
+    """Group rows into batches of similar length: rows × longest source is at most `budget`.
 
-    The longest come first, so that the last batches, which some cores wait for, are short ones. A
-    source longer than the budget is a batch of its own. Ties keep the order of the rows.
+    Long sources come first: at the end, when some cores are idle, batches are short. A source
+    longer than the budget is a batch of its own. Rows of equal length keep their order.
 
     >>> list(batches_by_tokens([0, 1, 2], [["a"], ["a", "b"], ["c"]], budget=2))
     [[1], [0, 2]]
@@ -157,7 +158,7 @@ def batches_by_tokens(
 
 
 class _Call:
-    """The rows of one call of `translate`, and how failed batches are tried again."""
+    """The state of one call of `translate`: the rows, and the retries of failed batches."""
 
     def __init__(self, translator: Translator, rows: int) -> None:
         self._translator = translator
@@ -171,22 +172,22 @@ class _Call:
         self,
         batches: Sequence[Sequence[int]],
         sources: Sequence[Pieces],
-        ahead: int,
-        note: Callable[[Sequence[Sequence[int]]], None] = lambda groups: None,
+        parallel: int,
+        report: Callable[[Sequence[Sequence[int]]], None] = lambda groups: None,
     ) -> None:
-        """Translate batches of rows, `ahead` of them under way at once; `note` is told which."""
+        """Translate batches of rows, `parallel` at once; `report` gets the rows in the engine."""
         waiting: deque[tuple[list[int], list[Pieces], Callable[[], list[Hypothesis]]]] = deque()
         for batch in batches:
-            if len(waiting) == ahead:
-                self.settle(*waiting.popleft())
-            note([*(rows for rows, *_ in waiting), batch])
+            if len(waiting) == parallel:
+                self.collect(*waiting.popleft())
+            report([*(rows for rows, *_ in waiting), batch])
             pieces = [sources[row] for row in batch]
             waiting.append((list(batch), pieces, self.submit(pieces)))
         while waiting:
-            self.settle(*waiting.popleft())
+            self.collect(*waiting.popleft())
 
     def submit(self, sources: list[Pieces]) -> Callable[[], list[Hypothesis]]:
-        """Give a batch to the engine; an error is raised when the result is asked for."""
+        """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
         try:
             return self._translator._engine.submit(sources)
@@ -198,13 +199,13 @@ class _Call:
 
             return fail
 
-    def settle(
+    def collect(
         self, rows: list[int], sources: list[Pieces], wait: Callable[[], list[Hypothesis]]
     ) -> None:
-        """Write a batch's translations; halve it where the engine fails, down to single sentences.
+        """Store a batch's translations; if the engine fails, retry its halves recursively.
 
-        A sentence that fails alone is tried once more and then rejected, unless the engine fails on
-        anything by now: then the call ends, rather than reject the rest of the corpus.
+        A single sentence is retried once and then rejected. If the engine fails on every input, the
+        call raises an error instead of rejecting the rest of the corpus.
         """
         try:
             hypotheses = wait()
@@ -219,14 +220,14 @@ class _Call:
             middle = len(rows) // 2
             for part in (slice(middle), slice(middle, None)):
                 self._counters.retries += 1
-                self.settle(rows[part], sources[part], self.submit(sources[part]))
+                self.collect(rows[part], sources[part], self.submit(sources[part]))
             return
         self._counters.retries += 1
         try:
             self._write(rows[0], self.submit(sources)()[0])
         except Exception as error:
             translator = self._translator
-            probe(translator._engine, translator._folder, translator.options)
+            check_engine(translator._engine, translator._folder, translator.options)
             self.reasons[rows[0]] = f"engine failed: {one_line(error)}"
 
     def _write(self, row: int, hypothesis: Hypothesis) -> None:
@@ -236,7 +237,7 @@ class _Call:
             self.reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
         elif not text:
             self.reasons[row] = "empty translation"
-        elif not hypothesis.score <= 0:  # NaN, or more than a probability can be
+        elif not hypothesis.score <= 0:  # NaN, or the logarithm of more than 1
             self.reasons[row] = f"translation score is {hypothesis.score}"
         else:
             self._texts[row] = text
@@ -245,7 +246,7 @@ class _Call:
             self._counters.tokens += hypothesis.subwords
 
     def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
-        """The rows in their order, and the counters."""
+        """The rows and the counters."""
         self._counters.rejects = sum(reason is not None for reason in self.reasons)
         self._counters.seconds = seconds
         columns = (self._texts, self._scores, self._lengths, self.reasons)

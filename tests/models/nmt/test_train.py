@@ -125,7 +125,7 @@ def test_nothing_held_out_is_trained_on(tmp_path: Path, pairs: list[tuple[str, s
         if normal(pair[0]) not in hidden[0] and normal(pair[1]) not in hidden[1]
     ]
     if not kept:
-        with pytest.raises(UserError, match="nothing is left to train on"):
+        with pytest.raises(UserError, match="no pair is left to train on"):
             write_text([path], held_out, *texts)
         return
     assert write_text([path], held_out, *texts) == len(kept)

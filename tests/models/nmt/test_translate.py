@@ -142,9 +142,9 @@ def test_float16_needs_a_gpu(toy_model: Path) -> None:
         NmtOptions(device="cpu", compute_type="float16")
     if not torch.cuda.is_available():
         for engine in ("ctranslate2", "fairseq"):
-            with pytest.raises(UserError, match="float16 needs a GPU, and none is at hand"):
+            with pytest.raises(UserError, match="float16 needs a GPU, and there is none"):
                 Translator(toy_model, NmtOptions(engine=engine, compute_type="float16"))
-            with pytest.raises(UserError, match="device: no CUDA device is at hand"):
+            with pytest.raises(UserError, match="device: there is no CUDA device"):
                 Translator(toy_model, NmtOptions(engine=engine, device="cuda"))
 
 
