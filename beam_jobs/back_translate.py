@@ -1,9 +1,8 @@
-"""Back-translation: the foreign side of every pair into English, with a translation score."""
+"""Back-translation: translates the source of every pair, and scores the translation."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,25 +12,26 @@ from apache_beam.utils.shared import Shared
 
 from beam_jobs.io import schema
 from beam_jobs.io.remote import local
-from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io.shards import Measurements, Receipt, Unit, read_shard
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin
 from beam_jobs.runners.launch import NAMESPACE, Result, cores, launch, local_workers
+from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.nmt.options import NmtOptions
 
 VERSION = 1
-"""Raised when the job's rows change for the same input."""
+"""Bump when the job's rows change for the same input."""
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
 
 class BackTranslate(beam.PTransform):
-    """Units in, receipts out; every unit's shard is translated and committed on its own.
+    """Units in, receipts out; every shard is translated and committed independently.
 
     Args:
         model: the model folder.
-        threads: cores that a worker process may use; None takes all it can see.
-        accelerator: Beam resource hint for this stage alone, such as
+        threads: cores that a worker process may use; None uses all available ones.
+        accelerator: Beam resource hint for this stage only, such as
             `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
     """
 
@@ -45,12 +45,12 @@ class BackTranslate(beam.PTransform):
         accelerator: str | None = None,
     ):
         super().__init__()
-        self.work = _Translate(output, model, options, threads)
+        self.dofn = _Translate(output, model, options, threads)
         self.accelerator = accelerator
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Translate unit by unit, on a GPU where a runner can give one to a stage."""
-        translate = beam.ParDo(self.work)
+        """Translate unit by unit, on a GPU if the runner can assign one to a stage."""
+        translate = beam.ParDo(self.dofn)
         if self.accelerator:
             translate = translate.with_resource_hints(accelerator=self.accelerator)
         return units | "Translate" >> translate
@@ -67,7 +67,7 @@ def run(
 ) -> Result:
     """Back-translate `units` into `output`.
 
-    On this machine one process translates with all cores, so that the model is there once.
+    On this machine one process translates with all cores, so that the model is loaded once.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     if accelerator:
@@ -76,11 +76,12 @@ def run(
     return launch("back_translate", units, transform, output, arguments, processes=1)
 
 
-class _Translate(beam.DoFn):
-    """Translates a shard at a time with the one translator of its process."""
+class _Translate(UnitDoFn):
+    """Translates a shard at a time; all instances in a process share one translator."""
 
     def __init__(self, output: str, model: str, options: NmtOptions, threads: int | None):
-        self.output, self.model, self.options, self.threads = output, model, options, threads
+        super().__init__(output)
+        self.model, self.options, self.threads = model, options, threads
         self.shared = Shared()
         self.counters = {name: Metrics.counter(NAMESPACE, name) for name in COUNTERS}
 
@@ -92,12 +93,7 @@ class _Translate(beam.DoFn):
 
         return Translator(local(self.model), self.options, threads=self.threads or cores())
 
-    def process(self, unit: Unit) -> Iterator[Receipt]:
-        done = finished(self.output, unit.name, unit.key)
-        yield done or self.translate(unit)
-
-    def translate(self, unit: Unit) -> Receipt:
-        started = time.monotonic()
+    def make(self, unit: Unit) -> Receipt:
         table = read_shard(unit.shard)
         attempt = begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.number > 1 else None
@@ -105,7 +101,7 @@ class _Translate(beam.DoFn):
             translations, counts = self.translator.translate(
                 table["source"].combine_chunks(), hints
             )
-        except Exception:  # it did not die
+        except Exception:  # the process did not die
             attempt.under_way([])
             raise
         numbers = asdict(counts)
@@ -115,19 +111,11 @@ class _Translate(beam.DoFn):
         for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
             table = table.append_column(name, translations[name])
         reason = translations["reason"]
-        fine = reason.is_null()
-        accepted = table.filter(fine).cast(schema.BACK_TRANSLATE)
+        accepted = table.filter(reason.is_null()).cast(schema.BACK_TRANSLATE)
         rejected = table.append_column("reason", reason).filter(reason.is_valid())
         rejected = rejected.select(schema.rejected(schema.INGEST).names)
         pieces = [(unit.name, accepted, rejected.cast(schema.rejected(schema.INGEST)))]
-        receipt = commit(
-            self.output,
-            unit.name,
-            unit.key,
-            table.num_rows,
-            pieces,
-            started=started,
-            numbers={**numbers, "attempts": attempt.number},
-        )
+        measurements = Measurements.model_validate({**numbers, "attempts": attempt.number})
+        receipt = self.commit(unit, table.num_rows, pieces, measurements)
         attempt.over()
         return receipt

@@ -1,20 +1,18 @@
 """Exact deciles of every score over the whole corpus (ParaNMT, section 4.1: tenths by score).
 
-Sizes differ by at most one row; rows of equal score are parted by a hash of their id.
+Sizes differ by at most one row; ties are broken by a hash of the id.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io.shards import Deciles, Measurements, Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.order_statistics import (
     Column,
@@ -23,9 +21,10 @@ from beam_jobs.transforms.order_statistics import (
     position,
     sortable,
 )
+from beam_jobs.transforms.unit_dofn import UnitDoFn
 
 VERSION = 1
-"""Raised when the job's rows change for the same input."""
+"""Bump when the job's rows change for the same input."""
 
 
 def decile_ranks(rows: int) -> list[int]:
@@ -38,14 +37,14 @@ def decile_ranks(rows: int) -> list[int]:
 
 
 class Bucket(beam.PTransform):
-    """Units in, receipts out; reads the scores four times, then writes every shard once."""
+    """Units in, receipts out; reads the scores four times, then writes each shard."""
 
     def __init__(self, output: str, scorers: Sequence[str]):
         super().__init__()
         self.output, self.scorers = output, tuple(scorers)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the bounds of the whole corpus, then place every row."""
+        """Find the bounds over the whole corpus, then assign every row to its deciles."""
         scorers = self.scorers
 
         def read(unit: Unit) -> dict[str, Column]:
@@ -54,8 +53,8 @@ class Bucket(beam.PTransform):
             return {s: Column(sortable(table[s].to_numpy()), ids) for s in scorers}
 
         bounds = units | "Bounds" >> OrderStatistics(read, decile_ranks)
-        return units | "Place" >> beam.ParDo(
-            _Place(self.output, scorers), beam.pvalue.AsSingleton(bounds)
+        return units | "Assign" >> beam.ParDo(
+            _AssignDeciles(self.output, scorers), beam.pvalue.AsSingleton(bounds)
         )
 
 
@@ -69,47 +68,41 @@ def run(
     """
     result = launch("bucket", units, Bucket(output, scorers), output, arguments)
     for score, summary in summarise(result.receipts).items():
-        if max(summary["rows"]) - min(summary["rows"]) > 1:
-            raise RuntimeError(f"bucket: deciles of {score} are not exact: {summary['rows']}")
+        if max(summary.rows) - min(summary.rows) > 1:
+            raise RuntimeError(f"bucket: deciles of {score} are not exact: {summary.rows}")
     return result
 
 
-def summarise(receipts: Sequence[Receipt]) -> dict[str, dict[str, list]]:
-    """Rows, lowest and highest score of each decile (0 to 9) of each score.
-
-    Returns:
-        score → {"rows": [10], "lowest": [10], "highest": [10]}; None in an empty decile.
-    """
-    total: dict[str, dict[str, list]] = {}
+def summarise(receipts: Sequence[Receipt]) -> dict[str, Deciles]:
+    """The deciles of each score over all units."""
+    of_units: dict[str, list[Deciles]] = {}
     for receipt in receipts:
-        for score, part in receipt.numbers["deciles"].items():
-            if score not in total:
-                total[score] = {name: list(values) for name, values in part.items()}
-                continue
-            so_far = total[score]
-            for name, join in (("rows", sum), ("lowest", min), ("highest", max)):
-                for k in range(10):
-                    pair = [v for v in (so_far[name][k], part[name][k]) if v is not None]
-                    so_far[name][k] = join(pair) if pair else None
-    return total
+        for score, deciles in receipt.numbers.deciles.items():
+            of_units.setdefault(score, []).append(deciles)
+    return {score: _merged(many) for score, many in of_units.items()}
 
 
-class _Place(beam.DoFn):
+def _merged(many: Sequence[Deciles]) -> Deciles:
+    lowest, highest = (
+        [[value for value in values if value is not None] for values in zip(*columns, strict=True)]
+        for columns in ([d.lowest for d in many], [d.highest for d in many])
+    )
+    return Deciles(
+        rows=[sum(rows) for rows in zip(*(d.rows for d in many), strict=True)],
+        lowest=[min(values, default=None) for values in lowest],
+        highest=[max(values, default=None) for values in highest],
+    )
+
+
+class _AssignDeciles(UnitDoFn):
     def __init__(self, output: str, scorers: tuple[str, ...]):
-        self.output, self.scorers = output, scorers
+        super().__init__(output)
+        self.scorers = scorers
 
-    def setup(self) -> None:
-        pa.set_cpu_count(1)
-
-    def process(self, unit: Unit, bounds: Targets) -> Iterator[Receipt]:
-        done = finished(self.output, unit.name, unit.key)
-        yield done or self.place(unit, bounds)
-
-    def place(self, unit: Unit, bounds: Targets) -> Receipt:
-        started = time.monotonic()
+    def make(self, unit: Unit, bounds: Targets) -> Receipt:
         table = read_shard(unit.shard)
         ids = table["id"].combine_chunks()
-        deciles: dict[str, Any] = {}
+        deciles: dict[str, Deciles] = {}
         for name in self.scorers:
             score = table[name].to_numpy()
             decile = position(Column(sortable(score), ids), bounds.get(name, []))
@@ -118,21 +111,13 @@ class _Place(beam.DoFn):
         table = table.cast(schema.bucketed(self.scorers))
         empty = table.slice(0, 0).select([]).append_column("reason", pa.array([], pa.string()))
         pieces = [(unit.name, table, empty)]
-        return commit(
-            self.output,
-            unit.name,
-            unit.key,
-            table.num_rows,
-            pieces,
-            started=started,
-            numbers={"deciles": deciles},
-        )
+        return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))
 
 
-def _by_decile(score: np.ndarray, decile: np.ndarray) -> dict[str, list]:
+def _by_decile(score: np.ndarray, decile: np.ndarray) -> Deciles:
     parts = [score[decile == k] for k in range(10)]
-    return {
-        "rows": [len(part) for part in parts],
-        "lowest": [float(part.min()) if len(part) else None for part in parts],
-        "highest": [float(part.max()) if len(part) else None for part in parts],
-    }
+    return Deciles(
+        rows=[len(part) for part in parts],
+        lowest=[float(part.min()) if len(part) else None for part in parts],
+        highest=[float(part.max()) if len(part) else None for part in parts],
+    )

@@ -1,11 +1,9 @@
-"""Ingest: bitext files into shards of pairs; rows that cannot be used are set apart."""
+"""Ingest: reads bitext files into shards of pairs; invalid rows are rejected."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -14,36 +12,37 @@ import pyarrow.compute as pc
 
 from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, Bitext, Block, read_bitext
-from beam_jobs.io.shards import Receipt, commit, content_key, finished
+from beam_jobs.io.shards import Receipt, content_key
 from beam_jobs.runners.launch import Result, launch
-from beam_jobs.transforms.duplicates import FindDuplicates, row_hash
+from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
+from beam_jobs.transforms.unit_dofn import UnitDoFn
 
 VERSION = 1
-"""Raised when the job's rows change for the same input."""
+"""Bump when the job's rows change for the same input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestUnit:
-    """One bitext file (or Moses pair of files), cut into shards by one worker."""
+    """One bitext (a file, or a Moses pair of files), which one worker splits into shards."""
 
     index: int
     key: str
     bitext: Bitext
-    rows: int | None = None  # known only when read
+    rows: int | None = None  # unknown before reading
 
     @property
     def name(self) -> str:
-        """The name that the parts begin with; numbered, so that their order is the input's."""
+        """The prefix of its part files; numbered, so that they sort in the order of the input."""
         return f"part-{self.index:05d}"
 
 
 class Ingest(beam.PTransform):
-    """Bitexts in, receipts out. Of rows with the same id, the first one in the input stays.
+    """Bitexts in, receipts out. Of rows with the same id, only the first is accepted.
 
     Args:
-        shard_rows: lines of a file that make one shard.
-        max_characters: a longer side is rejected.
-        rows: about how many rows there are, for the search for repeated ids.
+        shard_rows: lines per shard.
+        max_characters: rows with a longer id, source or reference are rejected.
+        rows: approximate number of rows, for the search for duplicate ids.
     """
 
     def __init__(self, output: str, *, shard_rows: int, max_characters: int, rows: int):
@@ -52,28 +51,17 @@ class Ingest(beam.PTransform):
         self.limits = {"rows": shard_rows, "max_characters": max_characters}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find repeated ids over all files in a first reading, write the shards in a second."""
+        """Find duplicate ids over all files in a first pass, write the shards in a second."""
         limits = self.limits
 
-        def ids(unit: IngestUnit) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
+        def ids(unit: IngestUnit) -> Iterator[Hashes]:
             if "id" not in READERS[unit.bitext.format].columns:
                 return  # ids are generated from file and line: unique
             for block in read_bitext(unit.bitext, **limits):
-                yield unit.index, (row_hash(block.pairs["id"]), block.lines)
+                yield row_hash(block.pairs["id"]), block.lines
 
-        repeats = (
-            units
-            | "Ids" >> beam.FlatMap(ids).with_output_types(tuple[int, Any])
-            | "Repeated ids" >> FindDuplicates(self.rows)
-        )
-        by_index = units | "By file" >> beam.Map(lambda unit: (unit.index, unit)).with_output_types(
-            tuple[int, Any]
-        )
-        return (
-            {"unit": by_index, "repeats": repeats}
-            | "Files with repeats" >> beam.CoGroupByKey()
-            | "Write" >> beam.ParDo(_Write(self.output, limits))
-        )
+        joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows)
+        return joined | "Write" >> beam.ParDo(_Write(self.output, limits))
 
 
 def run(
@@ -86,7 +74,7 @@ def run(
     rows: int,
     arguments: Sequence[str],
 ) -> Result:
-    """Read `bitexts` into `output`; `key` stands for their content and what changes the rows."""
+    """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage."""
     units = [
         IngestUnit(index=i, key=content_key(key, bitext.name), bitext=bitext)
         for i, bitext in enumerate(bitexts)
@@ -95,48 +83,33 @@ def run(
     return launch("ingest", units, transform, output, arguments, rows_a_part=shard_rows)
 
 
-class _Write(beam.DoFn):
+class _Write(UnitDoFn):
     def __init__(self, output: str, limits: dict[str, int]):
-        self.output, self.limits = output, limits
+        super().__init__(output)
+        self.limits = limits
 
-    def process(self, element: tuple[int, dict[str, Iterable]]) -> Iterator[Receipt]:
-        groups = element[1]
-        (unit,) = groups["unit"]
-        repeats = [rows for rows in groups["repeats"] if len(rows)]
-        repeated = np.sort(np.concatenate(repeats)) if repeats else np.empty(0, np.int64)
-        done = finished(self.output, unit.name, unit.key)
-        yield done or self.write(unit, repeated)
-
-    def write(self, unit: IngestUnit, repeated: np.ndarray) -> Receipt:
+    def make(self, unit: IngestUnit, duplicates: np.ndarray) -> Receipt:
         rows = 0
-        started = time.monotonic()
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
             for number, block in enumerate(read_bitext(unit.bitext, **self.limits)):
                 rows += block.rows
-                yield f"{unit.name}-{number:05d}", *part(block, repeated)
+                yield f"{unit.name}-{number:05d}", *part(block, duplicates)
 
-        return commit(
-            self.output,
-            unit.name,
-            unit.key,
-            lambda: rows,
-            pieces(),
-            started=started,
-        )
+        return self.commit(unit, lambda: rows, pieces())
 
 
-def part(block: Block, repeated: np.ndarray) -> tuple[pa.Table, pa.Table]:
-    """A block's usable pairs, and its rejected rows with those whose row is in `repeated`.
+def part(block: Block, duplicates: np.ndarray) -> tuple[pa.Table, pa.Table]:
+    """A block's accepted pairs and its rejected rows.
 
     Args:
-        repeated: rows (line numbers) of the file whose id an earlier row has, sorted.
+        duplicates: rows (line numbers) of the file with the id of an earlier row, sorted.
     """
     pairs = pa.Table.from_batches([block.pairs])
-    again = np.isin(block.lines, repeated)
+    again = np.isin(block.lines, duplicates)
     twice = pairs.filter(pa.array(again))
-    rejected = pa.table(
+    repeats = pa.table(
         {
             "id": twice["id"],
             "row": pa.array(block.lines[again]),
@@ -145,7 +118,5 @@ def part(block: Block, repeated: np.ndarray) -> tuple[pa.Table, pa.Table]:
         },
         schema=schema.INGEST_REJECTED,
     )
-    set_apart = pa.concat_tables(
-        [pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED), rejected]
-    )
-    return pairs.filter(pa.array(~again)), set_apart.sort_by("row")
+    invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
+    return pairs.filter(pa.array(~again)), pa.concat_tables([invalid, repeats]).sort_by("row")

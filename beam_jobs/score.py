@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import apache_beam as beam
 import numpy as np
@@ -11,20 +10,21 @@ import pyarrow as pa
 
 from beam_jobs.io import schema
 from beam_jobs.io.remote import local
-from beam_jobs.io.shards import Receipt, Unit, commit, finished, read_shard
+from beam_jobs.io.shards import Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
+from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.scorers import PairScorer
 
 VERSION = 1
-"""Raised when the job's rows change for the same input."""
+"""Bump when the job's rows change for the same input."""
 
 
 def score_table(
     table: pa.Table, scorer: PairScorer, scorers: Sequence[str]
 ) -> tuple[pa.Table, pa.Table]:
-    """Add the columns of `scorers` that the table lacks, as translation or scoring left it.
+    """Add the columns of `scorers` that the table does not have yet.
 
-    Rows with a score that is no finite number are set apart.
+    Rows with a score that is not a finite number are rejected.
 
     Returns:
         the scored rows, and the rejected ones with their `reason`.
@@ -55,52 +55,48 @@ class Score(beam.PTransform):
     """Units in, receipts out.
 
     Args:
-        scorers: the scores that rows have in the end; those that they bring are kept.
-        tables: where the tables that scorers need stand, by their names (`models.scorers`).
+        scorers: the scores of the output; those that the input already has are copied.
+        resources: paths of the scorers' resources, by name (`models.scorers`).
     """
 
-    def __init__(self, output: str, scorers: Sequence[str], tables: Mapping[str, str] | None):
+    def __init__(self, output: str, scorers: Sequence[str], resources: Mapping[str, str] | None):
         super().__init__()
-        self.work = _Score(output, tuple(scorers), dict(tables or {}))
+        self.dofn = _Score(output, tuple(scorers), dict(resources or {}))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Score shard by shard."""
-        return units | "Score" >> beam.ParDo(self.work)
+        return units | "Score" >> beam.ParDo(self.dofn)
 
 
 def run(
     units: Sequence[Unit],
     output: str,
     scorers: Sequence[str],
-    tables: Mapping[str, str] | None,
+    resources: Mapping[str, str] | None,
     arguments: Sequence[str],
 ) -> Result:
     """Score `units` into `output`."""
-    return launch("score", units, Score(output, scorers, tables), output, arguments)
+    return launch("score", units, Score(output, scorers, resources), output, arguments)
 
 
-class _Score(beam.DoFn):
-    def __init__(self, output: str, scorers: tuple[str, ...], tables: dict[str, str]):
-        self.output, self.scorers, self.tables = output, scorers, tables
+class _Score(UnitDoFn):
+    def __init__(self, output: str, scorers: tuple[str, ...], resources: dict[str, str]):
+        super().__init__(output)
+        self.scorers, self.resources = scorers, resources
         self.scorer: PairScorer | None = None
 
     def setup(self) -> None:
-        pa.set_cpu_count(1)  # one worker, one core: the runner decides how many there are
-        if "encoder" in self.tables:
+        super().setup()
+        if "encoder" in self.resources:
             import torch
 
             torch.set_num_threads(1)
 
-    def process(self, unit: Unit) -> Iterator[Receipt]:
-        done = finished(self.output, unit.name, unit.key)
-        yield done or self.score(unit)
-
-    def score(self, unit: Unit) -> Receipt:
-        started = time.monotonic()
+    def make(self, unit: Unit) -> Receipt:
         table = read_shard(unit.shard)
-        if self.scorer is None:  # once a worker: all units have the same columns
+        if self.scorer is None:  # all units of a worker have the same columns
             names = [name for name in self.scorers if name not in table.column_names]
-            self.scorer = PairScorer(names, **{n: local(path) for n, path in self.tables.items()})
+            resources = {name: local(path) for name, path in self.resources.items()}
+            self.scorer = PairScorer(names, **resources)
         scored, rejected = score_table(table, self.scorer, self.scorers)
-        pieces = [(unit.name, scored, rejected)]
-        return commit(self.output, unit.name, unit.key, table.num_rows, pieces, started=started)
+        return self.commit(unit, table.num_rows, [(unit.name, scored, rejected)])

@@ -32,6 +32,8 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
+from beam_jobs.io.shards import Deciles
+
 
 class Lenient(BaseModel):
     """A model that keeps unknown fields."""
@@ -121,14 +123,6 @@ class BackTranslateRecord(PairsRecord, kind="back_translate"):
 
 class ScoreRecord(PairsRecord, kind="score"):
     """Pairs with scores."""
-
-
-class Deciles(Lenient):
-    """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
-
-    rows: list[int]
-    lowest: list[float | None]
-    highest: list[float | None]
 
 
 class BucketRecord(PairsRecord, kind="bucket"):

@@ -21,6 +21,7 @@ from beam_jobs.analysis.collect import Concatenate, collect
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.transforms.duplicates import row_hash
+from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.text.phrases import SCHEMA, find_phrases, merge_phrases
 from models.text.tokens import PairText
 
@@ -62,7 +63,7 @@ class CountPhrases(beam.PTransform):
     def __init__(self, min_count: int, number: int = 0, rounds: int = 1):
         super().__init__()
         self.min_count = min_count
-        self.work = _Count(number, rounds)
+        self.dofn = _Count(number, rounds)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Count shard by shard, add up, leave out what is rare."""
@@ -73,19 +74,16 @@ class CountPhrases(beam.PTransform):
 
         return (
             units
-            | "Count" >> beam.ParDo(self.work).with_output_types(tuple[int, pa.Table])
+            | "Count" >> beam.ParDo(self.dofn).with_output_types(tuple[int, pa.Table])
             | "Add" >> beam.CombinePerKey(_Add())
             | "Frequent" >> beam.Map(frequent)
             | "Together" >> beam.CombineGlobally(Concatenate(SCHEMA))
         )
 
 
-class _Count(beam.DoFn):
+class _Count(OneCoreDoFn):
     def __init__(self, number: int, rounds: int):
         self.number, self.rounds = np.uint64(number), np.uint64(rounds)
-
-    def setup(self) -> None:
-        pa.set_cpu_count(1)
 
     def process(self, unit: Unit) -> Iterator[tuple[int, pa.Table]]:
         sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)

@@ -6,8 +6,7 @@ what it was trained on.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
@@ -16,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from beam_jobs.analysis.sampling import Sample
-from beam_jobs.io.shards import Receipt, Shard, content_key, finished, read_shard, write_receipt
+from beam_jobs.io.shards import Measurements, Receipt, Shard, content_key, read_shard, write_receipt
 from beam_jobs.runners.launch import launch
+from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.options import EmbeddingOptions
 
@@ -73,11 +73,11 @@ class RunProbes(beam.PTransform):
         labelled: Sequence[LabelledPairs],
     ):
         super().__init__()
-        self.work = _RunProbe(output, shard, thresholds, options, list(labelled))
+        self.dofn = _RunProbe(output, shard, thresholds, options, list(labelled))
 
     def expand(self, probes: beam.PCollection) -> beam.PCollection:
         """Train one encoder for each probe."""
-        return probes | "Train" >> beam.ParDo(self.work)
+        return probes | "Train" >> beam.ParDo(self.dofn)
 
 
 def run(
@@ -111,7 +111,7 @@ def run(
             of_subset.append(key)
     transform = RunProbes(output, shard, sample.thresholds, options, labelled)
     result = launch("probes", list(probes.values()), transform, output, arguments)
-    scores = {receipt.key: receipt.numbers["score"] for receipt in result.receipts}
+    scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
     return [[scores[key] for key in of_subset] for of_subset in keys]
 
 
@@ -131,7 +131,7 @@ def _list(values: pa.Array | np.ndarray) -> list:
     return values.tolist()
 
 
-class _RunProbe(beam.DoFn):
+class _RunProbe(UnitDoFn):
     def __init__(
         self,
         output: str,
@@ -140,23 +140,19 @@ class _RunProbe(beam.DoFn):
         options: EmbeddingOptions,
         labelled: list[LabelledPairs],
     ):
-        self.output, self.shard, self.thresholds = output, shard, thresholds
+        super().__init__(output)
+        self.shard, self.thresholds = shard, thresholds
         self.options, self.labelled = options, labelled
 
     def setup(self) -> None:
         import torch
 
-        pa.set_cpu_count(1)
+        super().setup()
         torch.set_num_threads(1)  # more threads do not speed up small products
 
-    def process(self, probe: Probe) -> Iterator[Receipt]:
-        done = finished(self.output, probe.name, probe.key)
-        yield done or self.run_probe(probe)
-
-    def run_probe(self, probe: Probe) -> Receipt:
+    def make(self, probe: Probe) -> Receipt:
         from models.embeddings.training.probe import trial as train
 
-        started = time.monotonic()
         sample = Sample(table=_table(self.shard), thresholds=self.thresholds)
         rows = probe.subset.rows(sample, probe.seed)
         score = train(*sample.texts(rows), self.options, self.labelled, seed=probe.seed)
@@ -166,8 +162,8 @@ class _RunProbe(beam.DoFn):
             rows_in=len(rows),
             shards=(),
             rejected={},
-            seconds=round(time.monotonic() - started, 3),
-            numbers={"score": score},
+            seconds=self.seconds(),
+            numbers=Measurements(score=score),
         )
         write_receipt(self.output, receipt)
         return receipt

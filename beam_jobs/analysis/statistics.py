@@ -22,6 +22,7 @@ from beam_jobs.analysis.collect import Concatenate, collect
 from beam_jobs.analysis.idf import MergeCounts
 from beam_jobs.io import storage
 from beam_jobs.transforms.duplicates import row_hash
+from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.errors import UserError
 from models.text.idf import (
     WordCounts,
@@ -152,24 +153,24 @@ class _Counting(beam.PTransform):
 
     def __init__(self, spacy: str | None):
         super().__init__()
-        self.work = _Count(spacy)
+        self.dofn = _Count(spacy)
 
     def expand(self, blocks: beam.PCollection) -> beam.PCollection:
         return (
             blocks
-            | "Count" >> beam.ParDo(self.work).with_output_types(tuple[tuple[int, str], Any])
+            | "Count" >> beam.ParDo(self.dofn).with_output_types(tuple[tuple[int, str], Any])
             | "Add" >> beam.CombinePerKey(MergeCounts())
             | "As table" >> beam.Map(_as_table)
             | "Together" >> beam.CombineGlobally(Concatenate(_COUNTS))
         )
 
 
-class _Count(beam.DoFn):
+class _Count(OneCoreDoFn):
     def __init__(self, spacy: str | None):
         self.spacy = spacy
 
     def setup(self) -> None:
-        pa.set_cpu_count(1)
+        super().setup()
         if self.spacy:
             from models.text.parses import Parser
 
@@ -193,22 +194,22 @@ class _Measuring(beam.PTransform):
 
     def __init__(self, idf: str):
         super().__init__()
-        self.work = _Measure(idf)
+        self.dofn = _Measure(idf)
 
     def expand(self, blocks: beam.PCollection) -> beam.PCollection:
         return (
             blocks
-            | "Measure" >> beam.ParDo(self.work).with_output_types(Any)
+            | "Measure" >> beam.ParDo(self.dofn).with_output_types(Any)
             | "Together" >> beam.CombineGlobally(Concatenate(_MOMENTS))
         )
 
 
-class _Measure(beam.DoFn):
+class _Measure(OneCoreDoFn):
     def __init__(self, idf: str):
         self.idf = idf
 
     def setup(self) -> None:
-        pa.set_cpu_count(1)
+        super().setup()
         self.table: WordVectors = open_vectors(self.idf)
 
     def process(self, block: Block) -> Iterator[pa.Table]:

@@ -1,38 +1,30 @@
-"""A second copy of what a stage left: on object stores nothing can be renamed or linked."""
+"""Copying of a stage's output; object stores have neither links nor renames."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, read_whole, receipts, remove_orphans, write_receipt
+from beam_jobs.io.shards import read_whole, receipts, remove_orphans, write_receipt
 
 
 def copy_pairs(source: str, target: str) -> None:
-    """Copy a finished stage of pairs, part files and receipts, in place of what is at `target`.
+    """Replace the stage at `target` by a copy of a finished one: part files and receipts.
 
-    Receipts are removed first and written last: half a copy is never taken for a whole one.
+    Receipts are removed first and written last, so that a partial copy is never complete.
 
     Raises:
-        DamagedError: a part file is not what was written; names it.
+        DamagedError: the checksum of a part file is wrong; names it.
         UserError: `target` cannot be written.
     """
 
-    def copied(shard: Shard) -> Shard:
-        path = storage.join(target, shard.path.removeprefix(storage.join(source, "")).lstrip("/"))
-        storage.write_bytes(path, read_whole(shard))
-        return replace(shard, path=path)
+    def moved(path: str) -> str:
+        return storage.join(target, path.removeprefix(storage.join(source, "")).lstrip("/"))
 
     for name in storage.names(storage.join(target, "receipts")):
         storage.remove(storage.join(target, "receipts", name))
-    found = []
+    copies = []
     for receipt in receipts(source):
-        found.append(
-            replace(
-                receipt,
-                shards=tuple(map(copied, receipt.shards)),
-                rejected_shards=tuple(map(copied, receipt.rejected_shards)),
-            )
-        )
-        write_receipt(target, found[-1])
-    remove_orphans(target, found)
+        for shard in (*receipt.shards, *receipt.rejected_shards):
+            storage.write_bytes(moved(shard.path), read_whole(shard))
+        copies.append(receipt.moved(moved))
+        write_receipt(target, copies[-1])
+    remove_orphans(target, copies)

@@ -1,12 +1,12 @@
-"""Shards: part files that are whole, known by what they were made from, and accounted for.
+"""Shards (part files) and the receipts that say which units of work are finished.
 
-A job works on units (a shard of the stage before, or an input file). For every finished unit it
-leaves a receipt: the key of all that the unit was made from, its part files with their checksums,
-and its counts. The receipt is written last, so a unit is finished when a receipt with the expected
-key is there and the part files still have their checksums; a part file alone means nothing.
+A job works on units: a shard of the previous stage, or an input file. For every finished unit it
+writes a receipt with the key of everything that the output depends on, the checksums of its part
+files, and counts. The receipt is written last: a unit is finished if there is a receipt with the
+expected key and its part files have their checksums. A part file without a receipt is ignored.
 
-    <stage>/part-….parquet            the rows that go on
-    <stage>/rejected/part-….parquet   the rows that do not, with a reason
+    <stage>/part-….parquet            accepted rows
+    <stage>/rejected/part-….parquet   rejected rows, with a reason
     <stage>/receipts/<unit>.json
 """
 
@@ -20,13 +20,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
 
 from beam_jobs.io import storage
 from beam_jobs.io.storage import MissingError
@@ -49,11 +49,11 @@ class Shard:
 
 
 class DamagedError(UserError):
-    """A part file is not what was written; a run that reads it makes it anew."""
+    """A part file was changed after it was written; the next run makes it again."""
 
     @property
     def path(self) -> str:
-        """The file, as the message names it."""
+        """The path in the message."""
         return str(self).split(_DAMAGED)[0]
 
 
@@ -65,7 +65,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What a job works on at once: an input shard, and the key of all its output depends on."""
+    """A unit of work: an input shard, and the key of everything that its output depends on."""
 
     index: int
     key: str
@@ -73,7 +73,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """The name under which the output and its receipt stand."""
+        """The name of the output and of its receipt."""
         return self.shard.name
 
     @property
@@ -82,19 +82,44 @@ class Unit:
         return self.shard.rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """The account of a finished unit.
+class Deciles(BaseModel):
+    """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
+
+    model_config = ConfigDict(extra="allow")
+
+    rows: list[int]
+    lowest: list[float | None]
+    highest: list[float | None]
+
+
+class Measurements(BaseModel):
+    """What a job measures of a unit; each job sets its own fields.
 
     Attributes:
-        rows_in: rows read; always the rows of `shards` and of `rejected` together.
+        deciles: `bucket`: the deciles of each score.
+        score: `probes`: Pearson × 100.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, int | float]  # `back_translate`: its counters
+
+    deciles: dict[str, Deciles] = {}
+    score: float = 0.0
+
+
+class Receipt(BaseModel):
+    """The record of a finished unit.
+
+    Attributes:
+        rows_in: rows read: the rows of `shards` and the rejected rows.
         rejected: rows per reason.
         seconds: worker time.
-        peak_memory: bytes, the most that the worker had held when it finished the unit.
-        ended: when it was finished, in seconds since the epoch by the worker's clock.
-        worker: the machine and process that did it.
-        numbers: what the job measured on the way (tokens, decile bounds).
+        peak_memory: bytes; the largest memory of the worker process until the end of the unit.
+        ended: seconds since the epoch, by the worker's clock.
+        worker: host and process id.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     key: str
@@ -106,16 +131,24 @@ class Receipt:
     peak_memory: int = 0
     ended: float = 0.0
     worker: str = ""
-    numbers: dict[str, Any] = field(default_factory=dict)
+    numbers: Measurements = Measurements()
 
     @property
     def rows_out(self) -> int:
-        """Rows that go on."""
+        """Accepted rows."""
         return sum(shard.rows for shard in self.shards)
+
+    def moved(self, path: Callable[[str], str]) -> Receipt:
+        """This receipt with other paths of its part files."""
+        shards, rejected = (
+            tuple(replace(shard, path=path(shard.path)) for shard in of)
+            for of in (self.shards, self.rejected_shards)
+        )
+        return self.model_copy(update={"shards": shards, "rejected_shards": rejected})
 
 
 def content_key(*parts: object) -> str:
-    """The SHA-256 of what a result depends on, as JSON; equal for equal content.
+    """The SHA-256 of everything that a result depends on, as JSON; equal for equal content.
 
     >>> content_key("score", {"b": 1, "a": 2}) == content_key("score", {"a": 2, "b": 1})
     True
@@ -125,7 +158,7 @@ def content_key(*parts: object) -> str:
 
 
 def units(shards: Sequence[Shard], key: str) -> list[Unit]:
-    """One unit a shard; its key joins the stage's `key` and the shard's content."""
+    """One unit for each shard; its key combines the stage's `key` and the shard's content."""
     return [
         Unit(index=i, key=content_key(key, shard.name, shard.digest), shard=shard)
         for i, shard in enumerate(shards)
@@ -133,11 +166,11 @@ def units(shards: Sequence[Shard], key: str) -> list[Unit]:
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a part file (or some of its columns), checksum first.
+    """Read a part file (or some of its columns) after verifying its checksum.
 
     Raises:
-        UserError: the file is not there.
-        DamagedError: it is not what was written.
+        UserError: the file does not exist.
+        DamagedError: its checksum is wrong.
     """
     data = read_whole(shard)
     columns = list(columns) if columns is not None else None
@@ -145,7 +178,7 @@ def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def read_whole(shard: Shard) -> bytes:
-    """The bytes of a part file, checksum first; raises as `read_shard`."""
+    """The bytes of a part file, after verifying its checksum; raises as `read_shard`."""
     data = storage.read_bytes(shard.path)
     if storage.digest(data) != shard.digest:
         raise DamagedError(f"{shard.path}{_DAMAGED}")
@@ -153,9 +186,9 @@ def read_whole(shard: Shard) -> bytes:
 
 
 def write_shard(path: str, table: pa.Table) -> Shard:
-    """Write a part file, whole or not at all."""
+    """Write a part file atomically."""
     sink = pa.BufferOutputStream()
-    rows = max(table.num_rows, 1)  # one row group; a dictionary of texts that differ only costs
+    rows = max(table.num_rows, 1)  # one row group; dictionaries of distinct texts only take space
     pq.write_table(table, sink, compression="zstd", row_group_size=rows, use_dictionary=False)
     data = sink.getvalue().to_pybytes()
     storage.write_bytes(path, data)
@@ -163,7 +196,7 @@ def write_shard(path: str, table: pa.Table) -> Shard:
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
-    """The receipt of a unit that needs no work: same key, every part file intact."""
+    """The receipt of a finished unit: it has `key`, and all part files have their checksums."""
     receipt = read_receipt(folder, name)
     if receipt is None or receipt.key != key:
         return None
@@ -184,17 +217,17 @@ def commit(
     pieces: Iterable[tuple[str, pa.Table, pa.Table]],
     *,
     started: float,
-    numbers: dict[str, Any] | None = None,
+    numbers: Measurements | None = None,
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
     Args:
         rows_in: rows read; a function where they are known only after the last piece.
-        pieces: part name, rows that go on, and rows rejected (with a `reason` column).
+        pieces: part name, accepted rows, and rejected rows (with a `reason` column).
         started: `time.monotonic()` when the work on the unit began.
 
     Raises:
-        RuntimeError: rows in are not rows out and rows rejected (a fault of the job itself).
+        RuntimeError: accepted and rejected rows do not add up to the rows read (a bug of the job).
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []
@@ -220,7 +253,7 @@ def commit(
         peak_memory=peak_memory(),
         ended=round(time.time(), 3),
         worker=f"{socket.gethostname()}:{os.getpid()}",
-        numbers=numbers or {},
+        numbers=numbers or Measurements(),
     )
     if receipt.rows_out + sum(reasons.values()) != read:
         raise RuntimeError(
@@ -232,68 +265,57 @@ def commit(
 
 
 def write_receipt(folder: str, receipt: Receipt) -> None:
-    """Mark a unit as finished. Paths are kept relative, so that a run folder can be moved."""
+    """Mark a unit as finished. Paths are relative on disk, so that a run folder can be moved."""
+    prefix = storage.join(folder, "")  # as the shards' paths were joined
 
-    def relative(shards: tuple[Shard, ...]) -> tuple[Shard, ...]:
-        return tuple(replace(s, path=s.path.removeprefix(whole).lstrip("/")) for s in shards)
+    def relative(path: str) -> str:
+        return path.removeprefix(prefix).lstrip("/")
 
-    whole = storage.join(folder, "")  # as the shards' paths were joined
-
-    kept = replace(
-        receipt,
-        shards=relative(receipt.shards),
-        rejected_shards=relative(receipt.rejected_shards),
-    )
-    text = json.dumps(asdict(kept), ensure_ascii=False, indent=1)
+    values = receipt.moved(relative).model_dump()
+    values["numbers"] = receipt.numbers.model_dump(exclude_unset=True)
+    text = json.dumps(values, ensure_ascii=False, indent=1)
     storage.write_bytes(_receipt_path(folder, receipt.name), text.encode())
 
 
 def read_receipt(folder: str, name: str) -> Receipt | None:
-    """The receipt of a unit, or None where there is none that can be read."""
-
-    def absolute(shards: list[dict]) -> tuple[Shard, ...]:
-        return tuple(Shard(storage.join(folder, s["path"]), s["rows"], s["digest"]) for s in shards)
-
-    path = _receipt_path(folder, name)
+    """The receipt of a unit, or None if it is missing or invalid."""
     try:
-        fields = json.loads(storage.read_bytes(path))
-        fields["shards"] = absolute(fields["shards"])
-        fields["rejected_shards"] = absolute(fields["rejected_shards"])
-        return Receipt(**fields)
-    except (MissingError, ValueError, KeyError, TypeError):
+        receipt = Receipt.model_validate_json(storage.read_bytes(_receipt_path(folder, name)))
+    except (MissingError, ValueError):
         return None
+    return receipt.moved(lambda path: storage.join(folder, path))
 
 
 def receipts(folder: str) -> list[Receipt]:
     """All receipts of a stage, in the order of their names."""
     names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, "receipts"))]
-    several = _readers().map if storage.is_remote(folder) else map  # there the way takes long
+    several = _readers().map if storage.is_remote(folder) else map
     found = several(lambda name: read_receipt(folder, name), names)
     return [receipt for receipt in found if receipt is not None]
 
 
 @cache
 def _readers() -> ThreadPoolExecutor:
-    """Threads that last, since each has a client of its own."""
+    """Persistent threads, since each has its own client."""
     return ThreadPoolExecutor(16)
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove part files and receipts in a stage folder that belong to no unit of `keep`.
+    """Remove the files of a stage folder that do not belong to the units of `keep`.
 
-    What a killed process was writing is still there under its temporary name: that goes too.
+    Part files, receipts, crash records, and temporary files of killed processes.
     """
     keep = list(keep)
-    wanted = {_receipt_path(folder, receipt.name) for receipt in keep}
+    needed = {_receipt_path(folder, receipt.name) for receipt in keep}
     for receipt in keep:
-        wanted.update(shard.path for shard in (*receipt.shards, *receipt.rejected_shards))
+        needed.update(shard.path for shard in (*receipt.shards, *receipt.rejected_shards))
     kinds = {"": ".parquet", "rejected": ".parquet", "receipts": ".json", "attempts": ".json"}
-    for below, suffix in kinds.items():
-        place = storage.join(folder, below) if below else folder
-        storage.remove_temporary(place)
-        for name in storage.names(place):
-            path = storage.join(place, name)
-            if name.endswith(suffix) and path not in wanted:
+    for subfolder, suffix in kinds.items():
+        parent = storage.join(folder, subfolder) if subfolder else folder
+        storage.remove_temporary(parent)
+        for name in storage.names(parent):
+            path = storage.join(parent, name)
+            if name.endswith(suffix) and path not in needed:
                 storage.remove(path)
 
 

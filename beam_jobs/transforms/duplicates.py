@@ -1,8 +1,8 @@
-"""Rows that repeat an earlier one, found without holding the corpus: hash, partition, sort."""
+"""Duplicate rows of a distributed corpus: hashed, partitioned by hash, and sorted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
@@ -11,13 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-_ROWS_A_PARTITION = 2_000_000
+_ROWS_PER_PARTITION = 2_000_000
+
+Hashes = tuple[np.ndarray, np.ndarray]
+"""Hashes, uint64 [n, 2], and the rows of a unit that they belong to, int64 [n]."""
 
 
 def row_hash(*columns: pa.Array) -> np.ndarray:
     """A 128-bit hash of each row's texts (XXH3), uint64 [n, 2].
 
-    A control character joins the columns: it occurs in no text that was let in.
+    The columns are joined by a control character, which no valid text contains.
     """
     joined = columns[0]
     if len(columns) > 1:
@@ -39,25 +42,24 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
 
 
 class FindDuplicates(beam.PTransform):
-    """(unit index, (hashes uint64 [n, 2], rows int64 [n])) in; (unit index, repeated rows) out.
+    """(unit index, `Hashes`) in; (unit index, duplicate rows) out.
 
-    Of equal rows the first one, by unit and row, is no repeat. Units without repeats give nothing.
+    The first of equal rows, by unit and row, is not a duplicate. A unit has no output if it has no
+    duplicates, and several if they are in several partitions.
 
     Args:
-        rows: about how many rows there are; sets the number of partitions.
+        rows: approximate number of rows; determines the number of partitions.
     """
 
     def __init__(self, rows: int):
         super().__init__()
-        self.partitions = 1 + rows // _ROWS_A_PARTITION
+        self.partitions = 1 + rows // _ROWS_PER_PARTITION
 
     def expand(self, hashed: beam.PCollection) -> beam.PCollection:
-        """Bring equal hashes together, partition by partition."""
+        """Group equal hashes, partition by partition."""
         partitions = self.partitions
 
-        def split(
-            element: tuple[int, tuple[np.ndarray, np.ndarray]],
-        ) -> Iterator[tuple[int, Any]]:
+        def split(element: tuple[int, Hashes]) -> Iterator[tuple[int, Any]]:
             unit, (hashes, rows) = element
             part = hashes[:, 0] % np.uint64(partitions)
             for partition in np.unique(part):
@@ -79,5 +81,45 @@ class FindDuplicates(beam.PTransform):
             hashed
             | "By hash" >> beam.FlatMap(split).with_output_types(tuple[int, Any])
             | "Together" >> beam.GroupByKey()
-            | "Repeats" >> beam.FlatMap(find).with_output_types(tuple[int, Any])
+            | "Duplicates" >> beam.FlatMap(find).with_output_types(tuple[int, Any])
+        )
+
+
+class WithDuplicates(beam.PTransform):
+    """Units in; (unit, its duplicate rows: sorted, int64) out.
+
+    Args:
+        hashes: reads a unit's hashes, in blocks of any size.
+        rows: approximate number of rows of all units.
+    """
+
+    def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int):
+        super().__init__()
+        self.hashes, self.rows = hashes, rows
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Find the duplicates, then join them with their units."""
+        read = self.hashes
+
+        def hashed(unit: Any) -> Iterator[tuple[int, Hashes]]:
+            for block in read(unit):
+                yield unit.index, block
+
+        def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, np.ndarray]:
+            (unit,) = element[1]["unit"]
+            found = [np.empty(0, np.int64), *element[1]["duplicates"]]
+            return unit, np.sort(np.concatenate(found))
+
+        duplicates = (
+            units
+            | "Hash" >> beam.FlatMap(hashed).with_output_types(tuple[int, Any])
+            | "Find" >> FindDuplicates(self.rows)
+        )
+        by_index = units | "By index" >> beam.Map(lambda u: (u.index, u)).with_output_types(
+            tuple[int, Any]
+        )
+        return (
+            {"unit": by_index, "duplicates": duplicates}
+            | "Group" >> beam.CoGroupByKey()
+            | "Join" >> beam.Map(join)
         )

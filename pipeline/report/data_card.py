@@ -11,14 +11,13 @@ import pyarrow as pa
 import yaml
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import receipts
+from beam_jobs.io.shards import Deciles, receipts
 from models.scorers import ENCODER
 from pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
     ConfigRecord,
     CorpusRecord,
-    Deciles,
     InputSection,
     PairsRecord,
     RunRecord,

@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Receipt, read_shard, receipts
+from beam_jobs.io.shards import Deciles, Receipt, read_shard, receipts
 from beam_jobs.transforms.predicates import Predicate
-from pipeline.records import Deciles, SelectSection
+from pipeline.records import SelectSection
 
 BINS = 40
 CELLS = 32  # a side of the density's grid
@@ -228,7 +228,7 @@ def sample_pairs(receipts: Sequence[Receipt], scores: Iterable[str], seed: int) 
     sampled: Sampled = defaultdict(list)
     for score in scores:
         for decile in SHOWN_DECILES.values():
-            rows = [r.numbers["deciles"][score]["rows"][decile] for r in receipts]
+            rows = [r.numbers.deciles[score].rows[decile] for r in receipts]
             ends = np.cumsum(rows, dtype=np.int64)
             total = int(ends[-1]) if len(ends) else 0
             rng = random.Random(f"{seed} {score} {decile}")

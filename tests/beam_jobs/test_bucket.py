@@ -4,7 +4,7 @@ import pytest
 
 from beam_jobs import bucket
 from beam_jobs.bucket import decile_ranks, summarise
-from beam_jobs.io.shards import units
+from beam_jobs.io.shards import Deciles, units
 from beam_jobs.transforms.order_statistics import id_hash
 
 ONE = ["--direct_num_workers", "1"]
@@ -40,7 +40,7 @@ def test_few_rows(tmp_path, scored, n):
     result = run(scored(np.linspace(-2, -1, n, dtype=np.float32), 2), tmp_path / "out")
     found = [rows(result)[f"id-{i}"] for i in range(n)]
     assert found == [sum(r <= i for r in decile_ranks(n)) for i in range(n)]
-    assert sum(summarise(result.receipts)["translation_score"]["rows"]) == n
+    assert sum(summarise(result.receipts)["translation_score"].rows) == n
 
 
 def test_the_summary_is_that_of_all_rows(tmp_path, scored):
@@ -49,12 +49,14 @@ def test_the_summary_is_that_of_all_rows(tmp_path, scored):
     summary = summarise(result.receipts)["translation_score"]
     score.sort()
     parts = np.split(score, decile_ranks(95))
-    assert summary["rows"] == [len(part) for part in parts]
-    assert summary["lowest"] == [float(part[0]) for part in parts]
-    assert summary["highest"] == [float(part[-1]) for part in parts]
+    assert summary.rows == [len(part) for part in parts]
+    assert summary.lowest == [float(part[0]) for part in parts]
+    assert summary.highest == [float(part[-1]) for part in parts]
 
 
 def test_an_inexact_decile_ends_the_run(tmp_path, scored, monkeypatch):
-    monkeypatch.setattr(bucket, "summarise", lambda receipts: {"s": {"rows": [3, 1]}})
+    monkeypatch.setattr(
+        bucket, "summarise", lambda receipts: {"s": Deciles(rows=[3, 1], lowest=[], highest=[])}
+    )
     with pytest.raises(RuntimeError, match="deciles of s are not exact"):
         run(scored(np.ones(3, np.float32), 3), tmp_path / "out")

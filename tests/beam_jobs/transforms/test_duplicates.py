@@ -47,7 +47,7 @@ def test_any_number_of_partitions_gives_the_same(monkeypatch):
         assert sum(len(rows) for _, rows in found) == len(wanted)
 
     for partitions in (1, 2, 7):
-        monkeypatch.setattr(duplicates, "_ROWS_A_PARTITION", 200 // partitions)
+        monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", 200 // partitions)
         find = FindDuplicates(200 - 1)
         assert find.partitions in (partitions, partitions + 1)
 

@@ -3,7 +3,6 @@ import os
 import shutil
 import signal
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -37,7 +36,7 @@ def under_way(a_run):
     found = receipts(str(run / "back_translate"))
     ended = [NOW - 500, NOW - 400, NOW - 30, NOW - 10]
     for receipt, when, worker in zip(found, ended, ["a:1", "a:1", "b:1", "b:2"], strict=False):
-        changed = replace(receipt, ended=when, seconds=36.0, worker=worker)
+        changed = receipt.model_copy(update={"ended": when, "seconds": 36.0, "worker": worker})
         write_receipt(str(run / "back_translate"), changed)
     for receipt in found[4:]:
         (run / "back_translate" / "receipts" / f"{receipt.name}.json").unlink()

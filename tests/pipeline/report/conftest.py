@@ -13,7 +13,7 @@ import yaml
 
 from beam_jobs import bucket
 from beam_jobs.io import schema
-from beam_jobs.io.shards import Receipt, commit
+from beam_jobs.io.shards import Measurements, Receipt, commit
 from beam_jobs.select import Criteria, judge
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.applications.evaluation import evaluate_models
@@ -65,7 +65,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
         }
         pieces = [(f"part-{i}", part, nothing)]
         place = str(folder / "bucket")
-        numbers = {"deciles": deciles}
+        numbers = Measurements(deciles=deciles)
         rows = part.num_rows
         bucketed.append(commit(place, f"part-{i}", "k", rows, pieces, started=0, numbers=numbers))
         reasons, _ = judge(part, criteria)

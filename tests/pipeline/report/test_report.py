@@ -14,7 +14,7 @@ import pytest
 
 from beam_jobs import bucket
 from beam_jobs.io import schema
-from beam_jobs.io.shards import commit
+from beam_jobs.io.shards import Measurements, commit
 from pipeline import report
 from pipeline.records import RunRecord, StageRecord
 from pipeline.report import report_path
@@ -180,7 +180,9 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(
         index = part.schema.get_field_index(schema.decile(name))
         column = pa.array(decile, pa.int8())
         part = part.set_column(index, part.schema.field(index), column)
-    numbers = {"deciles": {n: bucket._by_decile(part[n].to_numpy(), decile) for n in names}}
+    numbers = Measurements(
+        deciles={n: bucket._by_decile(part[n].to_numpy(), decile) for n in names}
+    )
     nothing = part.select([]).slice(0, 0).append_column("reason", pa.array([], pa.string()))
     for stage, left in (("bucket", part), ("corpus", part.slice(0, 0))):
         record["stages"][stage] |= {"rows_in": rows, "rows_out": left.num_rows}

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import Receipt, Shard, read_shard
+from beam_jobs.io.shards import Deciles, Measurements, Receipt, Shard, read_shard
 from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
-from pipeline.records import Deciles, SelectSection
+from pipeline.records import SelectSection
 from pipeline.report import report_data
 from pipeline.report.differences import mark_differences
 from pipeline.report.plots import levels
@@ -135,7 +135,7 @@ def test_sampled_ranks_exist(rows: list[int], seed: int) -> None:
             rows_in=n,
             shards=(Shard("", n, ""),),
             rejected={},
-            numbers={"deciles": {"s": {"rows": [n] * 10}}},
+            numbers=Measurements(deciles={"s": Deciles(rows=[n] * 10, lowest=[], highest=[])}),
         )
         for i, n in enumerate(rows)
     ]

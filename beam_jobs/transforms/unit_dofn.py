@@ -1,0 +1,77 @@
+"""Base classes of the DoFns of the jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import apache_beam as beam
+import pyarrow as pa
+
+from beam_jobs.io.shards import Measurements, Receipt, commit, finished
+
+
+class KeyedUnit(Protocol):
+    """What a DoFn needs to know of a unit of work."""
+
+    @property
+    def name(self) -> str:
+        """The name of its receipt."""
+
+    @property
+    def key(self) -> str:
+        """The key of everything that its output depends on."""
+
+
+class OneCoreDoFn(beam.DoFn):
+    """A DoFn that uses one core; the runner decides how many work in parallel."""
+
+    def setup(self) -> None:
+        """Restrict Arrow to one thread."""
+        pa.set_cpu_count(1)
+
+
+class UnitDoFn(OneCoreDoFn):
+    """Makes the output of a unit and its receipt, unless the unit is finished.
+
+    An element is a unit, or a tuple of a unit and further input. A subclass implements
+    `make(unit, *further_input)` or `make(unit, *further_input, side_input)`.
+    """
+
+    make: Callable[..., Receipt]
+
+    def __init__(self, output: str):
+        self.output = output
+
+    def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
+        """The receipt of a unit."""
+        unit, *more = element if isinstance(element, tuple) else (element,)
+        receipt = finished(self.output, unit.name, unit.key)
+        if receipt is None:
+            self._started = time.monotonic()
+            more += [] if side_input is None else [side_input]
+            receipt = self.make(unit, *more)
+        yield receipt
+
+    def seconds(self) -> float:
+        """Seconds since the work on the unit began."""
+        return round(time.monotonic() - self._started, 3)
+
+    def commit(
+        self,
+        unit: KeyedUnit,
+        rows_in: int | Callable[[], int],
+        pieces: Iterable[tuple[str, pa.Table, pa.Table]],
+        measurements: Measurements | None = None,
+    ) -> Receipt:
+        """Write the unit's part files and its receipt; see `shards.commit`."""
+        return commit(
+            self.output,
+            unit.name,
+            unit.key,
+            rows_in,
+            pieces,
+            started=self._started,
+            numbers=measurements,
+        )
