@@ -15,8 +15,9 @@ from beam_jobs.io.remote import local
 from beam_jobs.io.shards import Measurements, Receipt, Unit, read_shard
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin
-from beam_jobs.runners.launch import NAMESPACE, Result, cores, launch, local_workers
+from beam_jobs.runners.launch import NAMESPACE, Result, launch, local_workers
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.cpu import cores
 from models.nmt.options import NmtOptions
 
 VERSION = 1

@@ -22,8 +22,8 @@ import sacrebleu
 from beam_jobs import back_translate
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
-from beam_jobs.runners.launch import cores
 from benchmarks.report import Measured
+from models.cpu import cores
 from models.errors import UserError
 from models.nmt.options import NmtOptions
 from models.nmt.translate import Translator

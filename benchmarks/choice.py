@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 
 from beam_jobs.analysis import sampling
 from beam_jobs.io.shards import read_shard, receipts, units
-from beam_jobs.runners.launch import cores
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from benchmarks.experiments.__main__ import ROOT, train
 from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
+from models.cpu import cores
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from models.files import atomic_file

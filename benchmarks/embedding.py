@@ -23,9 +23,9 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from beam_jobs.runners.launch import cores
 from benchmarks import generated
 from benchmarks.report import Measured
+from models.cpu import cores
 from models.embeddings.encoders import build_encoder, random_vectors
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions

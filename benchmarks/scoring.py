@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beam_jobs.io.shards import receipts
-from beam_jobs.runners.launch import cores
 from benchmarks import generated, plain_scoring
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.measure import cost
 from benchmarks.report import Measured
+from models.cpu import cores
 from models.text.vectors import read_vectors
 
 

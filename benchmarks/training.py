@@ -25,10 +25,10 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from beam_jobs.runners.launch import cores
 from benchmarks.embedding import captions
 from benchmarks.plain_training import PlainEncoder, PlainGRAN, PlainLSTM, PlainTrainer
 from benchmarks.report import Measured
+from models.cpu import cores
 from models.embeddings.encoders import build_encoder, kinds, random_vectors
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training.data import Memory, Pairs, Shards, learnable, stack

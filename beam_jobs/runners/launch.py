@@ -35,8 +35,7 @@ from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
-from models.cpu import CORES as CORES
-from models.cpu import cores as cores
+from models.cpu import cores
 from models.errors import UserError
 from models.progress import Meter, meter
 

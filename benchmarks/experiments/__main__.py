@@ -15,7 +15,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.runners.launch import cores
 from benchmarks.experiments import cells, context, labelled, phrases
 from benchmarks.experiments.cells import Cell, Inputs, Scores, prepare, read
 from benchmarks.experiments.context import ContextCell
@@ -23,6 +22,7 @@ from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.phrases import PhraseCell
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Table, tables
+from models.cpu import cores
 from models.errors import UserError
 from models.progress import meter
 

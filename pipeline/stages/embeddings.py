@@ -6,7 +6,7 @@ import shutil
 from typing import Any
 
 from beam_jobs.io import remote
-from beam_jobs.runners.launch import cores
+from models.cpu import cores
 from models.embeddings import tasks
 from models.embeddings.tasks import READ_THE_CORPUS
 from models.errors import UserError

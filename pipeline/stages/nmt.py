@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.runners.launch import cores
+from models.cpu import cores
 from pipeline.records import NmtRecord, NmtTraining
 from pipeline.stage import Run, Stage, folder_is_valid
 

@@ -31,7 +31,7 @@ from beam_jobs.runners.flink.programs import (
     write_configuration,
 )
 from beam_jobs.runners.flink.reach import get, reachable
-from beam_jobs.runners.launch import CORES, cores
+from models.cpu import CORES, cores
 from models.errors import UserError
 from models.files import atomic_file
 

@@ -18,7 +18,8 @@ from rich.table import Table
 
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.bitext.preview import Preview, preview
-from beam_jobs.runners.launch import connect, cores
+from beam_jobs.runners.launch import connect
+from models.cpu import cores
 from models.errors import UserError
 from models.scorers import SCORERS
 from pipeline.commands.corpus.timings import time_jobs, translate

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from beam_jobs.runners.launch import cores
+from models.cpu import cores
 from pipeline.console import console
 from pipeline.manifest import versions
 

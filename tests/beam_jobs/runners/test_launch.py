@@ -12,7 +12,8 @@ from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 
 from beam_jobs.io.shards import commit, finished, units, write_shard
 from beam_jobs.runners import launch as launching
-from beam_jobs.runners.launch import NAMESPACE, beam_options, cores, launch, local_workers
+from beam_jobs.runners.launch import NAMESPACE, beam_options, launch, local_workers
+from models.cpu import cores
 from models.errors import UserError
 
 ONE = ["--direct_num_workers", "1"]

@@ -4,7 +4,7 @@ import shutil
 import pytest
 from run_helpers import STAGES
 
-from beam_jobs.runners.launch import cores
+from models.cpu import cores
 from pipeline.cli import main
 from pipeline.commands.corpus import estimate, timings
 from pipeline.config import read_config
