@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from models.errors import UserError
-from pipeline.config import read_config
+from pipeline.config import Config, read_config
 from pipeline.localise import localised, remote_paths
 
 GOOD = """
@@ -16,22 +16,23 @@ select: {by: trigram_overlap}
 """
 
 
-def read(tmp_path, text, *changes):
+def read(tmp_path: Path, text: str, *changes: str) -> Config:
     path = tmp_path / "c.yaml"
     path.write_text(text, encoding="utf-8")
     return read_config(path, changes)
 
 
-def problem(tmp_path, text, *changes):
+def problem(tmp_path: Path, text: str, *changes: str) -> str:
     with pytest.raises(UserError) as error:
         read(tmp_path, text, *changes)
     assert "\n" not in str(error.value)
     return str(error.value).removeprefix(f"{tmp_path}/c.yaml: ")
 
 
-def test_defaults(tmp_path):
+def test_defaults(tmp_path: Path) -> None:
     config = read(tmp_path, GOOD)
     assert (config.seed, config.nmt.engine, config.nmt.beam) == (1, "ctranslate2", 12)
+    assert config.input is not None
     assert config.input.paths == ["a.tsv"]
     assert config.select.deciles == [8, 9]
     assert config.embeddings.model == "word-avg"
@@ -66,7 +67,9 @@ def test_defaults(tmp_path):
         ("\tseed: 1", "line 6:"),
     ],
 )
-def test_each_mistake_is_one_line_that_names_the_key(tmp_path, more, message):
+def test_each_mistake_is_one_line_that_names_the_key(
+    tmp_path: Path, more: str, message: str
+) -> None:
     assert message in problem(tmp_path, GOOD + more + "\n")
 
 
@@ -101,29 +104,32 @@ def test_each_mistake_is_one_line_that_names_the_key(tmp_path, more, message):
         ("nmt.beam.x=1", "--set nmt.beam.x=1: beam has no keys below it"),
     ],
 )
-def test_a_change_is_checked_like_the_file(tmp_path, change, message):
+def test_a_change_is_checked_like_the_file(tmp_path: Path, change: str, message: str) -> None:
     text = GOOD + "seed: 3\nnmt: {beam: 2}\n"
     assert message in problem(tmp_path, text, change)
 
 
-def test_changes_come_over_the_file_in_order(tmp_path):
+def test_changes_come_over_the_file_in_order(tmp_path: Path) -> None:
     changes = ["seed=7", "nmt.beam=3", "nmt.beam=4", "select.deciles=null", "nmt.model=m"]
     config = read(tmp_path, GOOD, *changes)
     assert (config.seed, config.nmt.beam, config.nmt.model) == (7, 4, "m")
     assert config.select.deciles is None
 
 
-def test_whole_numbers_serve_as_numbers(tmp_path):
+def test_whole_numbers_serve_as_numbers(tmp_path: Path) -> None:
     config = read(tmp_path, GOOD, "embeddings.margin=1")
     assert config.embeddings.margin == 1.0
     assert type(config.embeddings.margin) is float
 
 
-def test_variables_are_filled_in_everywhere(tmp_path, monkeypatch):
+def test_variables_are_filled_in_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_DATA", "/data")
     monkeypatch.delenv("NO_DATA", raising=False)
     config = read(tmp_path, GOOD, "run=${SOME_DATA}/run", "input.paths=['${SOME_DATA}/*.gz', b]")
     assert config.run == "/data/run"
+    assert config.input is not None
     assert config.input.paths == ["/data/*.gz", "b"]
     moses = ["input.format=moses", "input.paths={source: '${NO_DATA}/a', reference: b}"]
     assert problem(tmp_path, GOOD, *moses) == (
@@ -131,14 +137,14 @@ def test_variables_are_filled_in_everywhere(tmp_path, monkeypatch):
     )
 
 
-def test_what_is_missing(tmp_path):
+def test_what_is_missing(tmp_path: Path) -> None:
     assert problem(tmp_path, "run: x") == "input: is missing"
     assert problem(tmp_path, "input: {format: tsv, paths: [a]}") == "run: is missing"
     assert problem(tmp_path, "") == "not a configuration (key: value)"
     assert problem(tmp_path, "- a") == "not a configuration (key: value)"
 
 
-def test_a_file_that_cannot_be_read(tmp_path):
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none.yaml: cannot be read \(No such file"):
         read_config(tmp_path / "none.yaml")
     with pytest.raises(UserError, match="cannot be read"):
@@ -148,7 +154,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
         read_config(tmp_path / "latin.yaml")
 
 
-def test_code_in_yaml_is_not_run(tmp_path):
+def test_code_in_yaml_is_not_run(tmp_path: Path) -> None:
     text = GOOD + f"accelerator: !!python/object/apply:os.mkdir [{tmp_path}/made]\n"
     assert "could not determine a constructor" in problem(tmp_path, text)
     assert not (tmp_path / "made").exists()
@@ -158,7 +164,9 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_configurations_that_come_along_are_sound(path, monkeypatch):
+def test_the_configurations_that_come_along_are_sound(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
         monkeypatch.setenv(name, "/data")
     assert read_config(path).run == f"runs/{path.stem}"
