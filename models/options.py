@@ -62,6 +62,7 @@ class InputPath:
 
 
 InputFile = Annotated[str, InputPath()]
+Change = Callable[[str, str, InputPath], str]
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -135,25 +136,32 @@ class Options:
         self.map_files(visit)
         return found
 
-    def map_files(self, change: Callable[[str, str, InputPath], str], prefix: str = "") -> Self:
+    def map_files(self, change: Change) -> Self:
         """The same options with every input path replaced by `change(key, path, mark)`."""
-        marks, changed = _marks(type(self)), {}
-        for name in self.keys_in_use():
-            value = getattr(self, name)
-            if isinstance(value, Options):
-                new: Any = value.map_files(change, f"{prefix}{name}.")
-            elif mark := marks.get(name):
-                new = _map_value(value, f"{prefix}{name}", mark, change)
-            else:
-                continue
-            if new != value:
-                changed[name] = new
-        return dataclasses.replace(self, **changed) if changed else self
+        return cast(Self, _map_files(self, "", None, change))
 
     def without_files(self) -> dict[str, Any]:
         """The keys that name no files, for JSON: what counts besides the content of the files."""
         marks = _marks(type(self))
         return {key: value for key, value in dataclasses.asdict(self).items() if key not in marks}
+
+
+def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> Any:
+    if isinstance(value, Options):
+        marks, changed = _marks(type(value)), {}
+        for name in value.keys_in_use():
+            old = getattr(value, name)
+            new = _map_files(old, f"{key}.{name}".lstrip("."), marks.get(name), change)
+            if new != old:
+                changed[name] = new
+        return dataclasses.replace(value, **changed) if changed else value
+    if mark and isinstance(value, str):
+        return change(key, value, mark)
+    if mark and isinstance(value, Mapping):
+        return {n: _map_files(item, f"{key}.{n}", mark, change) for n, item in value.items()}
+    if mark and isinstance(value, list):
+        return [_map_files(item, f"{key}[{i}]", mark, change) for i, item in enumerate(value)]
+    return value
 
 
 def _hints(cls: type[Options]) -> dict[str, Any]:
@@ -162,33 +170,24 @@ def _hints(cls: type[Options]) -> dict[str, Any]:
 
 def _marks(cls: type[Options]) -> dict[str, InputPath]:
     """The keys that name files, with their marks."""
-
-    def mark(hint: Any) -> InputPath | None:
-        if isinstance(hint, InputPath):
-            return hint
-        return next((found for part in get_args(hint) if (found := mark(part))), None)
-
-    names = (item.name for item in dataclasses.fields(cls))
-    return {name: found for name in names if (found := mark(_hints(cls)[name]))}
-
-
-def _map_value(
-    value: Any, key: str, mark: InputPath, change: Callable[[str, str, InputPath], str]
-) -> Any:
-    if isinstance(value, str):
-        return change(key, value, mark)
-    if isinstance(value, Mapping):
-        return {name: _map_value(v, f"{key}.{name}", mark, change) for name, v in value.items()}
-    if isinstance(value, list):
-        return [_map_value(v, f"{key}[{i}]", mark, change) for i, v in enumerate(value)]
-    return value
+    found = {
+        name: _find(hint, lambda part: isinstance(part, InputPath))
+        for name, hint in _hints(cls).items()
+    }
+    return {name: mark for name, mark in found.items() if mark}
 
 
 def section_type(hint: Any) -> type[Options] | None:
     """The options class that a field's type names, alone or in a union."""
-    if isinstance(hint, type) and issubclass(hint, Options):
+    found = _find(hint, lambda part: isinstance(part, type) and issubclass(part, Options))
+    return cast(type[Options] | None, found)
+
+
+def _find(hint: Any, test: Callable[[Any], bool]) -> Any:
+    """The first part of a type, at any depth, that passes a test."""
+    if test(hint):
         return hint
-    return next((found for part in get_args(hint) if (found := section_type(part))), None)
+    return next((found for part in get_args(hint) if (found := _find(part, test))), None)
 
 
 _EXPECTED = {
@@ -207,7 +206,6 @@ _EXPECTED = {
     "less_than_equal": "at most {le}",
 }
 """What a value must be, by pydantic's type of error."""
-_BOUNDS = ("gt", "ge", "lt", "le")
 _UNKNOWN = ("unexpected_keyword_argument", "invalid_key")
 
 
@@ -218,33 +216,34 @@ def _first_problem(cls: type[Options], values: Any, error: ValidationError) -> s
     # A value of a union has an error for each of its types; the type that fits best gets furthest.
     related = [item for item in problems if item[0][: len(path)] == path]
     path, problem = max(related, key=lambda item: len(item[0]))
-    key, kind, context = _dotted(path), problem["type"], problem.get("ctx", {})
-    bounds = {name: f"{n:,}".removesuffix(".0") for name, n in context.items() if name in _BOUNDS}
+    key = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in path).lstrip(".")
+    section = _section_at(cls, path)
     owner = _section_at(cls, path[:-1]) if path else None
     nullable = owner and type(None) in get_args(_hints(owner).get(str(path[-1])))
-    if kind in _UNKNOWN:
-        assert owner is not None
-        known = [item.name for item in dataclasses.fields(owner)]
-        near = difflib.get_close_matches(str(path[-1]), known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        return f"{key}: unknown key; {hint}"
-    if kind == "missing":
-        return f"{key}: is missing"
-    if kind == "too_short":
-        return f"{key}: must not be empty{'; null is allowed' if nullable else ''}"
-    if kind == "value_error":  # a check across fields names the field, one of a field does not
-        return f"{key}{'.' if _section_at(cls, path) else ': '}{context['error']}".lstrip(".")
-    if kind not in _EXPECTED:
-        return f"{key or 'configuration'}: {problem['msg']}"
-    expected = [
-        _EXPECTED[p["type"]].format(**{**context, **bounds}) for at, p in related if at == path
-    ]
-    if kind == "literal_error":
-        expected = [expected[0].replace("'", "")]
-    if nullable:
-        expected.append("null")
+    match problem["type"]:
+        case "unexpected_keyword_argument" | "invalid_key":
+            known = [item.name for item in dataclasses.fields(owner or cls)]
+            near = difflib.get_close_matches(str(path[-1]), known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+            return f"{key}: unknown key; {hint}"
+        case "missing":
+            return f"{key}: is missing"
+        case "too_short":
+            return f"{key}: must not be empty{'; null is allowed' if nullable else ''}"
+        case "value_error":  # a section's check names the key below it
+            return f"{key}{'.' if section else ': '}{problem['ctx']['error']}".lstrip(".")
+    expected = [_expected(item) for at, item in related if at == path]
     value = "null" if problem["input"] is None else repr(problem["input"])
-    return f"{key or 'configuration'}: must be {' or '.join(expected)}, not {value}"
+    choices = " or ".join([*expected, *(["null"] if nullable else [])])
+    return f"{key or 'configuration'}: must be {choices}, not {value}"
+
+
+def _expected(problem: ErrorDetails) -> str:
+    context = {
+        name: f"{value:,}".removesuffix(".0") if isinstance(value, int | float) else str(value)
+        for name, value in problem.get("ctx", {}).items()
+    }
+    return _EXPECTED.get(problem["type"], problem["msg"]).format(**context).replace("'", "")
 
 
 def _path(values: Any, problem: ErrorDetails) -> tuple[int | str, ...]:
@@ -258,10 +257,6 @@ def _path(values: Any, problem: ErrorDetails) -> tuple[int | str, ...]:
             path.append(step)
             values = values[step]
     return tuple(path)
-
-
-def _dotted(path: tuple[int | str, ...]) -> str:
-    return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in path).lstrip(".")
 
 
 def _section_at(cls: type[Options], path: tuple[int | str, ...]) -> type[Options] | None:
