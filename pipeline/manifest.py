@@ -91,6 +91,7 @@ class Manifest:
         """Record a finished stage; only from here on it counts as finished."""
         self.stages[stage] = record
         self.record.under_way = None
+        self.record.model_fields_set.discard("under_way")
         self.save()
 
     def save(self) -> None:

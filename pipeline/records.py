@@ -1,27 +1,8 @@
 """The content of manifest.json as typed models.
 
-`RunRecord` is the whole file. `RunRecord.stages` maps the name of a finished stage (`score`,
-`rounds/2/score`) to its record; `find` gives the record of a kind with its own type:
-
-| stage          | class               | fields beside key, digest, seconds, peak_memory, round    |
-| -------------- | ------------------- | --------------------------------------------------------- |
-| ingest, score  | IngestRecord,       | rows_in, rows_out, rows_rejected, rejected, shards,       |
-|                | ScoreRecord         | worker_seconds, metrics (all five pair stages have these) |
-| back_translate | BackTranslateRecord | model.path, model.sha256                                  |
-| bucket         | BucketRecord        | deciles[scorer].rows, .lowest, .highest (10 values each)  |
-| corpus         | CorpusRecord        | –                                                         |
-| nmt            | NmtRecord           | training.bleu                                             |
-| paragram       | ParagramRecord      | training                                                  |
-| idf            | IdfRecord           | words, documents                                          |
-| classifier     | ClassifierRecord    | training                                                  |
-| choice         | AutoSelectRecord    | scores, random, sample, left_out, runs, chosen, second,   |
-|                |                     | same_size, over_second, over_random, spread               |
-| loop           | LoopRecord          | labelled, data_sets, pairs, best                          |
-| statistics     | StatisticsRecord    | results.corpora, .idf, .spacy                             |
-| embeddings     | EmbeddingsRecord    | training                                                  |
-| evaluate       | EvaluateRecord      | results.models, .groups[name].data_sets, .mean, .missing  |
-
-Every model keeps fields that it does not know, and writes only fields that were set: a manifest of
+`RunRecord` is the whole file; `RunRecord.stages` maps the names of finished stages (`score`,
+`rounds/2/score`) to their records, and `find` gives a record with the type of its stage. Every
+model keeps fields that it does not know, and writes only fields that were set: a manifest of
 another version passes through unchanged.
 """
 
@@ -48,15 +29,14 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """What the manifest holds of a finished stage.
 
-    A stage whose record has fields of its own declares a subclass with the stage's name:
-    `class IdfRecord(StageRecord, kind="idf")`.
+    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, kind="idf")`.
 
     Attributes:
-        key: of all that the result depends on; another key means that the stage is not up to date.
+        key: of all that the result depends on.
         digest: of the result; the keys of the stages that read it depend on it.
         seconds: from the stage's start to its end.
         peak_memory: bytes, the largest of any process of the stage; 0 if it was not measured.
-        round: of a result that was copied from the best round: which round; else None.
+        round: the best round, if the result is a copy of that round's.
     """
 
     kind: ClassVar[str] = ""
@@ -108,6 +88,14 @@ class IngestRecord(PairsRecord, kind="ingest"):
     """Bitext as pairs."""
 
 
+class ScoreRecord(PairsRecord, kind="score"):
+    """Pairs with scores."""
+
+
+class CorpusRecord(PairsRecord, kind="corpus"):
+    """The selected pairs."""
+
+
 class TranslationModel(Lenient):
     """The model folder that translated, and its digest."""
 
@@ -121,22 +109,14 @@ class BackTranslateRecord(PairsRecord, kind="back_translate"):
     model: TranslationModel = TranslationModel()
 
 
-class ScoreRecord(PairsRecord, kind="score"):
-    """Pairs with scores."""
-
-
 class BucketRecord(PairsRecord, kind="bucket"):
     """Pairs with deciles; `deciles` is by scorer."""
 
     deciles: dict[str, Deciles] = {}
 
 
-class CorpusRecord(PairsRecord, kind="corpus"):
-    """The selected pairs."""
-
-
 class NmtTraining(Lenient):
-    """Results of training a translation model: BLEU on held-out pairs, and other figures."""
+    """Metrics of a translation model; BLEU is on held-out pairs."""
 
     bleu: float | None = None
 
@@ -147,12 +127,6 @@ class NmtRecord(StageRecord, kind="nmt"):
     training: NmtTraining = NmtTraining()
 
 
-class ParagramRecord(StageRecord, kind="paragram"):
-    """Word vectors for `paragram_similarity`; `training` is empty if they come from a file."""
-
-    training: dict[str, Any] = {}
-
-
 class IdfRecord(StageRecord, kind="idf"):
     """Inverse document frequencies; `documents` is 0 if they come from a file."""
 
@@ -160,16 +134,22 @@ class IdfRecord(StageRecord, kind="idf"):
     documents: int = 0
 
 
-class ClassifierRecord(StageRecord, kind="classifier"):
-    """The classifier behind the scorer `human_likeness`."""
+class TrainingRecord(StageRecord):
+    """A stage that trains; `training` has the metrics."""
 
     training: dict[str, Any] = {}
 
 
-class EmbeddingsRecord(StageRecord, kind="embeddings"):
+class ParagramRecord(TrainingRecord, kind="paragram"):
+    """Word vectors of `paragram_similarity`; they are not trained if they come from a file."""
+
+
+class ClassifierRecord(TrainingRecord, kind="classifier"):
+    """The classifier of `human_likeness`."""
+
+
+class EmbeddingsRecord(TrainingRecord, kind="embeddings"):
     """The sentence encoder."""
-
-    training: dict[str, Any] = {}
 
 
 class Candidate(Lenient):
@@ -330,14 +310,14 @@ class UnderWay(Lenient):
 
 
 class InputSection(Lenient):
-    """`input` of a configuration: the keys that readers of a run use."""
+    """Keys of `input` that reports show."""
 
     license: str | None = None
     source_language: str = "cs"
 
 
 class NmtSection(Lenient):
-    """`nmt` of a configuration: the keys that readers of a run use."""
+    """Keys of `nmt` that reports show."""
 
     engine: str = ""
     compute_type: str = ""
@@ -345,13 +325,13 @@ class NmtSection(Lenient):
 
 
 class ScoreSection(Lenient):
-    """`score` of a configuration: the keys that readers of a run use."""
+    """Keys of `score` that reports show."""
 
     scorers: list[str] = []
 
 
 class SelectSection(Lenient):
-    """`select` of a configuration: the keys that readers of a run use."""
+    """Keys of `select` that reports show."""
 
     by: str = ""
     deciles: list[int] | None = None
@@ -380,8 +360,7 @@ class RunRecord(Lenient):
     Attributes:
         planned: all stages that the configuration has.
         wanted: the stages of the last command.
-        stages: the finished stages by name, as they finished.
-        under_way: None unless a stage is at work, or was when its process was killed.
+        under_way: the stage at work, or at which a process was killed.
     """
 
     config: ConfigRecord = ConfigRecord()
@@ -418,11 +397,6 @@ class RunRecord(Lenient):
     def pair_records(self) -> dict[str, PairsRecord]:
         """The finished stages whose files are pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
-
-    def json_values(self) -> dict[str, Any]:
-        """The record as JSON values."""
-        values = super().json_values()
-        return values if self.under_way else {n: v for n, v in values.items() if n != "under_way"}
 
     @property
     def started(self) -> bool:

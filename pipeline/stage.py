@@ -129,11 +129,6 @@ class Run:
         return [ENCODER] if self.round > 1 else self.config.score.scorers
 
     @property
-    def translates_with_own_model(self) -> bool:
-        """Whether the run trains its translation model."""
-        return self.config.nmt.model is None
-
-    @property
     def model(self) -> str:
         """The folder of the translation model."""
         return self.config.nmt.model or self.folder("nmt")

@@ -269,7 +269,7 @@ def test_a_run_chooses_and_selects(a_run, tmp_path, capsys):
     )
     card = (a_run / "run/corpus/README.md").read_text()
     assert f"of `{found['scorer']}`, " in card
-    assert "chosen by training on each" in card
+    assert "selected by training an encoder on each" in card
     assert "Automatic selection of deciles" in (a_run / "run/report/index.html").read_text()
     assert again("select", a_run, *more) == 0
     assert ran(capsys.readouterr().err) == []

@@ -306,7 +306,7 @@ def test_a_choice_of_an_earlier_configuration_is_forgotten(
     write_config(tmp_path, **{**changes, "select": auto, "loop": {"rounds": 1}})
     assert again("select", tmp_path) == 0
     card = tmp_path / "run/corpus/README.md"
-    assert "chosen by training on each" in card.read_text()
+    assert "selected by training an encoder on each" in card.read_text()
     write_config(tmp_path, **changes)
     assert again("corpus", tmp_path) == 0
     labels(tmp_path, 2, tmp_path / "labels.tsv")  # the second round has no choice of its own
@@ -315,7 +315,7 @@ def test_a_choice_of_an_earlier_configuration_is_forgotten(
     assert again("corpus", tmp_path) == 0
     assert "choice" in manifest(tmp_path)["stages"]  # for whoever goes back to it
     assert "Round 2 of 2 is kept" in " ".join(card.read_text().split())
-    assert "chosen by training on each" not in card.read_text()
+    assert "selected by training an encoder on each" not in card.read_text()
     pair = table(tmp_path, "corpus").slice(0, 1).to_pylist()[0]
     for rounds_now in (2, 1):
         write_config(tmp_path, **{**changes, "select": select, "loop": {"rounds": rounds_now}})
@@ -338,7 +338,7 @@ def test_one_pair_is_explained_by_the_round_that_is_kept(copy, write_config, cha
         assert main(["explain", str(copy / "run"), row["id"]]) == 0
         said = capsys.readouterr().out
         assert f"{row['encoder_similarity']:.4f}" in said
-        assert ("in the corpus: it meets {'by': 'encoder_similarity'" in said) == (
+        assert ("in the corpus: deciles 2–6 of `encoder_similarity`" in said) == (
             row["id"] in chosen
         )
 
@@ -347,13 +347,13 @@ def test_one_pair_is_explained_by_the_round_that_is_kept(copy, write_config, cha
     ("more", "said"),
     [
         ({"loop": {"rounds": 0}}, "loop.rounds: must be at least 1"),
-        ({"select": {"labelled": None}}, "select.labelled: loop.rounds is 2, and which round is"),
-        ({"select": {"labelled": []}}, "select.labelled: loop.rounds is 2, and which round is"),
-        ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but where no decile"),
+        ({"select": {"labelled": None}}, "select.labelled: loop.rounds is 2, and labelled pairs"),
+        ({"select": {"labelled": []}}, "select.labelled: loop.rounds is 2, and labelled pairs"),
+        ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but without a selec"),
         ({"select": {"labelled": "nowhere.tsv"}}, "select.labelled: nowhere.tsv is not there"),
         (
             {"score": {"scorers": ["trigram_overlap", "encoder_similarity"]}},
-            "score.scorers: encoder_similarity comes with the second round; see loop.rounds",
+            "score.scorers: encoder_similarity needs an encoder of a first round; set loop.rounds",
         ),
     ],
 )

@@ -139,7 +139,7 @@ def estimate(config: Config) -> Estimate:
 def _model(run: Run) -> str:
     if run.config.input is None:
         raise UserError("input: is missing: there is nothing to estimate from")
-    if run.translates_with_own_model and "nmt" not in run.manifest.stages:
+    if run.config.nmt.model is None and "nmt" not in run.manifest.stages:
         raise UserError(
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
