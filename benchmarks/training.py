@@ -31,9 +31,11 @@ from benchmarks.report import Measured
 from models.cpu import cores
 from models.embeddings.encoders import build_encoder, kinds, random_vectors
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.data import Memory, Pairs, Shards, learnable, stack
-from models.embeddings.training.trainer import Trainer
-from models.embeddings.vocabulary import Kind, Vocabulary
+from models.embeddings.ragged_columns import Kind
+from models.embeddings.training.data import Pairs, Shards, learnable, stack
+from models.embeddings.training.pair_trainer import PairTrainer
+from models.embeddings.training.trainer import Memory
+from models.embeddings.vocabulary import Vocabulary
 
 ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")
 IN_FULL = ("word-avg", "bilstm-avg")  # compared for --steps steps, the others for one mega-batch
@@ -84,7 +86,7 @@ def read(folder: Path | None) -> Texts:
 
 def trainer_of(
     model: str, texts: Texts, device: torch.device, **options: Any
-) -> tuple[Trainer, Pairs, Vocabulary, Kind]:
+) -> tuple[PairTrainer, Pairs, Vocabulary, Kind]:
     """Our trainer with random weights, and the pairs in its ids."""
     (kind,) = kinds(model)
     vocabulary = Vocabulary.build((side for sides in texts for side in sides), kind=kind)
@@ -93,13 +95,13 @@ def trainer_of(
     torch.manual_seed(1)
     encoder = build_encoder(chosen, {kind: random_vectors(len(vocabulary), chosen.dim, 1)})
     encoder.to(device).train()
-    return Trainer(encoder, Memory(pairs, "corpus"), chosen, 1), pairs, vocabulary, kind
+    return PairTrainer(encoder, Memory(pairs, "corpus"), chosen, 1), pairs, vocabulary, kind
 
 
-def plain_of(trainer: Trainer) -> PlainEncoder:
+def plain_of(trainer: PairTrainer) -> PlainEncoder:
     """The plain encoder with the same weights."""
     model, dim = trainer.options.model, trainer.options.dim
-    (table,) = trainer.tables.values()
+    (table,) = trainer.matrices.values()
     plain: PlainEncoder
     if model in ("word-avg", "trigram-avg"):
         return PlainEncoder(table.weight)
@@ -145,7 +147,7 @@ def compare(measured: Measured, model: str, texts: Texts, steps: int, device: to
         part = pairs.take(np.resize(order, count)[start : start + size])
         sides = (part.left[kind], part.right[kind])
         lists = [[x.tolist() for x in np.split(s.ids, s.offsets[1:-1])] for s in sides]
-        ours += seconds(partial(trainer.train_mega_batch, part), device)
+        ours += seconds(partial(trainer.train_on, part), device)
         rows = list(zip(*lists, strict=True))
         negatives = chosen[0] - [[len(part)], [0]]  # of left in right, of right in left
         theirs += seconds(partial(plain.train_mega_batch, rows, negatives), device)
@@ -179,10 +181,10 @@ def grow(measured: Measured, texts: Texts, model: str, device: torch.device) -> 
         measured.ratio(f"{model}: time for {copies} × the pairs", times[copies], times[1])
 
 
-def warm(trainer: Trainer, pairs: Pairs) -> None:
+def warm(trainer: PairTrainer, pairs: Pairs) -> None:
     """Run once what is timed later, on a copy."""
-    other = Trainer(copy.deepcopy(trainer.encoder), trainer.source, trainer.options, 1)
-    other.train_mega_batch(pairs.take(np.arange(300)))
+    other = PairTrainer(copy.deepcopy(trainer.encoder), trainer.source, trainer.options, 1)
+    other.train_on(pairs.take(np.arange(300)))
 
 
 def seconds(work: Callable[[], Any], device: torch.device) -> float:

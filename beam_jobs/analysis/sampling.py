@@ -21,6 +21,7 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.select import Criteria, judge
 from beam_jobs.transforms.duplicates import row_hash
+from models.hashing import splitmix64
 
 VERSION = 2
 """Bump when the job samples other rows from the same input."""
@@ -60,7 +61,7 @@ class Sample:
                 sampled.
         """
         scorer = scorer or next(iter(self.thresholds))
-        keys, decile = mixed(self._hashes, seed), self.table[schema.decile(scorer)].to_numpy()
+        keys, decile = splitmix64(self._hashes, seed), self.table[schema.decile(scorer)].to_numpy()
         fits = np.isin(decile, deciles or range(10)) & (keys <= self.thresholds[scorer][decile])
         rows = np.flatnonzero(fits)
         found = self._hashes[rows]
@@ -134,7 +135,7 @@ class SampleRows(beam.PTransform):
             threshold = np.maximum(threshold, by_decile[deciles])
         sampled = np.zeros(len(found), bool)
         for seed in self.seeds:
-            sampled |= mixed(found, seed) <= threshold
+            sampled |= splitmix64(found, seed) <= threshold
         accepted = accepted.add_column(0, self.schema.field("hash"), pa.array(found))
         return accepted.filter(pa.array(sampled)).cast(self.schema)
 
@@ -184,12 +185,3 @@ def _raised(threshold: int, found: int, most: int) -> int:
         return threshold
     times = max(_MARGIN * most / (found + 10), 2)  # a small count is a poor estimate of the rest
     return _threshold(times * (threshold + 1) / 2**64)
-
-
-def mixed(hashes: np.ndarray, seed: int) -> np.ndarray:
-    """Another hash of each hash for every seed, uint64 (SplitMix64: Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        x = hashes + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
-        x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return x ^ x >> np.uint64(31)

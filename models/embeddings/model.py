@@ -1,36 +1,39 @@
-"""A trained encoder: text in, vectors out, and the folder it lives in."""
+"""A sentence encoder with its vocabularies and head, and the folder in which it is saved."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from models.embeddings.applications.evaluation import Model, cosines, dots
-from models.embeddings.encoders import build_encoder, kinds, tables
+from models.embeddings.applications.evaluation import Compare, Model, Scores, cosines, dots
+from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
+from models.embeddings.encoders.base import Encoder
 from models.embeddings.encoders.context import Context
 from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import Kind
 from models.embeddings.sentence_transformer import write_sentence_transformer_files
-from models.embeddings.vocabulary import Kind, Vocabulary, ids_by_kind
+from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.files import atomic_folder
 
 _HEAD = "head.safetensors"
-FORMAT = 1  # of the folder; a later one that cannot be read by this code has another number
+FORMAT = 1  # of the folder; bump when this code could not read it
 
 
 class SentenceEncoder:
-    """An encoder with its vocabularies, and the head that was trained with it if there is one.
+    """An encoder with its vocabularies and, if one was trained with it, its head.
 
     >>> encoder = load_encoder("runs/sample/embeddings")        # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
@@ -39,7 +42,7 @@ class SentenceEncoder:
 
     def __init__(
         self,
-        encoder: nn.Module,
+        encoder: Encoder,
         vocabularies: Mapping[Kind, Vocabulary],
         options: EmbeddingOptions,
         head: Head | None = None,
@@ -51,13 +54,13 @@ class SentenceEncoder:
 
     @property
     def dim(self) -> int:
-        """Length of a sentence's vector."""
-        return int(self.encoder.dim)  # type: ignore[arg-type]
+        """Length of a sentence vector."""
+        return self.encoder.dim
 
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
-    ) -> np.ndarray:
-        """Vectors of sentences, float32 [n, dim]; zeros where a sentence has no token."""
+    ) -> NDArray[np.float32]:
+        """Vectors of sentences, [n, dim]; zeros for a sentence without tokens."""
         text = sentences if isinstance(sentences, pa.Array) else pa.array(sentences, pa.string())
         vectors = np.empty((len(text), self.dim), np.float32)
         training = self.encoder.training
@@ -71,19 +74,19 @@ class SentenceEncoder:
 
     def similarity(
         self, a: Sequence[str] | pa.StringArray, b: Sequence[str] | pa.StringArray
-    ) -> np.ndarray:
-        """How alike sentences a[i] and b[i] are, float64 [n]; see `compare`.
+    ) -> Scores:
+        """Similarity of sentences a[i] and b[i], [n]; see `compare`.
 
-        The cosine is 0 where one has no token.
+        The cosine is 0 if one has no token.
         """
         return self.compare(self.embed(a), self.embed(b))
 
     @property
-    def compare(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """What makes a score of two sentences' vectors, [n, dim] each.
+    def compare(self) -> Compare:
+        """The score of two sentences, given their vectors.
 
-        The head's label; the dot product, where the encoder was trained on dot products; else the
-        cosine.
+        The label that the head predicts; the dot product, if the encoder was trained on dot
+        products; else the cosine.
         """
         if self.head is not None:
             return self.head.predict
@@ -100,24 +103,20 @@ class SentenceEncoder:
         *,
         metrics: Mapping[str, Any] | None = None,
         log: Path | None = None,
-        also: Callable[[Path], None] | None = None,
     ) -> None:
-        """Write the model folder, all of it or nothing: weights, config, vocabularies.
+        """Write the model folder, completely or not at all: weights, config, vocabularies.
 
-        `metrics` become its metrics.json, the file `log` its metrics.jsonl; `also` adds files of a
-        task's own.
+        `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl.
         """
         with atomic_folder(folder) as temporary:
             self.write(temporary)
-            if also is not None:
-                also(temporary)
             if metrics is not None:
                 (temporary / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
             if log is not None and log.exists():
                 shutil.copyfile(log, temporary / "metrics.jsonl")
 
     def write(self, folder: Path) -> None:
-        """Write the model's files into a folder that is there."""
+        """Write the model's files into an existing folder."""
         save_file(weights(self.encoder), folder / "model.safetensors")
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
@@ -137,18 +136,18 @@ class SentenceEncoder:
 
 
 def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
-    """All weights as they are now, on the CPU, by name."""
+    """All present weights, on the CPU, by name."""
     state = {name: tensor.detach() for name, tensor in encoder.state_dict().items()}
-    for name, table in tables(encoder).items():
-        state[f"{name}.weight"] = table.current()
+    for name, matrix in embedding_matrices(encoder).items():
+        state[f"{name}.weight"] = matrix.current()
     return {name: tensor.cpu().contiguous() for name, tensor in state.items()}
 
 
 def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
-    """The model that `train_embeddings` left in `folder`.
+    """Load the model that was saved in `folder`.
 
     Raises:
-        UserError: a file is missing, damaged, or does not fit the others; names it.
+        UserError: a file is missing, damaged, or does not fit the other files; names it.
     """
     folder = Path(folder)
     path = folder / "config.json"
@@ -181,10 +180,10 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
 
 
 def load_weights(encoder: nn.Module, path: Path) -> None:
-    """Fill an encoder or a head from a file of weights.
+    """Load the weights of an encoder or a head from a file.
 
     Raises:
-        UserError: the file is missing, damaged, or holds the weights of another one.
+        UserError: the file is missing, damaged, or has the weights of another module.
     """
     try:
         state = load_file(path)

@@ -1,74 +1,112 @@
-"""Columns of sentences without padding: flat ids and offsets, taken, joined and told apart."""
+"""Columns of sentences without padding: ids and offsets; selection, concatenation and hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from models.embeddings.vocabulary import FlatIds, Kind
+from models.hashing import splitmix64
 
-Sentences = dict[Kind, FlatIds]
-"""The same n sentences in the ids of each vocabulary an encoder reads: "words", "trigrams"."""
-
-
-def take(flat: FlatIds, rows: np.ndarray) -> FlatIds:
-    """The sentences of `rows` (an integer array; a row may stand there more than once).
-
-    >>> take(FlatIds(np.int32([7, 8, 9]), np.int64([0, 2, 3])), np.array([1, 0, 1]))
-    FlatIds(ids=array([9, 7, 8, 9], dtype=int32), offsets=array([0, 1, 3, 4]))
-    """
-    starts = flat.offsets[rows]
-    lengths = flat.offsets[rows + 1] - starts
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    where = np.repeat(starts - offsets[:-1], lengths)
-    where += np.arange(len(where))
-    return FlatIds(flat.ids[where], offsets)
+Kind = Literal["words", "trigrams"]
+"""What the ids of a column number: the entries of a vocabulary of words or of trigrams."""
 
 
-def join(parts: Sequence[FlatIds]) -> FlatIds:
-    """All sentences of all parts, in order."""
-    if not parts:
-        return FlatIds(np.zeros(0, np.int32), np.zeros(1, np.int64))
-    lengths = np.concatenate([part.lengths for part in parts])
+class RaggedIds(NamedTuple):
+    """n sentences as ids: sentence i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    ids: NDArray[np.int32]
+    """[total]"""
+    offsets: NDArray[np.int64]
+    """[n + 1], from 0 to `total`"""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Ids per sentence, [n]."""
+        return np.diff(self.offsets)
+
+    @property
+    def positions(self) -> NDArray[np.int64]:
+        """Position of each id in its sentence, [total]."""
+        return positions(self.offsets)
+
+
+Sentences = dict[Kind, RaggedIds]
+"""The same n sentences in the ids of each vocabulary that an encoder reads."""
+
+
+def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Offsets of ragged rows with these lengths, [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return FlatIds(np.concatenate([part.ids for part in parts]), offsets)
+    return offsets
 
 
-def take_all(sentences: Sentences, rows: np.ndarray) -> Sentences:
-    """`take` in every vocabulary."""
-    return {kind: take(flat, rows) for kind, flat in sentences.items()}
+def positions(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position of each element in its ragged row: 0 … length - 1, row after row."""
+    return ranges(np.zeros(len(offsets) - 1, np.int64), np.diff(offsets))
 
 
-def join_all(parts: Sequence[Sentences]) -> Sentences:
-    """`join` in every vocabulary."""
-    return {kind: join([part[kind] for part in parts]) for kind in parts[0]}
+def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The ranges `starts[i] … starts[i] + lengths[i] - 1`, concatenated.
 
-
-def count(sentences: Sentences) -> int:
-    """How many sentences there are."""
-    return len(next(iter(sentences.values())).offsets) - 1
-
-
-def fingerprints(flat: FlatIds) -> np.ndarray:
-    """A 64-bit hash of each sentence's sequence of ids, uint64 [sentences].
-
-    Equal sentences have equal hashes; among a million different ones, two are taken for the same
-    with a probability of 3e-8.
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
     """
-    position = np.arange(len(flat.ids), dtype=np.uint64)
-    position -= np.repeat(flat.offsets[:-1].astype(np.uint64), flat.lengths)
-    mixed = _mix(flat.ids.astype(np.uint64) + (position << np.uint64(32)))
+    found = np.repeat(starts - offsets_of(lengths)[:-1], lengths)
+    found += np.arange(len(found))
+    return found
+
+
+def edges(offsets: NDArray[np.int64], *, head: bool = True, tail: bool = True) -> NDArray[np.bool_]:
+    """Mask of the first and the last element of each (non-empty) ragged row."""
+    mask = np.zeros(offsets[-1], bool)
+    if head:
+        mask[offsets[:-1]] = True
+    if tail:
+        mask[offsets[1:] - 1] = True
+    return mask
+
+
+def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
+    """The sentences of `rows`; a row may be repeated.
+
+    >>> take(RaggedIds(np.int32([7, 8, 9]), np.int64([0, 2, 3])), np.array([1, 0, 1]))
+    RaggedIds(ids=array([9, 7, 8, 9], dtype=int32), offsets=array([0, 1, 3, 4]))
+    """
+    starts = column.offsets[rows]
+    lengths = column.offsets[rows + 1] - starts
+    return RaggedIds(column.ids[ranges(starts, lengths)], offsets_of(lengths))
+
+
+def join(columns: Sequence[RaggedIds]) -> RaggedIds:
+    """All sentences of all columns, in order."""
+    if not columns:
+        return RaggedIds(np.zeros(0, np.int32), np.zeros(1, np.int64))
+    lengths = np.concatenate([column.lengths for column in columns])
+    return RaggedIds(np.concatenate([column.ids for column in columns]), offsets_of(lengths))
+
+
+def take_all(sentences: Sentences, rows: NDArray[np.integer]) -> Sentences:
+    """`take` in every vocabulary."""
+    return {kind: take(column, rows) for kind, column in sentences.items()}
+
+
+def join_all(batches: Sequence[Sentences]) -> Sentences:
+    """`join` in every vocabulary."""
+    return {kind: join([batch[kind] for batch in batches]) for kind in batches[0]}
+
+
+def fingerprints(column: RaggedIds) -> NDArray[np.uint64]:
+    """A 64-bit hash of each sentence's sequence of ids, [n].
+
+    Equal sentences have equal hashes; a million different ones collide with a probability of 3e-8.
+    """
+    position = column.positions.astype(np.uint64)
+    mixed = splitmix64(column.ids.astype(np.uint64) + (position << np.uint64(32)))
     sums = np.zeros(len(mixed) + 1, np.uint64)
     np.cumsum(mixed, out=sums[1:])  # wraps around, and so do the differences
-    return sums[flat.offsets[1:]] - sums[flat.offsets[:-1]]
-
-
-def _mix(x: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64: every input bit changes half of the output bits."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    hashes: NDArray[np.uint64] = sums[column.offsets[1:]] - sums[column.offsets[:-1]]
+    return hashes

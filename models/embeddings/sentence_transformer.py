@@ -1,10 +1,10 @@
 """A model folder as sentence-transformers loads it: `SentenceTransformer(folder)`.
 
-Its StaticEmbedding could hold the weights of a Word Avg, but not its tokens: Moses' rules remember
-whether they are inside a number or an address, which the rewriting steps of a `tokenizers` file
-cannot say. So every encoder goes through the module below, and gives the vectors it gives here.
+A StaticEmbedding could hold the weights of a Word Avg, but not its tokeniser: Moses' rules depend
+on whether they are inside a number or an address, which a `tokenizers` file cannot express. So all
+encoders use the module below, and give the same vectors as here.
 
-sentence-transformers from version 6 on loads modules of other packages only when told to:
+From version 6 on, sentence-transformers loads modules of other packages only on request:
 `SentenceTransformer(folder, trust_remote_code=True)`. No code is read from the folder either way.
 """
 
@@ -20,12 +20,12 @@ from torch import nn
 
 from models.embeddings.vocabulary import ids_by_kind
 
-if TYPE_CHECKING:  # which writes the files below
+if TYPE_CHECKING:  # it imports this module
     from models.embeddings.model import SentenceEncoder
 
 
 class MosesEncoder(nn.Module):
-    """An encoder with its Moses tokens, as the only module of a `SentenceTransformer`."""
+    """An encoder with its Moses tokeniser, as the only module of a `SentenceTransformer`."""
 
     modalities = ("text",)
     save_in_root = True
@@ -38,7 +38,7 @@ class MosesEncoder(nn.Module):
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        """Sentences to ids; a prompt stands before every sentence."""
+        """Sentences to ids; the prompt is put before every sentence."""
         text = pa.array([(prompt or "") + sentence for sentence in inputs], pa.string())
         return {"sentences": ids_by_kind(self.model.vocabularies, text)}
 
@@ -50,7 +50,7 @@ class MosesEncoder(nn.Module):
         return features
 
     def get_embedding_dimension(self) -> int:
-        """Length of a sentence's vector."""
+        """Length of a sentence vector."""
         return self.model.dim
 
     get_sentence_embedding_dimension = get_embedding_dimension  # its name before 5.4
@@ -68,7 +68,7 @@ class MosesEncoder(nn.Module):
 
 
 def write_sentence_transformer_files(folder: Path) -> None:
-    """Write beside a model's files what makes `SentenceTransformer(folder)` load it."""
+    """Add the files with which `SentenceTransformer(folder)` loads a model folder."""
     module = f"{MosesEncoder.__module__}.{MosesEncoder.__qualname__}"
     modules = [{"idx": 0, "name": "0", "path": "", "type": module}]
     (folder / "modules.json").write_text(json.dumps(modules, indent=1) + "\n")

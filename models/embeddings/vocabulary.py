@@ -1,21 +1,21 @@
-"""From text to flat ids: whole columns, one dictionary lookup per distinct word of a batch."""
+"""Vocabularies: columns of text to ids, one dictionary lookup per distinct word of a batch."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
 from models.errors import UserError
 from models.files import atomic_file
 from models.text.tokens import moses_tokens
-
-Kind = Literal["words", "trigrams"]
 
 UNKNOWN = "<unk>"
 BEGIN, END = "<s>", "</s>"
@@ -26,34 +26,20 @@ _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
 
 
-class FlatIds(NamedTuple):
-    """Sentences without padding: sentence i is `ids[offsets[i]:offsets[i + 1]]`."""
-
-    ids: np.ndarray
-    """int32 [total]"""
-    offsets: np.ndarray
-    """int64 [sentences + 1], from 0 to `total`"""
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Ids per sentence, int64 [sentences]."""
-        return np.diff(self.offsets)
-
-
 class Vocabulary:
-    """The rows of an embedding table: words, or character trigrams of padded words.
+    """The rows of an embedding matrix: words, or character trigrams of padded words.
 
-    Text is tokenised as it is for scoring (Moses, lower-cased). `trigrams` pads every word with a
-    space on either side and takes all windows of three characters (`" cat "` gives `" ca"`,
-    `"cat"`, `"at "`), as ParaNMT's Trigram Avg does: a word has as many trigrams as characters, and
-    none spans two words. What is not in the vocabulary gets the id of the unknown entry (0).
+    Text is tokenised as for scoring (Moses, lower-cased). `trigrams` pads every word with a space
+    on either side and takes all windows of three characters (`" cat "` gives `" ca"`, `"cat"`,
+    `"at "`), as ParaNMT's Trigram Avg does: a word has as many trigrams as characters, and none
+    spans two words. A word or trigram outside the vocabulary gets the id of the unknown entry (0).
 
-    The unknown entry and the sentence tags come first and are kept apart from the words: no text
-    can be mistaken for one of them.
+    The unknown entry and the sentence tags come first. No text can be mistaken for one of them,
+    because they are not looked up as words.
 
     >>> vocabulary = Vocabulary(["a", "dog"], kind="words")
     >>> vocabulary.ids(pa.array(["A dog, a cat", ""]))
-    FlatIds(ids=array([1, 2, 0, 1, 0], dtype=int32), offsets=array([0, 5, 5]))
+    RaggedIds(ids=array([1, 2, 0, 1, 0], dtype=int32), offsets=array([0, 5, 5]))
     """
 
     def __init__(self, entries: Sequence[str], *, kind: Kind = "words", tags: bool = False) -> None:
@@ -62,77 +48,66 @@ class Vocabulary:
         self.tags = tags
         special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
         self.words: list[str] = [*special, *entries]
-        self._specials = len(special)
+        self.specials = len(special)
         if kind == "words":
-            self._ids = {word: i for i, word in enumerate(entries, self._specials)}
+            self._ids = {word: i for i, word in enumerate(entries, self.specials)}
             distinct = len(self._ids)
         else:
             keys = _trigram_keys(entries)
             order = np.argsort(keys, kind="stable")
-            self._keys, self._key_ids = keys[order], (order + self._specials).astype(np.int32)
+            self._keys, self._key_ids = keys[order], (order + self.specials).astype(np.int32)
             distinct = len(np.unique(keys))
         if distinct != len(entries):
-            raise ValueError("an entry stands twice in the vocabulary")
+            raise ValueError("an entry occurs twice in the vocabulary")
 
-    @classmethod
+    @staticmethod
     def build(
-        cls,
         batches: Iterable[pa.StringArray],
         *,
         kind: Kind = "words",
         max_size: int | None = None,
         min_count: int = 1,
         tags: bool = False,
-    ) -> Self:
-        """Count the words or trigrams of `batches`: by count, descending, then by code point.
-
-        `max_size` is the number of entries beside the unknown one and the tags. Memory is bounded:
-        beyond 4 million distinct words the rarest are forgotten while counting.
-        """
-        words, counts = _count(batches)
-        if kind == "trigrams":
-            words, counts = _count_trigrams(words, counts)
-        table = pa.table({"word": words, "count": counts})
-        table = table.filter(pc.greater_equal(table["count"], min_count))
-        order = pc.sort_indices(table, [("count", "descending"), ("word", "ascending")])
-        entries = table["word"].take(order[:max_size]).to_pylist()
-        return cls(entries, kind=kind, tags=tags)
+    ) -> Vocabulary:
+        """The vocabulary of one kind; see `build_vocabularies`."""
+        return build_vocabularies(
+            batches, [kind], max_size=max_size, min_count=min_count, tags=tags
+        )[kind]
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def ids(self, text: pa.StringArray) -> FlatIds:
-        """The ids of every sentence; a sentence without tokens is empty (tags aside)."""
-        return self._flat(_tokens(text))
+    def ids(self, text: pa.StringArray) -> RaggedIds:
+        """The ids of every sentence; a sentence without tokens is empty (except for tags)."""
+        return self._look_up(_tokens(text))
 
-    def _flat(self, tokens: _Tokens) -> FlatIds:
+    def _look_up(self, tokens: _Tokens) -> RaggedIds:
         words, codes, offsets = tokens
         if self.kind == "words":
             id_of = self._ids.get
             of_word = np.fromiter((id_of(word, 0) for word in words), np.int32, len(words))
-            flat = FlatIds(of_word[codes], offsets)
+            column = RaggedIds(of_word[codes], offsets)
         else:
             trigrams, starts = self._trigrams(words)
             lengths = np.diff(starts)[codes]
-            ends = np.concatenate([[0], np.cumsum(lengths)])
-            within = np.arange(ends[-1]) - np.repeat(ends[:-1] - starts[codes], lengths)
-            flat = FlatIds(trigrams[within], ends[offsets])
-        return _tag(flat) if self.tags else flat
+            within = ranges(starts[codes], lengths)
+            column = RaggedIds(trigrams[within], offsets_of(lengths)[offsets])
+        return _tag(column) if self.tags else column
 
-    def _trigrams(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of the trigrams of all words, one after the other, and where each word's begin."""
+    def _trigrams(self, words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids of the trigrams of all words, concatenated, and the offset of each word."""
         keys, starts = _padded_trigrams(words)
         if not len(self._keys):
             return np.zeros(len(keys), np.int32), starts
-        place = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[place] == keys, self._key_ids[place], 0), starts
+        nearest = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[nearest] == keys, self._key_ids[nearest], np.int32(0)), starts
 
     def save(self, path: Path | str) -> None:
-        """Write a head line (kind, tags, size, checksum), then one entry a line, UTF-8."""
-        entries = self.words[self._specials :]
+        """Write a header line (kind, tags, size, checksum), then one entry per line, UTF-8."""
+        entries = self.words[self.specials :]
         body = "".join(f"{word}\n" for word in entries).encode()
         if body.count(b"\n") != len(entries):
-            raise ValueError("an entry holds a line feed")
+            raise ValueError("an entry contains a line feed")
         check = hashlib.sha256(body).hexdigest()[:16]
         tags = "tags" if self.tags else "no-tags"
         head = f"{_MAGIC} {self.kind} {tags} {len(entries)} {check}\n"
@@ -144,7 +119,7 @@ class Vocabulary:
         """Read what `save` wrote.
 
         Raises:
-            UserError: no such file, not a vocabulary, cut short or changed since.
+            UserError: the file is missing, not a vocabulary, truncated or modified.
         """
         try:
             head, _, body = Path(path).read_bytes().partition(b"\n")
@@ -161,22 +136,51 @@ class Vocabulary:
             raise UserError(f"{path}: {found} entries where its first line says {size}")
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
-        # Not splitlines(): a token may hold U+0085, which that takes for the end of a line.
+        # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
         return cls(body.decode().split("\n")[:-1], kind=kind, tags=tags == "tags")
+
+
+def build_vocabularies(
+    batches: Iterable[pa.StringArray],
+    kinds: Sequence[Kind],
+    *,
+    max_size: int | None = None,
+    min_count: int = 1,
+    tags: bool = False,
+) -> dict[Kind, Vocabulary]:
+    """Vocabularies of the words or trigrams of `batches`, which are read once.
+
+    Entries are ordered by count, descending, then by code point. `max_size` limits the entries
+    besides the unknown one and the tags. Memory is bounded: beyond 4 million distinct words, the
+    rarest words are dropped while counting.
+    """
+    words = _count(batches)
+    built = {}
+    for kind in kinds:
+        entries, counts = words if kind == "words" else _count_trigrams(*words)
+        table = pa.table({"entry": entries, "count": counts})
+        table = table.filter(pc.greater_equal(table["count"], min_count))
+        order = pc.sort_indices(table, [("count", "descending"), ("entry", "ascending")])
+        entries = table["entry"].take(order[:max_size]).to_pylist()
+        built[kind] = Vocabulary(entries, kind=kind, tags=tags)
+    return built
 
 
 def ids_by_kind(
     vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
-) -> dict[Kind, FlatIds]:
-    """The ids of the same sentences in several vocabularies, tokenised once."""
+) -> dict[Kind, RaggedIds]:
+    """The ids of the same sentences in several vocabularies; the text is tokenised once."""
     tokens = _tokens(text)
-    return {kind: vocabulary._flat(tokens) for kind, vocabulary in vocabularies.items()}
+    return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
 
 
 class _Tokens(NamedTuple):
     words: list[str]  # the distinct tokens
-    codes: np.ndarray  # int32 [tokens]: which word each is
-    offsets: np.ndarray  # int64 [sentences + 1]
+    codes: NDArray[np.int32]  # [tokens]: the index of each token in `words`
+    offsets: NDArray[np.int64]  # [sentences + 1]
+
+
+_Counts = tuple[pa.Array, pa.Array]  # distinct words or trigrams, and how often each occurs
 
 
 def _tokens(text: pa.StringArray) -> _Tokens:
@@ -187,8 +191,7 @@ def _tokens(text: pa.StringArray) -> _Tokens:
     return _Tokens(words, codes, offsets - offsets[0])
 
 
-def _count(batches: Iterable[pa.StringArray]) -> tuple[pa.Array, pa.Array]:
-    """Distinct tokens and how often each stands in the batches."""
+def _count(batches: Iterable[pa.StringArray]) -> _Counts:
     total = pa.table({"word": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     pending: list[pa.Table] = []
     floor = 0
@@ -210,12 +213,12 @@ def _count(batches: Iterable[pa.StringArray]) -> tuple[pa.Array, pa.Array]:
     return total["word"].combine_chunks(), total["count"].combine_chunks()
 
 
-def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Array]:
+def _count_trigrams(words: pa.Array, counts: pa.Array) -> _Counts:
     keys, starts = _padded_trigrams(words.to_pylist())
     weights = np.repeat(counts.to_numpy(), np.diff(starts))
-    distinct, place = np.unique(keys, return_inverse=True)
+    distinct, inverse = np.unique(keys, return_inverse=True)
     totals = np.zeros(len(distinct), np.int64)
-    np.add.at(totals, place, weights)
+    np.add.at(totals, inverse, weights)
     mask = (1 << _CODE) - 1
     points = np.stack([distinct >> 2 * _CODE, distinct >> _CODE & mask, distinct & mask], axis=1)
     text = points.astype("<u4").tobytes().decode("utf-32-le")
@@ -223,20 +226,20 @@ def _count_trigrams(words: pa.Array, counts: pa.Array) -> tuple[pa.Array, pa.Arr
     return pa.array(trigrams, pa.string()), pa.array(totals)
 
 
-def _padded_trigrams(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of each word's trigrams, int64, and the words' offsets among them, int64 [words + 1].
+def _padded_trigrams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Keys of each word's trigrams, concatenated, and the words' offsets, [words + 1].
 
-    With one space between and around the words, the trigrams are the windows that are centred on a
-    character of a word (a token holds no space).
+    With one space between and around the words, the trigrams are the windows whose centre is a
+    character of a word (a token contains no space).
     """
     points = np.frombuffer(f" {' '.join(words)} ".encode("utf-32-le"), "<u4").astype(np.int64)
     windows = points[:-2] << 2 * _CODE | points[1:-1] << _CODE | points[2:]
     lengths = np.fromiter(map(len, words), np.int64, len(words))
-    return windows[points[1:-1] != ord(" ")], np.concatenate([[0], np.cumsum(lengths)])
+    return windows[points[1:-1] != ord(" ")], offsets_of(lengths)
 
 
-def _trigram_keys(entries: Sequence[str]) -> np.ndarray:
-    """Three characters as one number, int64 [entries]."""
+def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
+    """Three characters as one number, [entries]."""
     if any(len(entry) != 3 for entry in entries):
         raise ValueError("an entry of a trigram vocabulary does not have three characters")
     points = np.frombuffer("".join(entries).encode("utf-32-le"), "<u4").astype(np.int64)
@@ -244,11 +247,9 @@ def _trigram_keys(entries: Sequence[str]) -> np.ndarray:
     return first << 2 * _CODE | second << _CODE | third
 
 
-def _tag(flat: FlatIds) -> FlatIds:
-    """Put the begin tag (1) before and the end tag (2) after every sentence."""
-    offsets = flat.offsets + 2 * np.arange(len(flat.offsets))
+def _tag(column: RaggedIds) -> RaggedIds:
+    """Add the begin tag (1) before and the end tag (2) after every sentence."""
+    offsets = column.offsets + 2 * np.arange(len(column.offsets))
     ids = np.empty(offsets[-1], np.int32)
-    inside = np.ones(len(ids), bool)
-    inside[offsets[:-1]] = inside[offsets[1:] - 1] = False
-    ids[offsets[:-1]], ids[offsets[1:] - 1], ids[inside] = 1, 2, flat.ids
-    return FlatIds(ids, offsets)
+    ids[offsets[:-1]], ids[offsets[1:] - 1], ids[~edges(offsets)] = 1, 2, column.ids
+    return RaggedIds(ids, offsets)

@@ -1,49 +1,48 @@
-"""What sentence vectors tell apart: single units, principal components (Mueller & T. 2016, 4.3)."""
+"""Principal components of sentence vectors (Mueller & Thyagarajan 2016, 4.3)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Components(NamedTuple):
-    """Sentences along the directions in which they differ most."""
+    """Sentences in the directions of largest variance."""
 
-    places: np.ndarray
-    """float64 [n, k]"""
-    shares: np.ndarray
-    """float64 [k]: what share of the variance lies in each direction"""
+    points: NDArray[np.float64]
+    """[n, k]"""
+    shares: NDArray[np.float64]
+    """[k]: share of the variance in each direction"""
 
 
-def principal_components(vectors: np.ndarray, count: int = 2) -> Components:
+def principal_components(vectors: NDArray[np.floating], count: int = 2) -> Components:
     """The principal components of n vectors.
 
-    The largest of a direction's weights is positive, so that a picture never comes out mirrored.
+    The largest weight of each direction is positive, so that plots are never mirrored.
 
     Raises:
-        ValueError: fewer vectors or numbers in them than components.
+        ValueError: fewer vectors or dimensions than components.
     """
+    from sklearn.decomposition import PCA
+
     if min(vectors.shape) < count:
         raise ValueError(f"{vectors.shape[0]} vectors of length {vectors.shape[1]} are too few")
-    centred = np.asarray(vectors, np.float64) - vectors.mean(axis=0, dtype=np.float64)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
-    largest = np.abs(directions).argmax(axis=1)
-    signs = np.sign(directions[np.arange(len(directions)), largest])
-    directions = directions[:count] * signs[:count, None]
-    total = max(float((sizes**2).sum()), 1e-300)
-    return Components(centred @ directions.T, sizes[:count] ** 2 / total)
+    pca = PCA(count, svd_solver="full")
+    points = pca.fit_transform(np.asarray(vectors, np.float64))
+    return Components(points, np.nan_to_num(pca.explained_variance_ratio_))
 
 
-def spread_rows(places: np.ndarray, count: int) -> np.ndarray:
-    """Rows of [n, k] that stand far from each other: each next is farthest from those before.
+def distant_rows(points: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """At most `count` rows of [n, k], each of them farthest from those selected before.
 
-    The first is farthest from the mean. At most `count`, and none that stands where another does.
+    The first is farthest from the mean. No two of the points are equal.
     """
     chosen: list[int] = []
-    distances = np.linalg.norm(places - places.mean(axis=0), axis=1)
+    distances = np.linalg.norm(points - points.mean(axis=0), axis=1)
     while len(chosen) < count and distances.max(initial=0.0) > 0:
         chosen.append(int(distances.argmax()))
-        to_last = np.linalg.norm(places - places[chosen[-1]], axis=1)
+        to_last = np.linalg.norm(points - points[chosen[-1]], axis=1)
         distances = to_last if len(chosen) == 1 else np.minimum(distances, to_last)
     return np.array(chosen, np.int64)

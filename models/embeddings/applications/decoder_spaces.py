@@ -1,5 +1,5 @@
-"""The spaces that an encoder with decoders offers, compared without training anything anew
-(Zhelezniak et al. 2018): the encoder's vector, the decoders' states joined or averaged."""
+"""Comparison of the vector spaces of an encoder with decoders, without training (Zhelezniak et al.
+2018): the encoder's vector, and the decoders' states, concatenated or averaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from models.embeddings.applications.evaluation import COMPARE, correlation
+from models.embeddings.applications.evaluation import COMPARE, Vectors, correlation
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.encoders.context import Context, Vector
 from models.embeddings.model import SentenceEncoder
@@ -19,22 +19,22 @@ from models.errors import UserError
 
 
 class Space(NamedTuple):
-    """What a sentence's vector is."""
+    """The choice of the sentence vector."""
 
     vector: Vector
     steps: int = 0
-    """for how many words the decoders are unrolled; 0 for the encoder's vector"""
+    """number of words for which the decoders are unrolled; 0 for the encoder's vector"""
 
     def __str__(self) -> str:
         return f"{self.vector} {self.steps}" if self.steps else self.vector
 
 
 Agreement = dict[str, dict[str, float]]
-"""Mean Pearson × 100 over the data sets of each group, by what compares two vectors."""
+"""Mean Pearson × 100 over the data sets of each group, by comparison function."""
 
 
 def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
-    """The same model with another space: its weights are shared, not copied.
+    """The model with another space; its weights are shared, not copied.
 
     Raises:
         UserError: the model has no decoders with states.
@@ -53,18 +53,18 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
 def compare_spaces(
     model: SentenceEncoder, data: Sequence[LabelledPairs], *, steps: int = 10
 ) -> dict[Space, Agreement]:
-    """How well each space, of up to so many steps, agrees with people on labelled pairs.
+    """Correlations on labelled pairs of each space with up to so many steps.
 
     Raises:
-        UserError: the model is not one with decoders.
+        UserError: the model has no decoders.
     """
-    each: dict[Space, dict[str, dict[str, list[float]]]] = {}
+    by_space: dict[Space, dict[str, dict[str, list[float]]]] = {}
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])
         for space, vectors in _vectors(model, text, steps):
             first, second = np.split(vectors, 2)
             for name, compare in COMPARE.items():
-                found = each.setdefault(space, {}).setdefault(name, {})
+                found = by_space.setdefault(space, {}).setdefault(name, {})
                 agreed = correlation(compare(first, second), pairs.scores)
                 found.setdefault(pairs.group, []).append(agreed.pearson)
     return {
@@ -72,22 +72,22 @@ def compare_spaces(
             name: {group: float(np.mean(found)) for group, found in groups.items()}
             for name, groups in of.items()
         }
-        for space, of in each.items()
+        for space, of in by_space.items()
     }
 
 
 def _vectors(
     model: SentenceEncoder, text: pa.StringArray, steps: int
-) -> Iterator[tuple[Space, np.ndarray]]:
+) -> Iterator[tuple[Space, Vectors]]:
     yield Space("encoder"), in_space(model, Space("encoder")).embed(text)
     if not _context(model).decoders:
         return
     states = in_space(model, Space("concat", steps)).embed(text, batch_size=1024)
     states = states.reshape(len(text), 2, steps, -1)
     for k in range(1, steps + 1):
-        some = states[:, :, :k]
-        yield Space("concat", k), some.reshape(len(text), -1)
-        yield Space("mean", k), some.mean(axis=(1, 2))
+        first = states[:, :, :k]
+        yield Space("concat", k), first.reshape(len(text), -1)
+        yield Space("mean", k), first.mean(axis=(1, 2))
 
 
 def _context(model: SentenceEncoder) -> Context:

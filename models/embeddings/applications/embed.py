@@ -1,4 +1,4 @@
-"""Streams of lines in, vectors or scores out, in constant memory."""
+"""Vectors and scores of streams of lines, in constant memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib import format as npy
 
-from models.embeddings.applications.evaluation import Compare, Embed, cosines
+from models.embeddings.applications.evaluation import Compare, Embed, cosines, embed_pairs
 from models.errors import UserError
 from models.files import atomic_file
 
@@ -27,9 +27,9 @@ _BATCH = 8192  # lines
 def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO) -> int:
     """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim]; return `lines`.
 
-    A file at `out` is whole or not there. A stream that can seek (standard output, redirected to
-    a file) becomes a readable .npy with its last write; into any other (a pipe) the array is
-    copied when it is complete, as its head begins with the number of lines.
+    A file at `out` is written completely or not at all. A seekable stream (standard output,
+    redirected to a file) becomes a valid .npy with its last write. For any other stream (a pipe),
+    the array is copied when it is complete, because its header contains the number of lines.
 
     Raises:
         UserError: a line is not UTF-8, or `out` cannot be written.
@@ -51,18 +51,15 @@ def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO
 def similarity_lines(
     embed: Embed, lines: Iterable[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> int:
-    """Write one score a line for lines of two sentences with a tab between; return their number.
+    """Write one score per line of two tab-separated sentences; return the number of lines.
 
     Raises:
         UserError: a line does not have two columns or is not UTF-8; names its number.
     """
-
     count = 0
     with writing():
         for batch in line_batches(lines):
-            first, second = _pairs(batch, count)
-            vectors = embed(pa.concat_arrays([first, second]))
-            for value in compare(vectors[: len(batch)], vectors[len(batch) :]):
+            for value in compare(*embed_pairs(embed, *_pairs(batch, count))):
                 out.write(b"%.6f\n" % value)
             count += len(batch)
         out.flush()
@@ -70,10 +67,10 @@ def similarity_lines(
 
 
 def line_batches(lines: Iterable[bytes], name: str = "") -> Iterator[list[str]]:
-    """Lines in batches, without their ends; nothing but a line feed (or CR LF) ends a line.
+    """Lines in batches, without their ends; only a line feed (or CR LF) ends a line.
 
     Raises:
-        UserError: a line is not UTF-8; begins with `name` and the line's number.
+        UserError: a line is not UTF-8; the message begins with `name` and the line number.
     """
     start = 1
     while batch := list(islice(lines, _BATCH)):
@@ -100,32 +97,31 @@ def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArra
 
 
 def _write_npy(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
-    """Leave room for the head, write the rows, then the head: until then it is no .npy at all."""
+    """Write the rows, then the header before them: until then the file is not a valid .npy."""
     dim = embed(pa.array([], pa.string())).shape[1]
-    out.seek(len(_head(0, dim)))
+    out.seek(len(_header(0, dim)))
     count = 0
     for batch in line_batches(lines):
         vectors = embed(pa.array(batch, pa.string()))
         out.write(np.ascontiguousarray(vectors, np.float32).data)
         count += len(batch)
-    head = _head(count, dim)
     out.seek(0)
-    out.write(head)
+    out.write(_header(count, dim))
     out.flush()
     out.seek(0, os.SEEK_END)
     return count
 
 
-def _head(count: int, dim: int) -> bytes:
-    """The head of a .npy; numpy pads it so that it has the same length for every `count`."""
+def _header(count: int, dim: int) -> bytes:
+    """The header of a .npy; numpy pads it to the same length for every `count`."""
     stream = io.BytesIO()
-    head = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
-    npy.write_array_header_1_0(stream, head)
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
+    npy.write_array_header_1_0(stream, header)
     return stream.getvalue()
 
 
 def _starts_at_zero(out: BinaryIO) -> bool:
-    """Whether the head can be written last: not in a pipe, nor behind what a file already holds."""
+    """Whether the header can be written last: not to a pipe, nor after existing content."""
     if not out.seekable() or out.tell() != 0:
         return False
     try:
@@ -136,7 +132,7 @@ def _starts_at_zero(out: BinaryIO) -> bool:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Turn what goes wrong with standard output (a full disk, a closed pipe) into a `UserError`."""
+    """Turn an error of standard output (a full disk, a closed pipe) into a `UserError`."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Entailment by a support vector machine on two sentences' vectors (Mueller & Thyagarajan 2016)."""
+"""Entailment by a support vector machine on the vectors of two sentences (Mueller & Thyagarajan
+2016)."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
-from models.embeddings.applications.evaluation import Embed
+from models.embeddings.applications.evaluation import Embed, pair_features
 from models.embeddings.datasets.similarity import LabelledPairs
 
 FOLDS = 5
@@ -19,17 +20,18 @@ _GAMMA = (0.1, 0.3, 1.0)  # over the number of features
 def entailment(
     embed: Embed, train: LabelledPairs, tests: Sequence[LabelledPairs], *, seed: int
 ) -> dict[str, Any]:
-    """Train an RBF-kernel SVM on |a − b| and a ⊙ b; cross-validation in `FOLDS` chooses C and γ.
+    """Train an RBF-kernel SVM on |a − b| and a ⊙ b; cross-validation in `FOLDS` selects C and γ.
 
     Returns:
-        `cross_validation` (accuracy of what was chosen), and `accuracy` by data set, in percent.
+        `cross_validation` (accuracy of the selected C and γ), and `accuracy` by data set, in
+        percent.
     """
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
-    features = pair_features(embed, train)
+    features = pair_features(embed, train.first, train.second)
     grid = {"svc__C": _C, "svc__gamma": [gamma / features.shape[1] for gamma in _GAMMA]}
     search = GridSearchCV(
         make_pipeline(StandardScaler(), SVC(kernel="rbf", cache_size=500)),
@@ -37,23 +39,15 @@ def entailment(
         cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
     )
     search.fit(features, _judgments(train))
-    return {
-        "cross_validation": 100 * float(search.best_score_),
-        "accuracy": {
-            f"{data.group} {data.name}": 100
-            * float(search.score(pair_features(embed, data), _judgments(data)))
-            for data in tests
-        },
-    }
+    accuracy = {}
+    for data in tests:
+        features = pair_features(embed, data.first, data.second)
+        accuracy[f"{data.group} {data.name}"] = 100 * float(
+            search.score(features, _judgments(data))
+        )
+    return {"cross_validation": 100 * float(search.best_score_), "accuracy": accuracy}
 
 
-def pair_features(embed: Embed, data: LabelledPairs) -> np.ndarray:
-    """|a − b| and a ⊙ b of every pair's vectors, side by side: float32 [n, 2 dim]."""
-    vectors = embed(pa.concat_arrays([data.first, data.second]))
-    first, second = vectors[: len(data.first)], vectors[len(data.first) :]
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
-
-
-def _judgments(data: LabelledPairs) -> np.ndarray:
+def _judgments(data: LabelledPairs) -> NDArray[Any]:
     assert data.entailment is not None
-    return data.entailment.to_numpy(zero_copy_only=False)
+    return np.asarray(data.entailment.to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""How well scores of sentence pairs agree with people: correlations, per data set and year."""
+"""Evaluation on labelled pairs: correlations of scores with labels, per data set and year."""
 
 from __future__ import annotations
 
@@ -9,49 +9,54 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from rich.table import Table
 from scipy.stats import rankdata
 
 from models.embeddings.datasets.similarity import LabelledPairs, missing, read_sick, read_sts
 from models.errors import UserError
 
-Embed = Callable[[pa.StringArray], np.ndarray]
-"""Sentences [n] to their vectors, float [n, dim]."""
+Vectors = NDArray[np.floating]
+"""Of n sentences, [n, dim]."""
+Scores = NDArray[np.float64]
+"""Of n pairs, [n]."""
+Embed = Callable[[pa.StringArray], Vectors]
+"""Sentences [n] to their vectors."""
+Compare = Callable[[Vectors, Vectors], Scores]
+"""Vectors of n first and n second sentences to scores of the pairs."""
 
 
-Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Vectors of n first and n second sentences, [n, dim] each, to scores of the pairs, [n]."""
-
-
-def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Row-wise cosines, float64 [n]; 0 where a vector is zero (a sentence without a token)."""
+def cosines(a: Vectors, b: Vectors) -> Scores:
+    """Row-wise cosines; 0 where a vector is zero (a sentence without a token)."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     products = np.einsum("ij,ij->i", a, b)
-    return np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    found: Scores = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    return found
 
 
-def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Row-wise dot products, float64 [n]."""
-    return np.einsum("ij,ij->i", np.asarray(a, np.float64), np.asarray(b, np.float64))
+def dots(a: Vectors, b: Vectors) -> Scores:
+    """Row-wise dot products."""
+    found: Scores = np.einsum("ij,ij->i", np.asarray(a, np.float64), np.asarray(b, np.float64))
+    return found
 
 
 COMPARE: dict[str, Compare] = {"cosine": cosines, "dot": dots}
-"""What makes a score of two vectors, by name."""
+"""The functions that compare two vectors, by name."""
 
 
 class Model(NamedTuple):
-    """What is evaluated."""
+    """A model to evaluate."""
 
     name: str
     embed: Embed
     compare: Compare = cosines
     scale: tuple[float, float] | None = None
-    """If the scores are predicted labels: the ends of their scale."""
+    """The ends of the scale, if the scores are predicted labels."""
 
 
 class Correlation(NamedTuple):
-    """Agreement × 100; nan where it is undefined (one of the two sides is constant)."""
+    """Correlation × 100; NaN if it is undefined (one of the two sides is constant)."""
 
     pearson: float
     spearman: float
@@ -59,23 +64,23 @@ class Correlation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """Several models on the same data sets."""
+    """Results of several models on the same data sets."""
 
     models: list[str]
     data: list[LabelledPairs]
     correlations: list[list[Correlation]]
     """[models][data sets]"""
     errors: list[list[float]] = field(default_factory=list)
-    """[models][data sets]: mean squared error of predicted labels; nan where there are none"""
+    """[models][data sets]: mean squared error of predicted labels; NaN if there are none"""
 
     def mean(self, model: int, group: str) -> Correlation:
-        """Unweighted mean over the group's data sets; undefined if one of them is."""
+        """Unweighted mean over the group's data sets; undefined if one of them is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation for data, correlation in pairs if data.group == group]
         return Correlation(*(float(column) for column in np.mean(found, axis=0)))
 
     def table(self) -> Table:
-        """`Pearson / Spearman` of every model per data set, the means, what is not there."""
+        """`Pearson / Spearman` of every model by data set, the means, and the missing data sets."""
         caption = "Pearson / Spearman × 100"
         if self._predicting():
             caption += ", mean squared error of predicted labels"
@@ -99,7 +104,7 @@ class Report:
         return table
 
     def json(self) -> dict[str, Any]:
-        """The same for programs; an undefined correlation is None.
+        """The results for programs; an undefined correlation is None.
 
         `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`
         """
@@ -161,7 +166,7 @@ def evaluate_models(
     """Correlate every model's scores with the labels in the folders `sts` and `sick`.
 
     Raises:
-        UserError: a folder holds no data, or a row is broken; names the file and the row. Or two
+        UserError: a folder has no data, a row is invalid (names the file and the row), or two
             models have the same name.
     """
     entered = [Model(*model) for model in models]
@@ -182,7 +187,7 @@ def evaluate_models(
     )
 
 
-def _judge(model: Model, found: np.ndarray, data: LabelledPairs) -> tuple[Correlation, float]:
+def _judge(model: Model, found: Scores, data: LabelledPairs) -> tuple[Correlation, float]:
     error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
     return correlation(found, data.scores), float(error)
 
@@ -192,26 +197,58 @@ def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> 
     return correlation(scores(embed, data, compare), data.scores)
 
 
-def scores(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> np.ndarray:
-    """The scores of a data set's pairs, float64 [n]."""
-    vectors = embed(pa.concat_arrays([data.first, data.second]))
-    half = len(data.first)
-    return compare(vectors[:half], vectors[half:])
+def scores(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Scores:
+    """The scores of a data set's pairs."""
+    return compare(*embed_pairs(embed, data.first, data.second))
 
 
-def correlation(predicted: np.ndarray, labels: np.ndarray) -> Correlation:
+def embed_pairs(
+    embed: Embed, first: pa.StringArray, second: pa.StringArray
+) -> tuple[Vectors, Vectors]:
+    """The vectors of both sides of n pairs."""
+    vectors = embed(pa.concat_arrays([first, second]))
+    return vectors[: len(first)], vectors[len(first) :]
+
+
+def pair_features(embed: Embed, first: pa.StringArray, second: pa.StringArray) -> Vectors:
+    """|a − b| and a ⊙ b of the vectors of n pairs, concatenated: [n, 2 dim]."""
+    a, b = embed_pairs(embed, first, second)
+    return np.concatenate([np.abs(a - b), a * b], axis=1)
+
+
+def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
+    """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
+    found: dict[str, Any] = {}
+    for data in sets:
+        predicted = scores(model.embed, data, model.compare)
+        agreed = correlation(predicted, data.scores)
+        found[f"{data.group} {data.name}"] = {
+            "pairs": len(data),
+            "pearson": agreed.pearson,
+            "spearman": agreed.spearman,
+            "mse": float(np.mean((predicted - data.scores) ** 2)),
+        }
+    if len(found) > 1:
+        found["mean"] = {
+            key: float(np.mean([of[key] for of in found.values()]))
+            for key in ("pearson", "spearman", "mse")
+        }
+    return found
+
+
+def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> Correlation:
     """Pearson's r and Spearman's ρ (ties share their mean rank), × 100.
 
     >>> correlation(np.array([0.1, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])).spearman
     100.0
     """
-    # Rounding alone must not pass for a signal: 1e-9 is far below what a float32 cosine resolves.
+    # Rounding errors are no signal: 1e-9 is far below the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
         return Correlation(float("nan"), float("nan"))
     return Correlation(_pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels)))
 
 
-def _pearson(x: np.ndarray, y: np.ndarray) -> float:
+def _pearson(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
     x, y = x - x.mean(), y - y.mean()
     return float(100 * np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))
 

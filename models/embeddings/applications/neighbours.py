@@ -1,9 +1,7 @@
-"""The sentences of a collection that are nearest to given ones."""
+"""Nearest neighbours of sentences in a collection."""
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -12,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from models.embeddings.applications.embed import line_batches, writing
-from models.embeddings.applications.evaluation import Embed
-from models.errors import UserError
+from models.embeddings.applications.evaluation import Embed, Vectors
+from models.files import opened
 
 
 class Neighbour(NamedTuple):
-    """A sentence of the collection and its cosine with the given one."""
+    """A sentence of the collection and its cosine with the query."""
 
     cosine: float
     sentence: str
@@ -26,11 +24,11 @@ class Neighbour(NamedTuple):
 def nearest(
     embed: Embed, sentences: pa.StringArray, collection: Iterable[pa.StringArray], *, count: int = 5
 ) -> list[list[Neighbour]]:
-    """For every sentence the `count` nearest others of the collection, the nearest first.
+    """For each sentence, the `count` nearest other sentences of the collection, nearest first.
 
-    The collection comes in blocks, each compared by one matrix product, so it may be larger than
-    memory. A sentence is not its own neighbour, and copies in the collection count once; of equal
-    cosines the earlier one wins.
+    The collection is read in blocks, each compared by one matrix product, so it may be larger than
+    memory. Equal sentences are not neighbours, and duplicates in the collection count once; of
+    equal cosines the earlier sentence is preferred.
     """
     queries = _unit(embed(sentences))
     texts = sentences.to_pylist()
@@ -40,7 +38,7 @@ def nearest(
         similarities = queries @ _unit(embed(block)).T
         for text, row, found in zip(texts, similarities, best, strict=True):
             seen = {text, *(neighbour.sentence for neighbour in found)}
-            # One more than asked for, as the sentence itself may be among them.
+            # One more than requested, because the sentence itself may be among them.
             for i in np.argsort(-row, kind="stable")[: count + 1]:
                 if (sentence := block[int(i)].as_py()) not in seen:
                     found.append(Neighbour(float(row[i]), sentence))
@@ -54,19 +52,16 @@ def neighbour_lines(
 ) -> None:
     """Write `sentence <tab> cosine <tab> neighbour` for the sentences in `lines`.
 
-    `collection` is a file of one sentence a line, plain or gzip (.gz).
+    `collection` is a file with one sentence per line, plain or gzip.
 
     Raises:
         UserError: the collection cannot be read, a line is not UTF-8, `out` cannot be written.
     """
     sentences = [line for batch in line_batches(lines) for line in batch]
     path = Path(collection)
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            blocks = (pa.array(batch, pa.string()) for batch in line_batches(stream, f"{path}, "))
-            found = nearest(embed, pa.array(sentences, pa.string()), blocks, count=count)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
+    with opened(path) as stream:
+        blocks = (pa.array(batch, pa.string()) for batch in line_batches(stream, f"{path}, "))
+        found = nearest(embed, pa.array(sentences, pa.string()), blocks, count=count)
     with writing():
         for sentence, neighbours in zip(sentences, found, strict=True):
             for cosine, neighbour in neighbours:
@@ -74,6 +69,6 @@ def neighbour_lines(
         out.flush()
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def _unit(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))

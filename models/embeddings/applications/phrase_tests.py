@@ -1,4 +1,4 @@
-"""Tests of phrase vectors: choose the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
+"""Tests of phrase vectors: choice of the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from models.embeddings.applications.embed import line_batches
-from models.embeddings.applications.evaluation import Model
+from models.embeddings.applications.evaluation import Model, Scores
+from models.embeddings.datasets.lines import numbered_lines
 from models.embeddings.datasets.phrases import PhrasePairs
 from models.errors import UserError
 
@@ -22,13 +23,13 @@ _SPLITS = ("train", "test")
 def choose(
     model: Model, pairs: PhrasePairs, others: pa.StringArray, *, among: int = 100, seed: int = 0
 ) -> float:
-    """How often the paraphrase scores highest among so many phrases, × 100 (Zhou et al. 2017).
+    """Percentage of pairs whose paraphrase scores highest among `among` phrases (Zhou et al. 2017).
 
-    Beside the paraphrase (the pair's right side) the phrases are drawn from `others`, which are
-    distinct, without the two of the pair; the same for every model. A tie is a miss.
+    The phrases besides the paraphrase (the right side of the pair) are sampled from `others`, which
+    are distinct, without the two of the pair; the same for every model. A tie counts as an error.
 
     Raises:
-        UserError: there are not as many others.
+        UserError: there are too few others.
     """
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")
@@ -39,47 +40,47 @@ def choose(
     hits = 0
     for start in range(0, len(pairs), max(1, _BLOCK // among)):
         here = slice(start, start + max(1, _BLOCK // among))
-        # Two more than needed: then enough are left without the pair's own two.
-        drawn = pool[_draw(random, len(left[here]), among + 1, len(pool))]
-        own = (drawn == left[here, None]) | (drawn == right[here, None])
+        # Two more than needed: enough remain without the two of the pair.
+        sampled = pool[_sample(random, len(left[here]), among + 1, len(pool))]
+        own = (sampled == left[here, None]) | (sampled == right[here, None])
         order = np.argsort(own, axis=1, kind="stable")[:, : among - 1]
-        drawn = np.concatenate([right[here, None], np.take_along_axis(drawn, order, 1)], axis=1)
+        choices = np.concatenate([right[here, None], np.take_along_axis(sampled, order, 1)], axis=1)
         first = vectors[np.repeat(left[here], among)]
-        scores = model.compare(first, vectors[drawn.ravel()]).reshape(-1, among)
+        scores = model.compare(first, vectors[choices.ravel()]).reshape(-1, among)
         hits += int((scores[:, 0] > scores[:, 1:].max(axis=1)).sum())
     return 100 * hits / len(pairs)
 
 
-def _draw(random: np.random.Generator, rows: int, count: int, size: int) -> np.ndarray:
-    """`count` different numbers below `size` in each of so many rows: what repeats is redrawn."""
-    drawn = random.integers(size, size=(rows, count))
+def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
+    """`count` distinct numbers below `size` in each row: duplicates are sampled again."""
+    sampled = random.integers(size, size=(rows, count))
     again = np.arange(rows)
     while len(again):
-        order = np.argsort(drawn[again], axis=1, kind="stable")
-        ordered = np.take_along_axis(drawn[again], order, 1)
-        row, at = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
-        drawn[again[row], order[row, at + 1]] = random.integers(size, size=len(row))
+        order = np.argsort(sampled[again], axis=1, kind="stable")
+        ordered = np.take_along_axis(sampled[again], order, 1)
+        row, column = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+        sampled[again[row], order[row, column + 1]] = random.integers(size, size=len(row))
         again = again[np.unique(row)]
-    return drawn
+    return sampled
 
 
 class WordsAndPhrases(NamedTuple):
-    """SemEval-2013 task 5(a): does the phrase say what the word says?"""
+    """SemEval-2013 task 5(a): does the phrase have the meaning of the word?"""
 
     words: pa.StringArray
     phrases: pa.StringArray
-    same: np.ndarray
-    """bool [n]"""
+    same: NDArray[np.bool_]
+    """[n]"""
 
 
 def read_semeval2013(folder: Path | str) -> dict[str, WordsAndPhrases]:
     """The training and the test set of the task's English part, by name.
 
-    Files are as published: `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2`
+    The published files are `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2`
     and the two of `en.testSet`, in `folder` or below it; a line is a word, a tab and a phrase.
 
     Raises:
-        UserError: a file is missing, or a line has not two columns.
+        UserError: a file is missing, or a line does not have two columns.
     """
     found = {}
     for split in _SPLITS:
@@ -95,24 +96,24 @@ def read_semeval2013(folder: Path | str) -> dict[str, WordsAndPhrases]:
 
 
 def semeval2013(model: Model, data: dict[str, WordsAndPhrases]) -> dict[str, float]:
-    """Accuracy and F1 × 100 on the test set; the training set chooses the score from which on a
-    phrase counts as the same, so that its accuracy is highest."""
+    """Accuracy and F1 × 100 on the test set, with the score threshold that has the highest accuracy
+    on the training set."""
     scores = {name: _scores(model, part.words, part.phrases) for name, part in data.items()}
     threshold = _threshold(scores["train"], data["train"].same)
-    said, same = scores["test"] >= threshold, data["test"].same
-    right = float((said & same).sum())
+    predicted, same = scores["test"] >= threshold, data["test"].same
+    right = float((predicted & same).sum())
     return {
-        "accuracy": 100 * float((said == same).mean()),
-        "f1": 100 * 2 * right / max(float(said.sum() + same.sum()), 1.0),
+        "accuracy": 100 * float((predicted == same).mean()),
+        "f1": 100 * 2 * right / max(float(predicted.sum() + same.sum()), 1.0),
     }
 
 
-def _threshold(scores: np.ndarray, same: np.ndarray) -> float:
+def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
     order = np.argsort(-scores, kind="stable")
     scores, same = scores[order], same[order]
-    # right[i]: with the i highest scores said to be the same
+    # right[i]: correct minus wrong predictions among the i highest scores
     right = np.concatenate([[0], np.cumsum(np.where(same, 1, -1))])
-    ends = np.append(scores[1:] < scores[:-1], True)  # equal scores are said to be the same
+    ends = np.append(scores[1:] < scores[:-1], True)  # equal scores are not separated
     best = int(np.argmax(np.where(np.append(True, ends), right, -len(right))))
     if best == 0:
         return float(np.inf)
@@ -120,18 +121,18 @@ def _threshold(scores: np.ndarray, same: np.ndarray) -> float:
 
 
 class Question(NamedTuple):
-    """Turney 2012: which of the words says what the two words say? The first one does."""
+    """Turney 2012: which of the words has the meaning of the two words? The first one."""
 
     stem: str
     choices: tuple[str, ...]
 
 
 def read_turney2012(path: Path | str) -> list[Question]:
-    """The noun-modifier questions, as published: `stem | solution | modifier | head | …`, a line
-    a question; behind these four stand words near the modifier and the head, and two at random.
+    """The published noun-modifier questions, one per line: `stem | solution | modifier | head | …`,
+    followed by words similar to the modifier and the head, and two random words.
 
     Raises:
-        UserError: the file cannot be read, or a line has not a stem of two words and seven choices.
+        UserError: the file cannot be read, or a line is not a stem of two words and seven choices.
     """
     questions = []
     form = "a stem of two words and seven choices between bars"
@@ -144,25 +145,24 @@ def read_turney2012(path: Path | str) -> list[Question]:
 
 
 def turney2012(model: Model, questions: list[Question]) -> dict[str, float]:
-    """How often the solution scores highest, × 100; a tie is a miss.
+    """Percentage of questions whose solution scores highest; a tie counts as an error.
 
-    Of five choices: without the stem's own two words, which would be too near to it. Of ten: the
-    same five beside those five with the stem's words in reverse order, to all of which the solution
-    beside the right order must be preferred.
+    Five choices: without the two words of the stem. Ten choices: also the same five compared with
+    the stem's words in reverse order.
     """
     stems = [question.stem for question in questions]
-    turned = [" ".join(reversed(stem.split())) for stem in stems]
+    reverse = [" ".join(reversed(stem.split())) for stem in stems]
     choices = [[question.choices[0], *question.choices[3:]] for question in questions]
     flat = pa.array([word for row in choices for word in row])
     forward, backward = (
-        _scores(model, pa.array(np.repeat(of, 5)), flat).reshape(-1, 5) for of in (stems, turned)
+        _scores(model, pa.array(np.repeat(of, 5)), flat).reshape(-1, 5) for of in (stems, reverse)
     )
     five = forward[:, 0] > forward[:, 1:].max(axis=1)
     ten = five & (forward[:, 0] > backward.max(axis=1))
     return {"5 choices": 100 * float(five.mean()), "10 choices": 100 * float(ten.mean())}
 
 
-def _scores(model: Model, first: pa.StringArray, second: pa.StringArray) -> np.ndarray:
+def _scores(model: Model, first: pa.StringArray, second: pa.StringArray) -> Scores:
     return model.compare(model.embed(first), model.embed(second))
 
 
@@ -174,19 +174,15 @@ def _one(folder: Path, pattern: str) -> Path:
 
 
 def _columns(path: Path, separator: str, count: int, form: str) -> Iterator[list[str]]:
-    """The columns of every line, without the spaces around them."""
-    try:
-        with path.open("rb") as stream:
-            lines = [line for batch in line_batches(stream, f"{path}, ") for line in batch]
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if not lines:
-        raise UserError(f"{path}: empty")
-    for number, line in enumerate(lines, 1):
+    """The columns of every line, without surrounding spaces."""
+    number = 0
+    for number, line in numbered_lines(path):
         columns = [column.strip() for column in line.split(separator)]
         if len(columns) != count or not all(columns):
             raise UserError(f"{path}, row {number}: not {form}: {line[:80]!r}")
         yield columns
+    if not number:
+        raise UserError(f"{path}: empty")
 
 
 def evaluate_phrases(
@@ -196,7 +192,7 @@ def evaluate_phrases(
     semeval: dict[str, WordsAndPhrases] | None = None,
     questions: list[Question] | None = None,
 ) -> dict[str, Any]:
-    """All tests for which there are data, by name."""
+    """The results of all tests with data, by name."""
     found: dict[str, Any] = {}
     if pairs is not None:
         found["choose among 100"] = {"accuracy": choose(model, pairs, pairs.phrases())}

@@ -1,4 +1,4 @@
-"""Transfer tasks: what a logistic regression can tell from sentence vectors (as in SentEval)."""
+"""Transfer tasks: logistic regression on sentence vectors (as in SentEval)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 from rich.table import Table
 
-from models.embeddings.applications.evaluation import Embed, correlation
+from models.embeddings.applications.evaluation import (
+    Embed,
+    Vectors,
+    correlation,
+    pair_features,
+)
 from models.embeddings.datasets.transfer import Examples, Task, find_tasks
 
 FOLDS = 10
 _STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1
-_CHOOSING = 0.1  # share of the training part that chooses among them
+_HELD_OUT = 0.1  # share of the training part that selects C
 
 Scores = dict[str, float]
-"""In percent: `accuracy`, of MRPC `f1` as well; of SICK-R `pearson`."""
+"""In percent: `accuracy`, for MRPC also `f1`; for SICK-R `pearson`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transfer:
-    """Several models on the tasks that are there."""
+    """Results of several models on the available tasks."""
 
     models: list[str]
     tasks: list[Task]
@@ -33,7 +38,7 @@ class Transfer:
     """[models][tasks]"""
 
     def table(self) -> Table:
-        """One row a task."""
+        """One row per task."""
         table = Table("task", "tested on", title="Transfer tasks", caption="percent")
         for name in self.models:
             table.add_column(name, justify="right")
@@ -61,10 +66,10 @@ class Transfer:
 
 
 def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> Transfer:
-    """Try every model's vectors on the tasks below a folder.
+    """Evaluate every model's vectors on the tasks below a folder.
 
     Raises:
-        UserError: no task is there, or a row is broken; names the file and the row.
+        UserError: there is no task, or a row is invalid; names the file and the row.
     """
     tasks, missing = find_tasks(folder)
     return Transfer(
@@ -76,10 +81,10 @@ def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> Transfe
 
 
 def evaluate(embed: Embed, task: Task, *, seed: int = 1) -> Scores:
-    """What a logistic regression on a model's vectors gets right.
+    """The scores of a logistic regression on a model's vectors.
 
-    Trained on the training part and tested on the other where the task has one, else by
-    cross-validation in `FOLDS`. A tenth of what it trains on chooses its regularisation.
+    It is trained on the training part and tested on the test part, if the task has one, else by
+    cross-validation in `FOLDS`. A tenth of the training part selects its regularisation.
     """
     features, labels = _features(embed, task.train), task.train.labels
     if task.test is not None:
@@ -92,40 +97,38 @@ def evaluate(embed: Embed, task: Task, *, seed: int = 1) -> Scores:
     return _judge(predicted, labels, task.name)
 
 
-def _features(embed: Embed, examples: Examples) -> np.ndarray:
-    """The vectors; of pairs |a − b| and a ⊙ b, side by side."""
+def _features(embed: Embed, examples: Examples) -> Vectors:
+    """The vectors of sentences, or the features of pairs."""
     if examples.second is None:
         return embed(examples.first)
-    vectors = embed(pa.concat_arrays([examples.first, examples.second]))
-    first, second = vectors[: len(examples)], vectors[len(examples) :]
-    return np.concatenate([np.abs(first - second), first * second], axis=1)
+    return pair_features(embed, examples.first, examples.second)
 
 
-def _folds(labels: np.ndarray, seed: int) -> Any:
+def _folds(labels: NDArray[Any], seed: int) -> Any:
     from sklearn.model_selection import KFold, StratifiedKFold
 
     kind = KFold if labels.dtype.kind == "f" else StratifiedKFold
     return kind(FOLDS, shuffle=True, random_state=seed).split(labels, labels)
 
 
-def _predictor(features: np.ndarray, labels: np.ndarray, seed: int) -> Any:
+def _predictor(features: Vectors, labels: NDArray[Any], seed: int) -> Any:
     """A fitted regression, as a function of features."""
     order = np.random.default_rng(seed).permutation(len(labels))
-    chooses, rest = np.split(order, [max(1, round(_CHOOSING * len(order)))])
+    held_out, rest = np.split(order, [max(1, round(_HELD_OUT * len(order)))])
 
     def success(strength: float) -> float:
-        predicted = _fit(features[rest], labels[rest], strength)(features[chooses])
-        (value,) = list(_judge(predicted, labels[chooses], "").values())
+        predicted = _fit(features[rest], labels[rest], strength)(features[held_out])
+        (value,) = list(_judge(predicted, labels[held_out], "").values())
         return float(np.nan_to_num(value, nan=-100.0))
 
     return _fit(features, labels, max(_STRENGTHS, key=success))
 
 
-def _fit(features: np.ndarray, labels: np.ndarray, strength: float) -> Any:
-    """Logistic regression on classes; of numbers, on the whole ones around them (Tai et al. 2015).
+def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
+    """Logistic regression on classes; for numbers, on whole numbers as classes (Tai et al. 2015).
 
-    A number between two whole ones stands as either of them, each with the weight that makes it
-    their mean; what is predicted is the mean of the distribution.
+    A number between two whole numbers is an example of both, with weights such that it is their
+    mean; the mean of the distribution is predicted.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -148,7 +151,7 @@ def _fit(features: np.ndarray, labels: np.ndarray, strength: float) -> Any:
     return lambda found: model.predict_proba(found) @ values
 
 
-def _judge(predicted: np.ndarray, labels: np.ndarray, task: str) -> Scores:
+def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> Scores:
     if labels.dtype.kind == "f":
         return {"pearson": correlation(predicted, labels).pearson}
     scores = {"accuracy": 100 * float(np.mean(predicted == labels))}

@@ -1,4 +1,4 @@
-"""Contiguous text: sentences in their order, document by document."""
+"""Contiguous text: sentences in order, document by document."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from models.embeddings.vocabulary import FlatIds, Vocabulary
+from models.embeddings.datasets.lines import numbered_lines
+from models.embeddings.ragged_columns import RaggedIds, edges, offsets_of
+from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
-from models.files import atomic_folder, opened
+from models.files import atomic_folder
 
-_SENTENCES = 10_000  # in memory as texts
+_SENTENCES = 10_000  # of a block
 _GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
-_CZENG = 6  # columns; the last one is English
+_COLUMNS = 6  # of czeng20; the last one is English
+_HEAD = 100  # paragraphs in which the start mark of a Gutenberg book is expected
 
 
 class Block(NamedTuple):
@@ -25,29 +29,29 @@ class Block(NamedTuple):
 
     sentences: pa.StringArray
     """[n]"""
-    documents: np.ndarray
-    """int64 [n]: which document of all files each is of"""
+    documents: NDArray[np.int64]
+    """[n]: the number of each sentence's document in all files"""
 
 
 def read_text(
     paths: Sequence[Path | str], format: Literal["plain", "czeng20"] = "plain"
 ) -> Iterator[Block]:
-    """The sentences of files, plain or gzip, some thousand at a time.
+    """The sentences of files, plain or gzip, in blocks.
 
-    `plain` text has paragraphs between empty lines, in which spaCy's rules find the sentences; of a
-    book of Project Gutenberg, head and foot are left out. `czeng20` has a sentence a row (the last
-    of six columns) and empty lines between documents.
+    `plain`: paragraphs are separated by empty lines, and spaCy's rules split them into sentences;
+    header and footer of a Project Gutenberg book are left out. `czeng20`: one sentence per row (the
+    last of six columns), and empty lines between documents.
 
     Raises:
-        UserError: a file cannot be read, a line is not UTF-8 or not of the format, or there is
-            no sentence in a file.
+        UserError: a file cannot be read, is not UTF-8, not of the format, or has no sentence.
     """
     before = 0
     for path in map(Path, paths):
-        rows = _plain(_lines(path)) if format == "plain" else _czeng(path, _lines(path))
+        lines = numbered_lines(path)
+        rows = _plain(lines) if format == "plain" else _czeng(path, lines)
         last = -1
-        while some := list(islice(rows, _SENTENCES)):
-            documents, sentences = zip(*some, strict=True)
+        while block := list(islice(rows, _SENTENCES)):
+            documents, sentences = zip(*block, strict=True)
             last = documents[-1]
             yield Block(pa.array(sentences, pa.string()), before + np.array(documents, np.int64))
         if last < 0:
@@ -56,24 +60,26 @@ def read_text(
 
 
 class Text:
-    """Sentences as ids in files, memory-mapped: reading costs what is read."""
+    """Sentences as ids in memory-mapped files."""
 
     def __init__(self, folder: Path) -> None:
-        self.ids = np.memmap(folder / "ids.i32", np.int32, "r")
-        self.offsets = np.memmap(folder / "offsets.i64", np.int64, "r")
-        self.middles = np.memmap(folder / "middles.i64", np.int64, "r")
-        """the sentences that have one of their document before and one behind them"""
+        def mapped(name: str, dtype: type[np.generic]) -> NDArray[Any]:
+            return np.asarray(np.memmap(folder / name, dtype, "r"))
+
+        self.sentences = RaggedIds(mapped("ids.i32", np.int32), mapped("offsets.i64", np.int64))
+        self.middles: NDArray[np.int64] = mapped("middles.i64", np.int64)
+        """the sentences that have neighbours before and after them in their document"""
 
     @classmethod
     def write(
         cls, folder: Path, blocks: Iterator[Block], vocabulary: Vocabulary, *, max_words: int
     ) -> Text:
-        """Write sentences with their tags, each cut to `max_words` words; those without are none.
+        """Write sentences with their tags, each truncated to `max_words`; skip empty sentences.
 
         Raises:
-            UserError: nowhere three sentences follow one another.
+            UserError: there are no three consecutive sentences.
         """
-        tags = 2 if vocabulary.tags else 0
+        tags = vocabulary.specials - 1
         end, number, document, run = 0, 0, -1, 0
         middles = 0
         with atomic_folder(folder) as temporary:
@@ -81,16 +87,16 @@ class Text:
             middle_stream = (temporary / "middles.i64").open("wb")
             streams[1].write(np.int64(0).tobytes())
             for block in blocks:
-                flat = cut(vocabulary.ids(block.sentences), max_words, tags=tags)
-                full = flat.lengths > tags
-                ids = flat.ids[np.repeat(full, flat.lengths)]
-                offsets = end + np.cumsum(flat.lengths[full])
+                column = truncated(vocabulary.ids(block.sentences), max_words, tags=tags)
+                full = column.lengths > tags
+                ids = column.ids[np.repeat(full, column.lengths)]
+                offsets = end + np.cumsum(column.lengths[full])
                 streams[0].write(ids.tobytes())
                 streams[1].write(offsets.astype(np.int64).tobytes())
                 found = []
-                for of in block.documents[full].tolist():
-                    run = run + 1 if of == document else 1
-                    document = of
+                for number_of_document in block.documents[full].tolist():
+                    run = run + 1 if number_of_document == document else 1
+                    document = number_of_document
                     if run >= 3:
                         found.append(number - 1)
                     number += 1
@@ -105,24 +111,13 @@ class Text:
                 )
         return cls(folder)
 
-    def take(self, rows: np.ndarray) -> FlatIds:
-        """The sentences of `rows`."""
-        starts, ends = self.offsets[rows], self.offsets[rows + 1]
-        offsets = np.concatenate([[0], np.cumsum(ends - starts)])
-        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], ends - starts)
-        return FlatIds(np.asarray(self.ids[places]), offsets)
 
-
-def cut(flat: FlatIds, max_words: int, *, tags: int) -> FlatIds:
-    """Sentences with at most so many words each beside their tags, of which the last one stays."""
-    lengths = flat.lengths
-    position = np.arange(len(flat.ids)) - np.repeat(flat.offsets[:-1], lengths)
-    last = np.repeat(lengths, lengths) - 1
-    keep = position < max_words + tags // 2
+def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
+    """Sentences with at most so many words each besides their tags, which remain."""
+    keep = column.positions < max_words + tags // 2
     if tags:
-        keep |= position == last
-    shorter = np.minimum(lengths, max_words + tags)
-    return FlatIds(flat.ids[keep], np.concatenate([[0], np.cumsum(shorter)]))
+        keep |= edges(column.offsets, head=False)
+    return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))
 
 
 def _plain(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -137,9 +132,9 @@ def _plain(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
-    """Paragraphs in one line each, between the marks of a Gutenberg book where it has them."""
+    """Paragraphs, one line each; of a Gutenberg book, those between its marks."""
     paragraph: list[str] = []
-    held: list[str] = []  # until a mark says whether it is the head
+    held: list[str] = []  # possibly the header, until a mark is found or not expected any more
     marked = False
     for line in lines:
         mark = _GUTENBERG.match(line)
@@ -160,28 +155,15 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
         yield " ".join(paragraph)
 
 
-_HEAD = 100  # paragraphs in which a Gutenberg book says where it starts
-
-
 def _czeng(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     document = 0
     for number, line in lines:
         columns = line.split("\t")
         if not line.strip():
             document += 1
-        elif len(columns) != _CZENG:
+        elif len(columns) != _COLUMNS:
             raise UserError(
-                f"{path}, row {number}: {len(columns)} tab-separated columns, expected {_CZENG}"
+                f"{path}, row {number}: {len(columns)} tab-separated columns, expected {_COLUMNS}"
             )
         elif text := columns[-1].strip():
             yield document, text
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with opened(path) as stream:
-        for number, line in enumerate(stream, 1):
-            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            try:
-                yield number, text.decode().rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise UserError(f"{path}, row {number}: not UTF-8") from error

@@ -1,25 +1,28 @@
-"""Phrase pairs to train on, as Zhou et al. 2017 filter PPDB, and held-out ones to test on."""
+"""Phrase pairs: the file formats, the filter of Zhou et al. 2017, and held-out pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from models.embeddings.training.paragram import read_phrases
+from models.embeddings.datasets.lines import numbered_lines
 from models.errors import UserError
+
+Format = Literal["ppdb", "tsv", "lexicon"]
 
 _ROWS = 100_000  # pairs filtered at once
 _LETTERS = r"^\p{L}+( \p{L}+)*$"
 
 
 class PhrasePairs(NamedTuple):
-    """n pairs of phrases that mean about the same."""
+    """n pairs of paraphrases."""
 
     left: pa.StringArray
     right: pa.StringArray
@@ -37,21 +40,60 @@ class PhrasePairs(NamedTuple):
         return pa.concat_arrays([self.left, self.right]).unique()
 
 
-def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> PhrasePairs:
-    """The pairs of a phrase table (see `read_phrases`) that can be learnt from, lower-cased.
+def read_phrases(
+    path: Path | str, format: Literal["auto"] | Format = "auto"
+) -> Iterator[tuple[str, str]]:
+    """The phrase pairs of a file, plain or gzip, in order.
 
-    Left out are pairs of equal phrases, of two single words, of phrases with anything but letters
-    and spaces, or with a word that is not `known` (None: all are). A pair that stands there in both
-    directions counts once.
+    Formats; `auto` detects them by the first line:
+        ppdb: fields separated by ` ||| `: an optional syntactic label (`[NP]`), phrase and
+            paraphrase; further fields are ignored.
+        tsv: phrase and paraphrase, separated by tabs; further fields are ignored.
+        lexicon: a word and its paraphrases, all single words, separated by spaces.
+
+    Raises:
+        UserError: the file cannot be read, or a row does not have the format; names the row.
+    """
+    number = 0
+    for number, line in numbered_lines(Path(path)):
+        text = line.strip(" \r\n")  # other Unicode white space can be a word in PPDB
+        if not text:
+            continue
+        if format == "auto":
+            format = "ppdb" if "|||" in text else "tsv" if "\t" in text else "lexicon"
+        pairs = list(_parse(text, format))
+        if not pairs or not all(left and right for left, right in pairs):
+            raise UserError(f"{path}: line {number} holds no pair of phrases (format {format})")
+        yield from pairs
+    if number == 0:
+        raise UserError(f"{path}: empty, no phrase pairs")
+
+
+def _parse(text: str, format: Format) -> Iterable[tuple[str, str]]:
+    if format == "lexicon":
+        head, *paraphrases = text.split(" ")
+        return [(head, paraphrase) for paraphrase in paraphrases if paraphrase]
+    fields = [field.strip(" ") for field in text.split("|||" if format == "ppdb" else "\t")]
+    if format == "ppdb" and fields[0].startswith("[") and fields[0].endswith("]"):
+        fields = fields[1:]
+    return [(fields[0], fields[1])] if len(fields) > 1 else []
+
+
+def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> PhrasePairs:
+    """The usable pairs of a phrase table (see `read_phrases`), lower-cased.
+
+    Left out are pairs of equal phrases, of two single words, with other characters than letters and
+    spaces, or with a word that is not `known` (None: all words are). A pair that occurs in both
+    directions is kept once.
 
     Raises:
         UserError: the table cannot be read, or no pair is left.
     """
-    parts, found = [], read_phrases(path)
+    blocks, found = [], read_phrases(path)
     while rows := list(islice(found, _ROWS)):
         sides = (pc.utf8_lower(pa.array(side, pa.string())) for side in zip(*rows, strict=True))
-        parts.append(usable(PhrasePairs(*sides), known))
-    pairs = PhrasePairs(*(pa.concat_arrays(side) for side in zip(*parts, strict=True)))
+        blocks.append(usable(PhrasePairs(*sides), known))
+    pairs = PhrasePairs(*(pa.concat_arrays(side) for side in zip(*blocks, strict=True)))
     first, second = (pc.min_element_wise(*pairs), pc.max_element_wise(*pairs))
     rows = pa.table([first, second, np.arange(len(pairs))], names=["first", "second", "row"])
     rows = rows.group_by(["first", "second"]).aggregate([("row", "min")])
@@ -76,9 +118,9 @@ def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePai
 
 
 def split(pairs: PhrasePairs, held_out: float) -> tuple[PhrasePairs, PhrasePairs]:
-    """Pairs for training, and those for testing: at least one phrase of these is new to training.
+    """Pairs for training, and test pairs with at least one phrase that training does not contain.
 
-    Which phrases (a share `held_out` of them) are kept from training depends on their text alone.
+    Which phrases (a share `held_out`) are kept from training depends only on their text.
     """
     new = np.zeros(len(pairs), bool)
     for side in pairs:

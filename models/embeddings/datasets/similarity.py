@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from models.embeddings.datasets.lines import numbered_lines
 from models.errors import UserError
 
-# The test sets of every year. Those of MSR's video descriptions (2012) and of the machine
-# translations (2013) may not be passed on, so many collections lack them.
+# The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
+# collections lack them.
 SEMEVAL = {
     "2012": ("MSRpar", "MSRvid", "OnWN", "SMTeuroparl", "SMTnews"),
     "2013": ("FNWN", "OnWN", "SMT", "headlines"),
@@ -31,34 +33,37 @@ _JUDGMENT = "entailment_judgment"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledPairs:
-    """One data set: n sentence pairs and how alike people found them."""
+    """One data set: n sentence pairs and their similarity as labelled by people."""
 
     group: str
-    """what its mean is taken over: `STS 2014`; `STS 2012 train` for what is not a test set"""
+    """the group whose mean is reported: `STS 2014`; `STS 2012 train` if it is not a test set"""
     name: str
     first: pa.StringArray
     """[n]"""
     second: pa.StringArray
     """[n]"""
-    scores: np.ndarray
-    """float64 [n]"""
+    scores: NDArray[np.float64]
+    """[n]"""
     unscored: int = 0
     """rows without an official score, left out of the above"""
     scale: tuple[float, float] = STS_SCALE
-    """the lowest and the highest score that there can be"""
+    """the lowest and the highest possible score"""
     entailment: pa.StringArray | None = None
     """[n], of SICK: whether the first sentence entails the second, contradicts it, or neither"""
+
+    def __len__(self) -> int:
+        return len(self.scores)
 
 
 def read_sts(path: Path | str) -> list[LabelledPairs]:
     """Read a folder of STS data sets, or one of its files.
 
-    A data set is `<name>.tsv` (score, sentence, sentence; no score: left out and counted) or
-    `<name>.csv` (the STS Benchmark's seven tab-separated columns), in a folder per year or all in
-    `path` itself. `<name>.train.tsv` is no test set and stands in a group of its own.
+    A data set is `<name>.tsv` (score, sentence, sentence; rows without a score are counted, but
+    left out) or `<name>.csv` (the STS Benchmark's seven tab-separated columns), in a folder per
+    year or directly in `path`. `<name>.train.tsv` is not a test set and has its own group.
 
     Raises:
-        UserError: nothing there, or a row that is broken; names the file and the row.
+        UserError: there is no data set, or a row is invalid; names the file and the row.
     """
     path = Path(path)
     if path.is_file():
@@ -70,10 +75,10 @@ def read_sts(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_sick(folder: Path | str) -> list[LabelledPairs]:
-    """Read what there is of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt.
+    """Read those of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt that exist.
 
     Raises:
-        UserError: none of them is there, or a row is broken; names the file and the row.
+        UserError: none of them exists, or a row is invalid; names the file and the row.
     """
     found = [file for name in _SICK if (file := Path(folder) / name).is_file()]
     if not found:
@@ -82,10 +87,10 @@ def read_sick(folder: Path | str) -> list[LabelledPairs]:
 
 
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
-    """Read SICK or STS, whichever is in a folder or file.
+    """Read a folder or file of SICK or STS.
 
     Raises:
-        UserError: neither is there, or a row is broken; names the file and the row.
+        UserError: there is neither, or a row is invalid; names the file and the row.
     """
     path = Path(path)
     if path.is_file():
@@ -95,12 +100,12 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
 
 def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
-    """The published data sets that are not in `data`, for every group of which others are."""
+    """The published data sets that are missing in `data`, for each group with other data sets."""
     published = {f"STS {year}": names for year, names in SEMEVAL.items()}
     published["SICK"] = tuple(_SICK.values())
-    there = {(pairs.group, pairs.name) for pairs in data}
+    present = {(pairs.group, pairs.name) for pairs in data}
     lacking = {
-        group: [name for name in published.get(group, ()) if (group, name) not in there]
+        group: [name for name in published.get(group, ()) if (group, name) not in present]
         for group in dict.fromkeys(pairs.group for pairs in data)
     }
     return {group: names for group, names in lacking.items() if names}
@@ -115,7 +120,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
     rows: list[tuple[str, str, float]] = []
     unscored = 0
     for number, row in _rows(path):
-        # The benchmark's rows may end in the sources of the two sentences.
+        # The benchmark's rows may have further columns, with the sources of the sentences.
         columns = row[4:7] if path.suffix == ".csv" else row
         if len(columns) != 3:
             expected = "7 or more" if path.suffix == ".csv" else "3 (score, sentence, sentence)"
@@ -171,17 +176,9 @@ def _labelled(
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Row numbers from 1 and columns; no quoting, as these files are published."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except UnicodeDecodeError as error:
-        row = error.object[: error.start].count(b"\n") + 1
-        raise UserError(f"{path}, row {row}: not UTF-8") from error
-    lines = text.removesuffix("\n").split("\n") if text else []
-    for number, line in enumerate(lines, 1):
-        yield number, line.removesuffix("\r").split("\t")
+    """Row numbers from 1 and columns; the published files have no quoting."""
+    for number, line in numbered_lines(path):
+        yield number, line.split("\t")
 
 
 def _score(text: str, scale: tuple[float, float], path: Path, row: int) -> float:

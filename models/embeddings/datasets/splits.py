@@ -1,23 +1,25 @@
-"""Labelled pairs cut into training, development and test data, the same way every time."""
+"""Splits of labelled pairs into training, development and test data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import xxhash
+from numpy.typing import NDArray
 
 from models.embeddings.datasets.similarity import STS_SCALE, LabelledPairs, read_labelled
 from models.errors import UserError
 
 STS_SHARES = (0.4, 0.1, 0.5)
-"""Of every STS data set: to train on, to choose by, to report (Wieting & Gimpel 2017, 4.3)."""
+"""Training, development and test shares of STS data sets (Wieting & Gimpel 2017, 4.3)."""
 
 
 class Split(NamedTuple):
-    """What to train on, what to choose by, and what is only reported."""
+    """Pairs to train on, pairs that select the epoch, and data sets to report."""
 
     train: LabelledPairs
     development: LabelledPairs
@@ -25,15 +27,15 @@ class Split(NamedTuple):
 
 
 def split(paths: Sequence[str], *, held_out: float) -> Split:
-    """Read labelled pairs and cut them.
+    """Read labelled pairs and split them.
 
-    Every STS data set is cut by `STS_SHARES`, then pooled. Of SICK, `held_out` of the training
-    pairs choose; its trial and test pairs, where they are there, are reported. How a set is cut
-    depends on its name alone, so that a test pair is one whatever the seed.
+    Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK, a share `held_out` of
+    the training pairs is development data, and its trial and test pairs are reported. The split
+    depends only on the name of the data set, not on a seed.
 
     Raises:
-        UserError: nothing there, a broken row, SICK without its training pairs, or both SICK and
-            STS, whose labels have different scales.
+        UserError: there are no data, a row is invalid, SICK lacks its training pairs, or there are
+            both SICK and STS, whose labels have different scales.
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
@@ -42,48 +44,48 @@ def split(paths: Sequence[str], *, held_out: float) -> Split:
             "train on one of them"
         )
     if sets[0].scale == STS_SCALE:
-        cut = [shares(data, STS_SHARES) for data in sets]
-        return Split(pool([c[0] for c in cut]), pool([c[1] for c in cut]), [c[2] for c in cut])
+        parts = [shares(data, STS_SHARES) for data in sets]
+        return Split(
+            pool([p[0] for p in parts]), pool([p[1] for p in parts]), [p[2] for p in parts]
+        )
+    test = [data for data in sets if data.name in ("trial", "test")]
     train = [data for data in sets if data.name not in ("trial", "test")]
     if not train:
         raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
-    rest = [data for data in sets if data.name in ("trial", "test")]
-    kept, chooses = shares(pool(train), (1 - held_out, held_out))
-    return Split(kept, chooses, rest)
+    rest, development = shares(pool(train), (1 - held_out, held_out))
+    return Split(rest, development, test)
 
 
-def shares(data: LabelledPairs, parts: Sequence[float]) -> list[LabelledPairs]:
-    """A data set cut at random into parts of these shares.
+def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
+    """A data set split at random into parts of these relative sizes.
 
     Raises:
         UserError: a part would be empty.
     """
     name = f"{data.group} {data.name}"
-    order = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode())).permutation(
-        len(data.scores)
-    )
-    ends = np.round(np.cumsum(parts) * len(order)).astype(int)
-    cut = [np.sort(rows) for rows in np.split(order, ends[:-1])]
-    if not all(map(len, cut)):
-        raise UserError(f"{name}: {len(order)} pairs are too few to cut into {len(parts)} parts")
-    return [take(data, rows) for rows in cut]
+    random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
+    order = random.permutation(len(data))
+    ends = np.round(np.cumsum(sizes) * len(order)).astype(int)
+    parts = [np.sort(rows) for rows in np.split(order, ends[:-1])]
+    if not all(map(len, parts)):
+        raise UserError(f"{name}: {len(order)} pairs are too few to cut into {len(sizes)} parts")
+    return [take(data, rows) for rows in parts]
 
 
-def take(data: LabelledPairs, rows: np.ndarray) -> LabelledPairs:
-    """Some pairs of a data set."""
-    return LabelledPairs(
-        group=data.group,
-        name=data.name,
+def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
+    """The pairs of `rows`."""
+    return replace(
+        data,
         first=data.first.take(pa.array(rows)),
         second=data.second.take(pa.array(rows)),
         scores=data.scores[rows],
-        scale=data.scale,
+        unscored=0,
         entailment=None if data.entailment is None else data.entailment.take(pa.array(rows)),
     )
 
 
 def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
-    """The pairs of all sets as one; with judgments of entailment if all of them have them."""
+    """The pairs of all sets as one; with entailment judgments if all sets have them."""
     judged = [data.entailment for data in sets if data.entailment is not None]
     return LabelledPairs(
         group=sets[0].group if len(sets) == 1 else "pooled",

@@ -1,23 +1,25 @@
-"""More training pairs out of those there are: words replaced by synonyms (Zhang et al. 2015)."""
+"""Data augmentation: training pairs with words replaced by synonyms (Zhang et al. 2015)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 
+from models.embeddings.datasets.lines import numbered_lines
+from models.embeddings.datasets.phrases import read_phrases
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.datasets.splits import take
-from models.embeddings.training.paragram import read_phrases
 from models.errors import UserError
 
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
 
 Synonyms = Mapping[str, Sequence[str]]
-"""The synonyms of each word, all of them single words in lower case."""
+"""The synonyms of each word; all are single words in lower case."""
 
 
 def read_synonyms(path: Path | str) -> Synonyms:
@@ -26,7 +28,7 @@ def read_synonyms(path: Path | str) -> Synonyms:
     Synonyms are the words of one synset, or the paraphrases; phrases of several words are left out.
 
     Raises:
-        UserError: nothing there, a broken line, or not one pair of single words.
+        UserError: there is no thesaurus, a row is invalid, or there is no pair of single words.
     """
     path = Path(path)
     pairs = _wordnet(path) if path.is_dir() else read_phrases(path)
@@ -41,12 +43,12 @@ def read_synonyms(path: Path | str) -> Synonyms:
 
 
 def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
-    """Ordered pairs of different words of one synset."""
+    """Ordered pairs of different words of a synset."""
     files = [folder / name for name in _WORDNET if (folder / name).is_file()]
     if not files:
         raise UserError(f"{folder}: no WordNet here (none of {', '.join(_WORDNET)})")
     for file in files:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in numbered_lines(file):
             if line.startswith("  "):  # the licence
                 continue
             # offset, file, type, number of words (hexadecimal), then each word and its sense
@@ -63,10 +65,10 @@ def _wordnet(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int) -> LabelledPairs:
-    """`count` pairs with the labels of pairs of `data`, in which words became synonyms.
+    """`count` copies of random pairs of `data`, with words replaced by synonyms.
 
-    A pair is drawn at random; of its words that have synonyms, r are replaced, where r is drawn
-    with P(r) ∝ 2⁻ʳ, by one of their synonyms each. A pair without such words stays as it is.
+    In each pair, r words that have synonyms are replaced, where r is sampled with P(r) ∝ 2⁻ʳ. A
+    pair without such words is unchanged.
     """
     random = Random(f"augment {seed}")
     sides = data.first.to_pylist(), data.second.to_pylist()
@@ -74,30 +76,24 @@ def augmented(data: LabelledPairs, synonyms: Synonyms, count: int, *, seed: int)
     first, second = [], []
     for row in rows:
         words = [side[row].split(" ") for side in sides]
-        places = [
+        replaceable = [
             (i, j)
             for i, side in enumerate(words)
-            for j, w in enumerate(side)
-            if _known(w, synonyms)
+            for j, word in enumerate(side)
+            if word.lower() in synonyms
         ]
-        random.shuffle(places)
+        random.shuffle(replaceable)
         replaced = 1
         while random.random() < 0.5:
             replaced += 1
-        for i, j in places[:replaced]:
+        for i, j in replaceable[:replaced]:
             words[i][j] = random.choice(synonyms[words[i][j].lower()])
         first.append(" ".join(words[0]))
         second.append(" ".join(words[1]))
-    drawn = take(data, np.array(rows, np.int64))
-    return LabelledPairs(
-        group=data.group,
+    return replace(
+        take(data, np.array(rows, np.int64)),
         name=f"{data.name}, augmented",
         first=pa.array(first, pa.string()),
         second=pa.array(second, pa.string()),
-        scores=drawn.scores,
-        scale=data.scale,
+        entailment=None,
     )
-
-
-def _known(word: str, synonyms: Synonyms) -> bool:
-    return word.lower() in synonyms

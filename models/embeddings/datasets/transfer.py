@@ -1,18 +1,19 @@
-"""Classification data on which sentence vectors are tried, in the forms in which it is spread.
+"""Classification data for the evaluation of sentence vectors, in the published formats.
 
 SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's (`label text`), MRPC's
-and SICK's own tables. Files are found by their names, wherever they are below a folder.
+and SICK's own. Files are found by name, anywhere below a folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from models.embeddings.datasets.similarity import read_labelled
 from models.errors import UserError
@@ -20,14 +21,14 @@ from models.errors import UserError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examples:
-    """n sentences, or pairs of them, with what is to be told of each."""
+    """n sentences or sentence pairs with labels."""
 
     first: pa.StringArray
     """[n]"""
     second: pa.StringArray | None = None
     """[n], of pairs"""
-    labels: np.ndarray
-    """[n]: strings, or float64 where they are numbers on a scale"""
+    labels: NDArray[Any]
+    """[n]: strings, or float64 for numbers on a scale"""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -35,29 +36,29 @@ class Examples:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """A task whose files are there."""
+    """A task whose files exist."""
 
     name: str
     train: Examples
     test: Examples | None
-    """None: it has no split of its own, or its test part is not there"""
+    """None: the task has no published split, or the test file is missing"""
     tested: str
-    """what is reported: 10-fold, dev, validation, trial or test"""
+    """the reported part: 10-fold, dev, validation, trial or test"""
 
 
 class _Form(NamedTuple):
-    """One way in which a task is spread: the files of its parts, and how each is read."""
+    """One published form of a task: the names of its files, and their reader."""
 
     read: Callable[[Path], Examples]
-    train: tuple[str, ...]  # all of them are needed
-    tests: Mapping[str, str] = {}  # what to report: the first that is there; file by name
+    train: tuple[str, ...]  # all are needed
+    tests: Mapping[str, str] = {}  # part to file name; the first file that exists is reported
 
 
 def find_tasks(folder: Path | str) -> tuple[list[Task], list[str]]:
-    """The tasks whose files are somewhere below a folder, and the names of the others.
+    """The tasks with files below a folder, and the names of the missing ones.
 
     Raises:
-        UserError: no task is there, or a row is broken; names the file and the row.
+        UserError: there is no task, or a row is invalid; names the file and the row.
     """
     folder = Path(folder)
     files: dict[str, Path] = {}
@@ -70,7 +71,7 @@ def find_tasks(folder: Path | str) -> tuple[list[Task], list[str]]:
         if form is None:
             missing.append(name)
             continue
-        train = _join([form.read(files[file]) for file in form.train])
+        train = _concatenate([form.read(files[file]) for file in form.train])
         tested = next((part for part, file in form.tests.items() if file in files), None)
         test = form.read(files[form.tests[tested]]) if tested else None
         tasks.append(Task(name=name, train=train, test=test, tested=tested or "10-fold"))
@@ -80,17 +81,17 @@ def find_tasks(folder: Path | str) -> tuple[list[Task], list[str]]:
     return tasks, missing
 
 
-def _join(parts: list[Examples]) -> Examples:
-    second = [part.second for part in parts if part.second is not None]
+def _concatenate(files: list[Examples]) -> Examples:
+    second = [examples.second for examples in files if examples.second is not None]
     return Examples(
-        first=pa.concat_arrays([part.first for part in parts]),
+        first=pa.concat_arrays([examples.first for examples in files]),
         second=pa.concat_arrays(second) if second else None,
-        labels=np.concatenate([part.labels for part in parts]),
+        labels=np.concatenate([examples.labels for examples in files]),
     )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The rows that are not empty and their numbers; UTF-8, or else Latin-1 as older data is."""
+    """The non-empty rows and their numbers; UTF-8, or else Latin-1, as in older data."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -105,7 +106,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _class_of_name(path: Path) -> Examples:
-    """A file of sentences of one class, which its suffix names."""
+    """A file of sentences of one class, named by its suffix."""
     texts = [line.strip() for _, line in _lines(path)]
     return Examples(first=pa.array(texts, pa.string()), labels=np.full(len(texts), path.suffix))
 
@@ -133,7 +134,7 @@ def _label_last(path: Path) -> Examples:
 
 
 def _mrpc(path: Path) -> Examples:
-    """A head line, then label, two numbers and two sentences between tabs."""
+    """A header line, then label, two numbers and two sentences between tabs."""
     lines = _lines(path)
     next(lines, None)
     rows = []
@@ -144,20 +145,13 @@ def _mrpc(path: Path) -> Examples:
                 f"{path}, row {number}: expected 0 or 1, two numbers and two sentences between tabs"
             )
         rows.append((columns[3], columns[4], columns[0]))
-    if not rows:
-        raise UserError(f"{path}: no row with a label")
-    first, second, labels = zip(*rows, strict=True)
-    return Examples(
-        first=pa.array(first, pa.string()),
-        second=pa.array(second, pa.string()),
-        labels=np.array(labels),
-    )
+    return _examples(path, rows)
 
 
 def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], Examples]:
     def read(path: Path) -> Examples:
         (data,) = read_labelled(path)
-        labels: np.ndarray = data.scores
+        labels: NDArray[Any] = data.scores
         if kind == "entailment":
             if data.entailment is None:
                 raise UserError(f"{path}, row 1: no column entailment_judgment")
@@ -167,11 +161,13 @@ def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], Exampl
     return read
 
 
-def _examples(path: Path, rows: list[tuple[str, str]]) -> Examples:
+def _examples(path: Path, rows: Sequence[tuple[str, ...]]) -> Examples:
+    """Rows of one or two sentences and a label."""
     if not rows:
         raise UserError(f"{path}: no row with a label")
-    texts, labels = zip(*rows, strict=True)
-    return Examples(first=pa.array(texts, pa.string()), labels=np.array(labels))
+    *sides, labels = zip(*rows, strict=True)
+    first, *second = (pa.array(side, pa.string()) for side in sides)
+    return Examples(first=first, second=second[0] if second else None, labels=np.array(labels))
 
 
 def _two_classes(*files: str, all: str) -> tuple[_Form, ...]:

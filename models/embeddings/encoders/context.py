@@ -1,10 +1,9 @@
-"""Encoder and decoders of a sentence's neighbours (Zhelezniak et al. 2018).
+"""An encoder with decoders of the neighbouring sentences (Zhelezniak et al. 2018).
 
-An encoder's vector h of a sentence is trained to let decoders predict the sentence before and the
-one behind. Where a decoder is log-linear (BOW), sentences with like neighbours have a large dot
-product of h. Where it is a GRU, that is so of the states that the decoder goes through, as its
-outputs are log-linear in these: the optimal space is theirs, and is reached without training by
-unrolling the decoders.
+The vector h of a sentence is trained to let decoders predict the sentences before and after it. If
+a decoder is log-linear (BOW), sentences with similar neighbours have a large dot product of h. If
+it is a GRU, this holds for the states of the decoder, because its outputs are log-linear in these:
+its states are the optimal space, which needs no further training but unrolling the decoders.
 """
 
 from __future__ import annotations
@@ -15,43 +14,41 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.average import Average
+from models.embeddings.encoders.base import Encoder, TokenEncoder
 from models.embeddings.encoders.gru import NormalisedGRU
-from models.embeddings.encoders.ragged_batches import Tokens
-from models.embeddings.encoders.recurrent import Recurrent
-from models.embeddings.ragged_columns import Sentences, join
-from models.embeddings.vocabulary import FlatIds
+from models.embeddings.encoders.ragged_batches import RaggedBatch
+from models.embeddings.ragged_columns import RaggedIds, Sentences, edges, join
 
 Vector = Literal["encoder", "concat", "mean"]
 
 
 class Neighbours(NamedTuple):
-    """n sentences with tags, and those before and behind them."""
+    """n sentences with tags, and the sentences before and after each."""
 
-    own: FlatIds
-    before: FlatIds
-    behind: FlatIds
+    own: RaggedIds
+    before: RaggedIds
+    after: RaggedIds
 
 
-class Context(nn.Module):
+class Context(Encoder):
     """An encoder with decoders; `vector` and `steps` may be changed after training.
 
-    All three look words up in the encoder's table; both decoders share their output weights. The
-    begin tag is what a decoder reads before the first word, the end tag is what it ends with; the
+    The encoder and both decoders share the word vectors; the decoders share their output weights.
+    A decoder reads the begin tag before the first word and predicts the end tag after the last; the
     encoder reads the words and the end tag.
 
     Args:
-        encoder: of the words.
-        decoder: `gru`, a normalised one for each neighbour, which starts from h; or `bow`.
-        outputs: the first so many words of the vocabulary can be predicted.
-        vector: what a sentence is embedded as: h; or the states of both GRUs over `steps` words,
-            side by side (`concat`) or averaged (`mean`).
-        steps: for how many words the decoders are unrolled.
+        encoder: the encoder of the words.
+        decoder: `gru`: a normalised GRU for each neighbour, with h as initial state; or `bow`.
+        outputs: the decoders predict the first so many words of the vocabulary.
+        vector: the sentence vector: h; or the states of both GRUs over `steps` words, concatenated
+            (`concat`) or averaged (`mean`).
+        steps: number of words for which the decoders are unrolled.
     """
 
     def __init__(
         self,
-        encoder: Average | Recurrent,
+        encoder: TokenEncoder,
         *,
         decoder: Literal["gru", "bow"],
         outputs: int,
@@ -69,8 +66,8 @@ class Context(nn.Module):
         nn.init.zeros_(self.to_words.bias)
 
     @property
-    def dim(self) -> int:
-        """Length of a sentence's vector."""
+    def dim(self) -> int:  # type: ignore[override]  # it depends on `vector` and `steps`
+        """Length of a sentence vector."""
         copies = 2 * self.steps if self.vector == "concat" else 1
         return copies * self.encoder.dim
 
@@ -82,18 +79,19 @@ class Context(nn.Module):
         states = torch.cat(self.unroll(codes, self.steps), dim=1)  # [n, 2 * steps, hidden]
         return states.flatten(1) if self.vector == "concat" else states.mean(dim=1)
 
-    def encode(self, tokens: Tokens) -> Tensor:
+    def encode(self, batch: RaggedBatch) -> Tensor:
         """h of n sentences with tags, [n, hidden]."""
-        return self.encoder.encode(trim(tokens, head=1))
+        return self.encoder.encode(batch.trimmed(head=True))
 
     @torch.no_grad()
     def unroll(self, codes: Tensor, steps: int) -> list[Tensor]:
-        """The states of either decoder, [n, steps, hidden].
+        """The states of each decoder, [n, steps, hidden].
 
-        After the begin tag it reads the mean of all word vectors, weighted by what it predicts.
+        After the begin tag, a decoder reads the mean of all word vectors, weighted by the
+        probabilities that it predicts.
         """
-        table = self.encoder.input.table
-        vectors = table.current() if table.trained else table.weight
+        matrix = self.encoder.input.table
+        vectors = matrix.current() if matrix.trained else matrix.weight
         predictable = vectors[: self.outputs]
         found = []
         for decoder in self.decoders:
@@ -110,48 +108,26 @@ class Context(nn.Module):
     def loss(self, batch: Neighbours) -> Tensor:
         """-ln p of the neighbours' words given the sentences, the mean over words and end tags."""
         n = len(batch.own.offsets) - 1
-        # One lookup, so that every word's row has one gradient.
-        tokens = self.encoder.input(join(batch))
-        own, before, behind = (part(tokens, i * n, (i + 1) * n) for i in range(3))
+        # One lookup, so that every word vector has one gradient.
+        looked_up = self.encoder.input(join(batch))
+        own, *neighbours = (looked_up.sentences(i * n, (i + 1) * n) for i in range(3))
         codes = self.encode(own)
+        # The decoders predict all tokens but the begin tag.
+        targets = [column.ids[~edges(column.offsets, tail=False)] for column in batch[1:]]
         if not self.decoders:
-            return self._loss_of_bags(codes, (batch.before, batch.behind))
+            chances = torch.log_softmax(self.to_words(codes), dim=1)
+            rows = [np.repeat(np.arange(n), column.lengths - 1) for column in batch[1:]]
+            entries = np.concatenate(rows) * self.outputs + np.concatenate(targets)
+            index = torch.from_numpy(entries).to(codes.device)
+            return -chances.flatten().index_select(0, index).mean()
         total, count = codes.new_zeros(()), 0
-        for decoder, read, words in zip(
-            self.decoders, (before, behind), (batch.before, batch.behind), strict=True
-        ):
-            states, tree = decoder(trim(read, tail=1), codes)
-            ids, offsets = words
-            targets = np.empty(len(tree.words), np.int64)
-            targets[tree.paths] = np.delete(ids, offsets[:-1])
+        for decoder, read, words in zip(self.decoders, neighbours, targets, strict=True):
+            states, trie = decoder(read.trimmed(tail=True), codes)
+            goal = np.empty(len(trie.rows), np.int64)
+            goal[trie.paths] = words
             logits = self.to_words(states)
-            goal = torch.from_numpy(targets).to(logits.device)
-            total = total + nn.functional.cross_entropy(logits, goal, reduction="sum")
-            count += len(targets)
+            total = total + nn.functional.cross_entropy(
+                logits, torch.from_numpy(goal).to(logits.device), reduction="sum"
+            )
+            count += len(goal)
         return total / count
-
-    def _loss_of_bags(self, codes: Tensor, neighbours: tuple[FlatIds, FlatIds]) -> Tensor:
-        chances = torch.log_softmax(self.to_words(codes), dim=1)
-        places = []
-        for words, offsets in neighbours:
-            rows = np.repeat(np.arange(len(codes)), np.diff(offsets) - 1)
-            places.append(rows * self.outputs + np.delete(words, offsets[:-1]))
-        said = torch.from_numpy(np.concatenate(places)).to(codes.device)
-        return -chances.flatten().index_select(0, said).mean()
-
-
-def part(tokens: Tokens, start: int, end: int) -> Tokens:
-    """The sentences `start:end`."""
-    offsets = tokens.offsets[start : end + 1]
-    return Tokens(tokens.vectors, tokens.places[offsets[0] : offsets[-1]], offsets - offsets[0])
-
-
-def trim(tokens: Tokens, *, head: int = 0, tail: int = 0) -> Tokens:
-    """Without the first `head` and the last `tail` tokens of every sentence (0 or 1 each)."""
-    keep = np.ones(len(tokens.places), bool)
-    if head:
-        keep[tokens.offsets[:-1]] = False
-    if tail:
-        keep[tokens.offsets[1:] - 1] = False
-    offsets = tokens.offsets - (head + tail) * np.arange(len(tokens.offsets))
-    return Tokens(tokens.vectors, tokens.places[keep], offsets)

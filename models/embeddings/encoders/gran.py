@@ -1,4 +1,4 @@
-"""Gated recurrent averaging networks: word vectors through gates that an LSTM opens (W&G 3.1)."""
+"""Gated recurrent averaging networks: word vectors scaled by gates of an LSTM (W&G 3.1)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.prefix_trie import Tree
-from models.embeddings.encoders.ragged_batches import Tokens
+from models.embeddings.encoders.prefix_trie import PrefixTrie
+from models.embeddings.encoders.ragged_batches import RaggedBatch
 
 
 class GRAN(nn.Module):
@@ -18,10 +18,11 @@ class GRAN(nn.Module):
         GRAN    aₜ = xₜ ⊙ σ                             the sentence is the mean of aₜ  (Eq. 1)
         GRAN-2  aₜ = hₜ ⊙ σ                             the mean
         GRAN-3  aₜ = aₜ₋₁ ⊙ σ + xₜ ⊙ σ'                 the last
-        GRAN-4  the same; both gates see aₜ₋₁, too      the last
+        GRAN-4  the same; both gates also see aₜ₋₁      the last
         GRAN-5  aₜ = xₜ ⊙ σ + hₜ ⊙ σ'                   the mean
 
-    So open gates make GRAN a Word Avg; gates (1, 0) make GRAN-5 a Word Avg, (0, 1) an LSTM Avg.
+    With all gates at 1, GRAN is a Word Avg; GRAN-5 is one with gates (1, 0), and an LSTM Avg with
+    (0, 1).
     """
 
     def __init__(self, lstm: LSTM, dim: int, variant: int) -> None:
@@ -34,43 +35,43 @@ class GRAN(nn.Module):
         self.from_states = nn.Linear(dim, gates * dim, bias=False)
         self.from_before = nn.Linear(dim, gates * dim, bias=False) if variant == 4 else None
 
-    def forward(self, tokens: Tokens) -> tuple[Tensor, Tree]:
-        """The outputs at the nodes of the LSTM's tree, and the tree."""
-        words, states, gates, tree = self._read(tokens)
+    def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
+        """The outputs at the nodes of the LSTM's trie, and the trie."""
+        words, states, gates, trie = self._read(batch)
         if self.variant in (3, 4):
-            return self._recur(words, gates, tree), tree
+            return self._recur(words, gates, trie), trie
         gates = torch.sigmoid(gates)
         if self.variant == 1:
-            return words * gates, tree
+            return words * gates, trie
         if self.variant == 2:
-            return states * gates, tree
+            return states * gates, trie
         first, second = gates.chunk(2, dim=1)
-        return words * first + states * second, tree
+        return words * first + states * second, trie
 
-    def openness(self, tokens: Tokens) -> tuple[Tensor, Tree]:
-        """The gate that scales what is averaged, [nodes, dim] in (0, 1), and the tree.
+    def averaged_gate(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
+        """The gate of the averaged vectors, [nodes, dim] in (0, 1), and the trie.
 
-        Of GRAN-5, the one of the words. GRAN-3 and GRAN-4 average nothing and have none.
+        For GRAN-5, the gate of the word vectors. GRAN-3 and GRAN-4 do not average: they have none.
         """
         assert self.variant not in (3, 4)
-        *_, gates, tree = self._read(tokens)
-        return torch.sigmoid(gates[:, : self.dim]), tree
+        *_, gates, trie = self._read(batch)
+        return torch.sigmoid(gates[:, : self.dim]), trie
 
-    def _read(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor, Tree]:
-        """At every node: the word, the LSTM's state, the sums in the gates."""
-        states, tree = self.lstm(tokens)
-        places = torch.from_numpy(tree.words).to(states.device)
-        gates = self.from_words(tokens.vectors)[places] + self.from_states(states)
-        return tokens.vectors[places], states, gates, tree
+    def _read(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor, PrefixTrie]:
+        """At every node: the word vector, the LSTM's state, the gates before the sigmoid."""
+        states, trie = self.lstm(batch)
+        rows = torch.from_numpy(trie.rows).to(states.device)
+        gates = self.from_words(batch.vectors)[rows] + self.from_states(states)
+        return batch.vectors[rows], states, gates, trie
 
-    def _recur(self, words: Tensor, gates: Tensor, tree: Tree) -> Tensor:
-        parents = torch.from_numpy(tree.parents).to(words.device)
+    def _recur(self, words: Tensor, gates: Tensor, trie: PrefixTrie) -> Tensor:
+        parents = torch.from_numpy(trie.parents).to(words.device)
         outputs: list[Tensor] = []
-        for level, (start, end) in enumerate(zip(tree.starts, tree.starts[1:], strict=False)):
+        for level, (start, end) in enumerate(zip(trie.starts, trie.starts[1:], strict=False)):
             gate = gates[start:end]
             before = None
             if level:
-                before = outputs[-1][parents[start:end] - int(tree.starts[level - 1])]
+                before = outputs[-1][parents[start:end] - int(trie.starts[level - 1])]
                 if self.from_before is not None:
                     gate = gate + self.from_before(before)
             keep, take = torch.sigmoid(gate).chunk(2, dim=1)

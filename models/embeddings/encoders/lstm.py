@@ -1,4 +1,4 @@
-"""LSTM states of a tree of sentences, with the gradient written out."""
+"""LSTM states of a prefix trie, with the gradient written out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import PackedSequence
 
-from models.embeddings.encoders.prefix_trie import Tree, tree_of
-from models.embeddings.encoders.ragged_batches import Tokens, by_place
+from models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
+from models.embeddings.encoders.ragged_batches import RaggedBatch, tokens_by_row
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input
@@ -20,11 +20,11 @@ _tanh_backward = torch.ops.aten.tanh_backward.grad_input
 class LSTM(nn.Module):
     """An LSTM over sentences in one direction: torch's cell, or the one with peepholes.
 
-    With peepholes (Gers et al. 2003; what W&G 2017 used) the gates also see the cell, each number
-    its own: the input and forget gates cₜ₋₁, the output gate cₜ.
+    With peepholes (Gers et al. 2003; used by W&G 2017) each component of a gate also depends on
+    the same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
 
-    On a GPU, torch's cell runs as torch runs it (cuDNN); everything else is computed here, on trees
-    that share the states of equal beginnings. The weights are those of an `nn.LSTM` either way.
+    On a GPU, torch's cell is computed by cuDNN; everything else is computed here, on tries that
+    share the states of common prefixes. The weights are those of an `nn.LSTM` either way.
     """
 
     def __init__(self, dim: int, hidden: int, *, peepholes: bool, backward: bool = False) -> None:
@@ -34,36 +34,37 @@ class LSTM(nn.Module):
         self.reversed = backward
         self.dim = hidden
 
-    def forward(self, tokens: Tokens) -> tuple[Tensor, Tree]:
-        """The states of the batch's tree in this direction, [nodes, hidden], and the tree."""
-        packed = tokens.vectors.is_cuda and self.peepholes is None
-        tree = tree_of(tokens.places, tokens.offsets, backward=self.reversed, share=not packed)
+    def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
+        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
+        vectors, rows, offsets = batch
+        packed = vectors.is_cuda and self.peepholes is None
+        trie = build_trie(rows, offsets, backward=self.reversed, share=not packed)
         cell = self.weights
         if packed:
-            inputs = tokens.vectors[torch.from_numpy(tree.words).to(tokens.vectors.device)]
-            sizes = torch.from_numpy(np.diff(tree.starts))
-            return cell(PackedSequence(inputs, sizes))[0].data, tree
-        # Words that stand in several places are multiplied by the input weights once.
+            inputs = vectors[torch.from_numpy(trie.rows).to(vectors.device)]
+            sizes = torch.from_numpy(np.diff(trie.starts))
+            return cell(PackedSequence(inputs, sizes))[0].data, trie
+        # Every distinct word is multiplied by the input weights once.
         from_input, recurrent, input_bias, recurrent_bias = cell.all_weights[0]
-        gates = torch.addmm(input_bias + recurrent_bias, tokens.vectors, from_input.T)
-        return _States.apply(gates, recurrent, self.peepholes, tree), tree
+        gates = torch.addmm(input_bias + recurrent_bias, vectors, from_input.T)
+        return _States.apply(gates, recurrent, self.peepholes, trie), trie
 
 
 class _States(torch.autograd.Function):
     """Gates before recurrence, [v, 4 hidden] (i, f, g, o as in torch), to states, [nodes, hidden].
 
-    A level is computed at once. Only nodes that have children ("inner") are multiplied by the
-    recurrent weights; in the gradient, children are added up before that product.
+    All nodes of a level are computed at once. Only nodes with children ("inner" nodes) are
+    multiplied by the recurrent weights; the gradients of children are summed before that product.
     """
 
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
+    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(
-        ctx: Any, gates: Tensor, recurrent: Tensor, peepholes: Tensor | None, tree: Tree
+        ctx: Any, gates: Tensor, recurrent: Tensor, peepholes: Tensor | None, trie: PrefixTrie
     ) -> Tensor:
-        levels = _Levels(tree, gates.device)
-        nodes, size = len(tree.words), recurrent.shape[1]
-        active = gates.index_select(0, levels.words)
+        levels = _Levels(trie, gates.device)
+        nodes, size = len(trie.rows), recurrent.shape[1]
+        active = gates.index_select(0, levels.rows)
         cells, squashed, states = (gates.new_empty(nodes, size) for _ in range(3))
         weights = recurrent.T.contiguous()
         for level in range(len(levels)):
@@ -75,7 +76,7 @@ class _States(torch.autograd.Function):
                     now.addmm_(read, weights)
                 else:
                     now += (read @ weights).index_select(0, among)
-            i, f, g, o = now.split(size, dim=1)
+            i, f, g, o = torch.split(now, size, dim=1)
             before = cells.index_select(0, parents) if level else None
             if peepholes is not None and before is not None:
                 i.addcmul_(before, peepholes[0])
@@ -91,12 +92,12 @@ class _States(torch.autograd.Function):
             torch.tanh(cell, out=squashed[here])
             torch.mul(o, squashed[here], out=states[here])
         ctx.save_for_backward(active, cells, squashed, states, recurrent, peepholes)
-        ctx.tree, ctx.levels, ctx.size = tree, levels, len(gates)
+        ctx.trie, ctx.levels, ctx.size = trie, levels, len(gates)
         return states
 
     @staticmethod
-    @torch.amp.custom_bwd(device_type="cuda")
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:  # type: ignore[override]
+    @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor | None, None]:
         active, cells, squashed, states, recurrent, peepholes = ctx.saved_tensors
         levels: _Levels = ctx.levels
         size = recurrent.shape[1]
@@ -107,8 +108,8 @@ class _States(torch.autograd.Function):
         to_peepholes = None if peepholes is None else torch.zeros_like(peepholes)
         for level in reversed(range(len(levels))):
             here, parents, inner, among = levels[level]
-            i, f, g, o = active[here].split(size, dim=1)
-            to_i, to_f, to_g, to_o = to_gates[here].split(size, dim=1)
+            i, f, g, o = torch.split(active[here], size, dim=1)
+            to_i, to_f, to_g, to_o = torch.split(to_gates[here], size, dim=1)
             tanh, to_state, to_cell = squashed[here], to_states[here], to_cells[here]
             _sigmoid_backward(to_state * tanh, o, grad_input=to_o)
             to_cell += torch.ops.aten.tanh_backward(to_state * o, tanh)
@@ -137,34 +138,33 @@ class _States(torch.autograd.Function):
         to_recurrent = to_products.T @ states.index_select(0, levels.inner)
         order, starts = (
             torch.from_numpy(array).to(gradient.device)
-            for array in by_place(ctx.tree.words, ctx.size)
+            for array in tokens_by_row(ctx.trie.rows, ctx.size)
         )
-        by_word = embedding_bag(order, to_gates, starts, mode="sum", include_last_offset=True)
-        return by_word, to_recurrent, to_peepholes, None
+        by_row = embedding_bag(order, to_gates, starts, mode="sum", include_last_offset=True)
+        return by_row, to_recurrent, to_peepholes, None
 
 
 class _Levels:
-    """A tree as tensors: what each level reads from the one before it."""
+    """A trie as tensors: the nodes that each level reads from the level before it."""
 
-    def __init__(self, tree: Tree, device: torch.device) -> None:
-        starts = tree.starts
-        inner = np.unique(tree.parents[starts[1] :]) if len(starts) > 2 else np.zeros(0, np.int64)
+    def __init__(self, trie: PrefixTrie, device: torch.device) -> None:
+        starts = trie.starts
+        inner = np.unique(trie.parents[starts[1] :]) if len(starts) > 2 else np.zeros(0, np.int64)
         self.bounds = np.searchsorted(inner, starts)  # of the inner nodes of each level
-        among = np.searchsorted(inner, tree.parents)
+        among = np.searchsorted(inner, trie.parents)
         level = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         among -= self.bounds[np.maximum(level - 1, 0)]
         self.starts = starts
-        self.words, self.parents, self.inner, self.among = (
-            torch.from_numpy(array).to(device) for array in (tree.words, tree.parents, inner, among)
+        self.rows, self.parents, self.inner, self.among = (
+            torch.from_numpy(array).to(device) for array in (trie.rows, trie.parents, inner, among)
         )
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, level: int) -> tuple[slice, Tensor, Tensor, Tensor | None]:
-        """The level's nodes, their parents, the inner nodes before, each node's parent in those.
-
-        The last is None where every inner node has one child, in the same order.
+        """The level's nodes, their parents, the inner nodes of the level before, and the index of
+        each node's parent among these; None if every inner node has one child, in the same order.
         """
         here = slice(int(self.starts[level]), int(self.starts[level + 1]))
         parents, inner = self.parents[here], self.inner[self.inner_of(level)]

@@ -1,91 +1,114 @@
-"""Batches without padding: sentences as rows of vectors, and weighted sums over them."""
+"""Batches without padding: the vectors of all tokens, and weighted sums of them by sentence."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 from torch.nn.functional import embedding_bag
 
-from models.embeddings.training.table import Table
-from models.embeddings.vocabulary import FlatIds
+from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
+from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of
 
 
-class Tokens(NamedTuple):
+class RaggedBatch(NamedTuple):
     """The tokens of n sentences and their vectors."""
 
     vectors: Tensor
     """[v, dim]"""
-    places: np.ndarray
-    """int32 [tokens]: which row of `vectors` each token has"""
-    offsets: np.ndarray
-    """int64 [n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`"""
+    rows: NDArray[np.int32]
+    """[tokens]: the row of `vectors` of each token"""
+    offsets: NDArray[np.int64]
+    """[n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`"""
+
+    def sentences(self, start: int, end: int) -> RaggedBatch:
+        """The sentences `start:end`."""
+        offsets = self.offsets[start : end + 1]
+        return RaggedBatch(self.vectors, self.rows[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+    def trimmed(self, *, head: bool = False, tail: bool = False) -> RaggedBatch:
+        """The batch without the first or the last token of every sentence."""
+        rows = self.rows[~edges(self.offsets, head=head, tail=tail)]
+        offsets = self.offsets - (head + tail) * np.arange(len(self.offsets))
+        return RaggedBatch(self.vectors, rows, offsets)
 
 
 class Input(nn.Module):
-    """From ids to vectors: one row per distinct word, or per token where noise tells tokens apart.
+    """Ids to vectors: one row per distinct word, or one per token if noise is applied to tokens.
 
     Args:
-        table: the vectors of the vocabulary.
-        dropout: share of a word vector's numbers that are set to zero in training.
-        word_dropout: share of words whose whole vector is set to zero in training. What remains is
-            scaled up, so that the expected vector stays the same.
+        table: the vectors of the vocabulary; the attribute's name is part of saved weights' names.
+        kind: the vocabulary.
+        dropout: share of a word vector's components that are set to zero in training.
+        word_dropout: share of words whose whole vector is set to zero in training. The remaining
+            vectors are scaled up, so that the expected vector is unchanged.
     """
 
-    def __init__(self, table: Table, *, dropout: float = 0.0, word_dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        table: EmbeddingMatrix,
+        kind: Kind = "words",
+        *,
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.table, self.dropout, self.word_dropout = table, dropout, word_dropout
+        self.kind: Kind = kind
 
     @property
     def dim(self) -> int:
-        """Length of a word's vector."""
+        """Length of a word vector."""
         return int(self.table.weight.shape[1])
 
-    def forward(self, flat: FlatIds) -> Tokens:
-        """Look a batch up."""
-        distinct, places = distinct_ids(flat.ids)
+    def forward(self, column: RaggedIds) -> RaggedBatch:
+        """Look up a batch."""
+        distinct, rows = distinct_ids(column.ids)
         vectors = self.table(distinct)
         if not self.training or not (self.dropout or self.word_dropout):
-            return Tokens(vectors, places, flat.offsets)
-        tokens = vectors[torch.from_numpy(places).to(vectors.device)]
+            return RaggedBatch(vectors, rows, column.offsets)
+        tokens = vectors[torch.from_numpy(rows).to(vectors.device)]
         if self.dropout:
             tokens = nn.functional.dropout(tokens, self.dropout)
         if self.word_dropout:
             tokens = tokens * nn.functional.dropout(
                 torch.ones_like(tokens[:, :1]), self.word_dropout
             )
-        return Tokens(tokens, np.arange(len(places), dtype=np.int32), flat.offsets)
+        return RaggedBatch(tokens, np.arange(len(rows), dtype=np.int32), column.offsets)
 
 
-def distinct_ids(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different ids, int64 ascending, and where each of `ids` stands among them, int32."""
+def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The distinct ids in ascending order, and the index of each of `ids` among them."""
     size = int(ids.max(initial=-1)) + 1
     seen = np.zeros(size, bool)
     seen[ids] = True
     distinct = np.flatnonzero(seen)
-    place = np.empty(size, np.int32)
-    place[distinct] = np.arange(len(distinct), dtype=np.int32)
-    return distinct, place[ids]
+    index = np.empty(size, np.int32)
+    index[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, index[ids]
 
 
-def means(vectors: Tensor, places: np.ndarray, offsets: np.ndarray) -> Tensor:
+def means(vectors: Tensor, rows: NDArray[np.int32], offsets: NDArray[np.int64]) -> Tensor:
     """The mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
     lengths = np.diff(offsets)
     weights = np.repeat(1 / np.maximum(lengths, 1), lengths)
-    return weighted_sums(vectors, places, offsets, weights)
+    return weighted_sums(vectors, rows, offsets, weights)
 
 
 def weighted_sums(
-    vectors: Tensor, places: np.ndarray, offsets: np.ndarray, weights: np.ndarray
+    vectors: Tensor,
+    rows: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
 ) -> Tensor:
     """Σ weight · vector over the tokens of each sentence.
 
     Args:
         vectors: [v, dim].
-        places: for every token, a row of `vectors`, int32 [tokens].
+        rows: for every token, a row of `vectors`, [tokens].
         offsets: sentence i has the tokens `offsets[i]:offsets[i + 1]`, [n + 1].
         weights: [tokens].
 
@@ -93,47 +116,54 @@ def weighted_sums(
         [n, dim]; differentiable in `vectors`.
     """
     if vectors.dtype in (torch.bfloat16, torch.float16):
-        vectors = vectors.float()  # long sums of few digits would lose them
-    return _WeightedSums.apply(vectors, places, offsets, weights)
+        vectors = vectors.float()  # a long sum in half precision would lose digits
+    sums: Tensor = _WeightedSums.apply(vectors, rows, offsets, weights)
+    return sums
 
 
-def by_place(places: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The tokens ordered by their place, and where those of each of `size` places begin."""
-    order = np.argsort(places.astype(np.uint16) if size < 65536 else places, kind="stable")
-    starts = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(places, minlength=size), out=starts[1:])
-    return order, starts
+def tokens_by_row(
+    rows: NDArray[np.integer], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The tokens ordered by their row, and the offset of the tokens of each of `size` rows."""
+    order = np.argsort(rows.astype(np.uint16) if size < 65536 else rows, kind="stable")
+    return order, offsets_of(np.bincount(rows, minlength=size))
 
 
 class _WeightedSums(torch.autograd.Function):
     """The sums as a sparse matrix product, and its transpose for the gradient.
 
-    Both are one `embedding_bag`; torch's own gradient of it takes far longer on a CPU.
+    Both are one `embedding_bag`, whose own gradient takes far longer on a CPU.
     """
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx,
+        ctx: Any,
         vectors: Tensor,
-        places: np.ndarray,
-        offsets: np.ndarray,
-        weights: np.ndarray,
+        rows: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        weights: NDArray[np.float64],
     ) -> Tensor:
-        ctx.matrix = len(vectors), places, offsets, weights  # type: ignore[attr-defined]
-        return _bag(vectors, places, offsets, weights)
+        ctx.matrix = len(vectors), rows, offsets, weights
+        return _sparse_product(vectors, rows, offsets, weights)
 
     @staticmethod
-    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
-        size, places, offsets, weights = ctx.matrix  # type: ignore[attr-defined]
-        order, starts = by_place(places, size)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        size, rows, offsets, weights = ctx.matrix
+        order, starts = tokens_by_row(rows, size)
         sentence = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
-        return _bag(gradient, sentence[order], starts, weights[order]), None, None, None
+        by_row = _sparse_product(gradient, sentence[order], starts, weights[order])
+        return by_row, None, None, None
 
 
-def _bag(vectors: Tensor, places: np.ndarray, offsets: np.ndarray, weights: np.ndarray) -> Tensor:
+def _sparse_product(
+    vectors: Tensor,
+    rows: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> Tensor:
     device = vectors.device
     return embedding_bag(
-        torch.from_numpy(places).to(device),
+        torch.from_numpy(rows).to(device),
         vectors,
         torch.from_numpy(offsets.astype(np.int32)).to(device),
         mode="sum",

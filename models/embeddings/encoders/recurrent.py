@@ -1,37 +1,36 @@
-"""Sentences from the outputs of recurrent networks: which outputs, and how directions meet."""
+"""Sentence vectors from the outputs of recurrent networks: pooling, and combined directions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from models.embeddings.encoders.base import TokenEncoder
 from models.embeddings.encoders.gran import GRAN
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.ragged_batches import Input, Tokens, means
-from models.embeddings.ragged_columns import Sentences
-from models.embeddings.vocabulary import Kind
+from models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
+from models.embeddings.options import EmbeddingOptions
 
 Pooling = Literal["last", "mean", "max"]
 Combination = Literal["concat", "mean", "tanh"]
 
 
-class Recurrent(nn.Module):
+class Recurrent(TokenEncoder):
     """Pools the outputs of one or two directions to one vector per sentence.
 
     Args:
         input: the word vectors.
         directions: one network, or one that reads forward and one that reads backward.
         pooling: take the output at the last word, or the mean or maximum over all words.
-        combination: how the outputs of two directions become one (W&G 4.2): side by side, their
-            mean, or a layer tanh(W [forward; backward] + b) of one direction's length.
+        combination: how the outputs of two directions are combined (W&G 4.2): concatenated,
+            averaged, or by a layer tanh(W [forward; backward] + b) of one direction's length.
     """
-
-    kind: Kind = "words"
 
     def __init__(
         self,
@@ -40,55 +39,93 @@ class Recurrent(nn.Module):
         pooling: Pooling,
         combination: Combination = "concat",
     ) -> None:
-        super().__init__()
-        self.input, self.pooling, self.combination = input, pooling, combination
+        size, both = directions[0].dim, len(directions) == 2
+        super().__init__(input, 2 * size if both and combination == "concat" else size)
+        self.pooling, self.combination = pooling, combination
         self.directions = nn.ModuleList(directions)
-        size = directions[0].dim
-        both = len(directions) == 2
-        self.dim = 2 * size if both and combination == "concat" else size
         self.layer = nn.Linear(2 * size, size) if both and combination == "tanh" else None
 
-    def forward(self, sentences: Sentences) -> Tensor:
-        """Encode n sentences, [n, dim]; zeros for an empty one."""
-        return self.encode(self.input(sentences[self.kind]))
-
-    def encode(self, tokens: Tokens) -> Tensor:
-        """Encode n sentences that were looked up."""
-        outputs, trees = zip(*(network(tokens) for network in self.directions), strict=True)
-        # The nodes that count: one per word, or the last of every sentence that has one.
-        places, offsets = [tree.paths for tree in trees], tokens.offsets
+    def encode(self, batch: RaggedBatch) -> Tensor:
+        """Encode n sentences after the lookup; zeros for an empty one."""
+        outputs, tries = zip(*(network(batch) for network in self.directions), strict=True)
+        # The pooled nodes: one per word, or the last of every non-empty sentence.
+        nodes, offsets = [trie.paths for trie in tries], batch.offsets
         if self.pooling == "last":
-            places = [tree.lasts[tree.lasts >= 0] for tree in trees]
-            offsets = np.concatenate([[0], np.cumsum(trees[0].lasts >= 0)])
+            nodes = [trie.ends[trie.ends >= 0] for trie in tries]
+            offsets = np.concatenate([[0], np.cumsum(tries[0].ends >= 0)])
         if self.layer is not None or (self.combination == "mean" and self.pooling == "max"):
-            met = self._meet(outputs, places)
-            return _pool(met, np.arange(len(met), dtype=np.int32), offsets, self.pooling)
+            combined = self._combine(outputs, nodes)
+            rows = np.arange(len(combined), dtype=np.int32)
+            return _pool(combined, rows, offsets, self.pooling)
         pooled = [
-            _pool(output, place.astype(np.int32), offsets, self.pooling)
-            for output, place in zip(outputs, places, strict=True)
+            _pool(output, of.astype(np.int32), offsets, self.pooling)
+            for output, of in zip(outputs, nodes, strict=True)
         ]
         if self.combination == "mean":
             return torch.stack(pooled).mean(dim=0)
         return torch.cat(pooled, dim=1)
 
-    def _meet(self, outputs: Sequence[Tensor], places: Sequence[np.ndarray]) -> Tensor:
+    def _combine(self, outputs: Sequence[Tensor], nodes: Sequence[NDArray[np.integer]]) -> Tensor:
         """Combine both directions word by word, [words, size]."""
         weights = [None, None] if self.layer is None else self.layer.weight.chunk(2, dim=1)
-        parts = [
+        forward, backward = (
             (output if weight is None else output @ weight.T)[
-                torch.from_numpy(place).to(output.device)
+                torch.from_numpy(of).to(output.device)
             ]
-            for output, place, weight in zip(outputs, places, weights, strict=True)
-        ]
-        total = parts[0] + parts[1]
+            for output, of, weight in zip(outputs, nodes, weights, strict=True)
+        )
+        total = forward + backward
         return total / 2 if self.layer is None else torch.tanh(total + self.layer.bias)
 
 
-def _pool(vectors: Tensor, places: np.ndarray, offsets: np.ndarray, how: Pooling) -> Tensor:
-    """One vector per sentence, [n, size], from those at `places`; zeros for an empty one."""
-    if how != "max":
-        return means(vectors, places, offsets)
+def _pool(
+    vectors: Tensor, rows: NDArray[np.int32], offsets: NDArray[np.int64], pooling: Pooling
+) -> Tensor:
+    """One vector per sentence, [n, size], from `vectors[rows]`; zeros for an empty one."""
+    if pooling != "max":
+        return means(vectors, rows, offsets)
     lengths = torch.from_numpy(np.diff(offsets)).to(vectors.device)
-    words = vectors[torch.from_numpy(places).to(vectors.device)]
+    words = vectors[torch.from_numpy(rows).to(vectors.device)]
     pooled = torch.segment_reduce(words, "max", lengths=lengths, axis=0, unsafe=True)
     return torch.where((lengths > 0).unsqueeze(1), pooled, 0.0)
+
+
+Build = Callable[[Input, EmbeddingOptions], Recurrent]
+
+
+def lstm(pooling: Pooling, *, both: bool = False) -> Build:
+    """Builds an LSTM in one direction or both."""
+
+    def build(input: Input, options: EmbeddingOptions) -> Recurrent:
+        networks = [_direction(input, options, backward) for backward in (False, True)[: 1 + both]]
+        return Recurrent(input, networks, pooling, options.combine)
+
+    return build
+
+
+def gran(variant: int, *, both: bool = False) -> Build:
+    """Builds a GRAN in one direction or both."""
+
+    def build(input: Input, options: EmbeddingOptions) -> Recurrent:
+        networks = [
+            GRAN(_direction(input, options, backward), input.dim, variant)
+            for backward in (False, True)[: 1 + both]
+        ]
+        return Recurrent(input, networks, "last" if variant in (3, 4) else "mean", options.combine)
+
+    return build
+
+
+def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
+    """Builds a GRU in one direction."""
+    if options.cell == "peephole":
+        raise ValueError("cell: peephole, but a GRU has none; it is torch or normalised")
+    kind = NormalisedGRU if options.cell == "normalised" else GRU
+    return Recurrent(input, [kind(input.dim, options.hidden or input.dim)], "last")
+
+
+def _direction(input: Input, options: EmbeddingOptions, backward: bool) -> LSTM:
+    if options.cell == "normalised":
+        raise ValueError("cell: normalised, but only a GRU can be; an LSTM is torch or peephole")
+    size = options.hidden or input.dim
+    return LSTM(input.dim, size, peepholes=options.cell == "peephole", backward=backward)

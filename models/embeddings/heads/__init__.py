@@ -1,7 +1,7 @@
-"""Heads: what makes a predicted label of two sentences' vectors. A model without one has cosines.
+"""Heads: they predict a label from the vectors of two sentences.
 
-A head is a module of this folder and a line in `HEADS`. It is trained with its encoder, and lies
-in the model's folder beside it: settings in config.json, weights in head.safetensors.
+A head is a module in this folder and a line in `HEADS`. It is trained with its encoder and saved in
+the same folder: its settings in config.json, its weights in head.safetensors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 HEADS = {
@@ -33,11 +34,11 @@ class Head(nn.Module):
         self.lowest, self.highest = lowest, highest
 
     def settings(self) -> dict[str, Any]:
-        """What `open_head` needs beside the weights, for JSON."""
+        """The arguments of `open_head`, for JSON."""
         return {"name": self.name, "lowest": self.lowest, "highest": self.highest}
 
     def loss(self, first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-        """What training makes small, a scalar: vectors [n, dim] twice, labels [n] on the scale."""
+        """The training loss, a scalar, of vectors [n, dim] twice and labels [n] on the scale."""
         raise NotImplementedError
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
@@ -45,19 +46,22 @@ class Head(nn.Module):
         raise NotImplementedError
 
     @torch.no_grad()
-    def predict(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Predicted labels, float64 [n], of vectors [n, dim] twice."""
+    def predict(
+        self, first: NDArray[np.floating], second: NDArray[np.floating]
+    ) -> NDArray[np.float64]:
+        """Predicted labels, [n], of vectors [n, dim] twice."""
         weight = next(iter(self.state_dict().values()), torch.zeros(1))
         sides = (torch.from_numpy(np.asarray(side)).to(weight) for side in (first, second))
-        return self(*sides).double().cpu().numpy()
+        return np.asarray(self(*sides).double().cpu().numpy())
 
 
 def open_head(settings: dict[str, Any]) -> Head:
-    """The head that gave these settings, without its weights.
+    """The head with these settings; its weights are not loaded.
 
     Raises:
-        KeyError, TypeError, ValueError: they are not those of a head.
+        KeyError, TypeError, ValueError: the settings are not those of a head.
     """
     values = dict(settings)
     module, _, name = HEADS[values.pop("name")].rpartition(".")
-    return getattr(import_module(module), name)(**values)
+    head: Head = getattr(import_module(module), name)(**values)
+    return head

@@ -5,8 +5,8 @@ With the vectors a and b of two sentences and the scale's whole numbers r:
     h× = a ⊙ b,   h₋ = |a − b|
     hₛ = σ(W× h× + W₋ h₋ + b₁),   p̂ = softmax(W₂ hₛ + b₂),   ŷ = r · p̂              (Eq. 15)
 
-trained by KL(p ‖ p̂) towards the distribution p that is spread over the two whole numbers around
-the label y so that its mean is y                                                    (Eq. 16, 17)
+trained by KL(p ‖ p̂), where p is the distribution over the two whole numbers around the label y
+with mean y                                                                          (Eq. 16, 17)
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Distribution(Head):
     """Two layers over the products and distances of two vectors.
 
     Args:
-        dim: length of a sentence's vector.
+        dim: length of a sentence vector.
         units: of the hidden layer.
     """
 
@@ -59,7 +59,7 @@ class Distribution(Head):
 
 
 def target_distributions(labels: Tensor, lowest: float, highest: float) -> Tensor:
-    """Distributions over the whole numbers of a scale that have the labels as means, [n, classes].
+    """Distributions over the whole numbers of a scale with the labels as means, [n, classes].
 
     >>> target_distributions(torch.tensor([3.25]), 1, 5)
     tensor([[0.0000, 0.0000, 0.7500, 0.2500, 0.0000]])

@@ -1,7 +1,7 @@
 """A label as a distance: exp(−‖a − b‖₁) of two vectors (MaLSTM; Mueller & Thyagarajan 2016).
 
-Trained by the squared error of labels rescaled to [0, 1]. What comes out can be calibrated
-afterwards: a local-linear regression of the labels on it (their 4.1).
+Trained by the squared error of labels rescaled to [0, 1]. The similarities can be calibrated
+afterwards by a local-linear regression of the labels on them (4.1).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
@@ -18,17 +19,17 @@ from models.embeddings.heads.local_linear import LocalLinear
 
 
 class Manhattan(Head):
-    """Has no weights of its own; after `calibrate` it holds the points that predictions go by.
+    """Has no trained weights; after `calibrate` it stores the points of the regression.
 
     Args:
-        points: how many points it holds; 0 before it is calibrated.
+        points: number of stored points; 0 before calibration.
     """
 
     name = "manhattan"
 
     def __init__(self, *, lowest: float, highest: float, points: int = 0) -> None:
         super().__init__(lowest=lowest, highest=highest)
-        # Similarities, labels in [0, 1], and the bandwidth, which stands in a row of its own.
+        # Similarities and labels in [0, 1].
         self.register_buffer("points", torch.zeros(2, points, dtype=torch.float64))
         self.register_buffer("bandwidth", torch.ones(1, dtype=torch.float64))
 
@@ -36,7 +37,7 @@ class Manhattan(Head):
     bandwidth: Tensor
 
     def settings(self) -> dict[str, Any]:
-        """The scale, and how many points there are."""
+        """The scale and the number of points."""
         return {**super().settings(), "points": self.points.shape[1]}
 
     def similarity(self, first: Tensor, second: Tensor) -> Tensor:
@@ -48,11 +49,16 @@ class Manhattan(Head):
         return mse_loss(self.similarity(first, second), self.rescaled(labels))
 
     def rescaled(self, labels: Tensor) -> Tensor:
-        """Labels on the scale as numbers in [0, 1]."""
+        """Labels rescaled to [0, 1]."""
         return (labels - self.lowest) / (self.highest - self.lowest)
 
-    def calibrate(self, first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> float:
-        """Regress labels [n] on the similarities of vectors [n, dim]; gives the bandwidth."""
+    def calibrate(
+        self,
+        first: NDArray[np.floating],
+        second: NDArray[np.floating],
+        labels: NDArray[np.float64],
+    ) -> float:
+        """Regress labels [n] on the similarities of vectors [n, dim]; return the bandwidth."""
         sides = (torch.from_numpy(np.asarray(side)).double() for side in (first, second))
         similarities = self.similarity(*sides)
         targets = self.rescaled(torch.from_numpy(np.asarray(labels, np.float64)))
@@ -62,7 +68,7 @@ class Manhattan(Head):
         return fitted.bandwidth
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """The similarity, calibrated if it is, on the scale of the labels."""
+        """The similarity, calibrated after `calibrate`, on the scale of the labels."""
         similarities = self.similarity(first, second)
         if self.points.shape[1]:
             x, y = self.points.cpu().numpy()

@@ -1,13 +1,13 @@
-"""What an encoder can be trained on, by the name that `embeddings.task` has.
+"""Training tasks, by their names in `embeddings.task`.
 
-A task is a module of this folder, imported when it is chosen, with one function:
+A task is a module in this folder with one function; it is imported when it is chosen:
 
     train(options, folder, *, shards, seed) -> metrics
 
-`options` are the `EmbeddingOptions`; what only this task knows, data files included, stands in a
-section of them with its name (`models/embeddings/tasks/options.py`). The task leaves a model folder
-that `load_encoder` opens, all of it or nothing. `shards` are the corpus's, and empty unless the
-task reads the corpus.
+`options` are the `EmbeddingOptions`; a section with the name of the task has the options and data
+files of this task only (`models/embeddings/tasks/options.py`). The task writes a model folder for
+`load_encoder`, completely or not at all. `shards` are those of the corpus; they are empty unless
+the task is in `READ_THE_CORPUS`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from models.embeddings.options import EmbeddingOptions
 
 READ_THE_CORPUS = ("paraphrases",)
-"""The tasks that train on a run's own pairs; the others need no run before."""
+"""The tasks that train on the pairs of the run."""
 
 
 def train(
@@ -36,20 +36,21 @@ def train(
 
     Args:
         options: the encoder, its task and how to train it.
-        folder: where the model goes; appears when it is whole.
-        shards: Parquet files of the corpus, for a task that reads it.
+        folder: the model folder; it appears when it is complete.
+        shards: Parquet files of the corpus, for a task that reads them.
         seed: the same seed and data give the same weights on a CPU.
-        threads: torch's threads; None leaves them as they are.
+        threads: torch's threads; None leaves them unchanged.
 
     Returns:
-        what the run was like: `seconds` and what the task counts.
+        the metrics of the task, among them `seconds`.
 
     Raises:
-        UserError: data that cannot be read or learnt from; names the file and the row.
+        UserError: the data are unreadable or unusable; names the file and the row.
     """
     if threads is not None:
         import torch
 
         torch.set_num_threads(threads)
     task = import_module(f"{__name__}.{options.task}")
-    return task.train(options, folder, shards=shards, seed=seed)
+    metrics: dict[str, Any] = task.train(options, folder, shards=shards, seed=seed)
+    return metrics

@@ -1,25 +1,27 @@
-"""The sentences before and behind each, from contiguous text (Zhelezniak et al. 2018).
+"""The neighbours of each sentence in contiguous text (Zhelezniak et al. 2018).
 
 `model: word-sum` with a `bow` decoder is FastSent, `model: gru` with `cell: normalised` and `gru`
-decoders is skip-thought; the two other pairs are the paper's as well.
+decoders is skip-thought; the paper also has the two other combinations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from models.embeddings.datasets.contiguous_text import Text, read_text
 from models.embeddings.encoders.context import Context, Neighbours
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.supervised import new_model
+from models.embeddings.ragged_columns import Kind, take
+from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.trainer import Trainer
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
@@ -34,12 +36,12 @@ def train(
     """Train on contiguous text.
 
     Returns:
-        sentences (in the text), vocabulary (words), expanded (words known by `expand` alone), and
-        what the trainer counts; `pairs` are sentences with one before and one behind.
+        sentences (of the text), vocabulary (words), expanded (words known only by `expand`), and
+        the trainer's metrics; `pairs` are sentences with neighbours on both sides.
     """
     section = options.context
     assert section is not None
-    options = replace(options, tags=True, mega_batch=1)
+    options = replace(options, tags=True, mega_batch=1)  # saved with the model
     texts = (block.sentences for block in read_text(section.text, section.format))
     model = new_model(options, texts, seed)
     words = model.vocabularies["words"]
@@ -49,8 +51,7 @@ def train(
         text = Text.write(Path(work) / "text", blocks, words, max_words=section.max_words)
         trainer = ContextTrainer(model.encoder, _Source(text, section.text, seed), options, seed)
         trainer.fit()
-        sentences = len(text.offsets) - 1
-    trainer.settle()
+        sentences = len(text.sentences.offsets) - 1
     metrics = {**trainer.metrics(), "sentences": sentences, "vocabulary": len(words)}
     if section.expand:
         model, metrics["expanded"] = expanded(model, read_vectors(section.expand))
@@ -58,58 +59,60 @@ def train(
     return metrics
 
 
-class ContextTrainer(Trainer):
+class ContextTrainer(Trainer[Neighbours]):
     """Adam on the loss of both neighbours."""
 
-    def train_mega_batch(self, pairs: Any) -> None:
+    def train_on(self, batch: Neighbours) -> None:
         """One step on a mini-batch."""
         assert isinstance(self.encoder, Context)
-        self.disturb()
+        self.seed_noise()
         with self.precision():
-            self.descend(self.encoder.loss(pairs))
+            self.optimizer_step(self.encoder.loss(batch))
 
 
+@dataclass
 class _Sentences:
-    """Some sentences of a text that have neighbours; empty and identical ones do not matter."""
+    """Sentences with neighbours on both sides; none are left out."""
 
-    identical = empty = 0
-
-    def __init__(self, text: Text, rows: np.ndarray) -> None:
-        self.text, self.rows = text, rows
+    text: Text
+    rows: NDArray[np.int64]
+    identical: ClassVar[int] = 0
+    empty: ClassVar[int] = 0
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, places: np.ndarray) -> Neighbours:
-        rows = self.rows[places]
-        return Neighbours(*(self.text.take(rows + shift) for shift in (0, -1, 1)))
+    def take(self, rows: NDArray[np.int64]) -> Neighbours:
+        """The sentences of `rows` with their neighbours."""
+        middles = self.rows[rows]
+        return Neighbours(*(take(self.text.sentences, middles + shift) for shift in (0, -1, 1)))
 
 
 class _Source:
-    """A text as the trainer reads it: pools of sentences, in an order of the epoch's own."""
+    """A text as pools of consecutive sentences, in a random order in each epoch."""
 
     def __init__(self, text: Text, paths: Sequence[str], seed: int) -> None:
         self.text, self.seed = text, seed
         self.rows, self.name = len(text.middles), str(paths[0])
 
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Any]:
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[_Sentences]:
         starts = np.arange(0, self.rows, _POOL)
         for start in np.random.default_rng([self.seed, epoch]).permutation(starts)[first:]:
-            yield _Sentences(self.text, np.asarray(self.text.middles[start : start + _POOL]))
+            yield _Sentences(self.text, self.text.middles[start : start + _POOL])
 
 
 def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncoder, int]:
-    """A model that knows the words of other vectors, too (Kiros et al. 2015, 2.2), and how many.
+    """The model with the words of other vectors added (Kiros et al. 2015, 2.2), and their number.
 
-    A linear map takes their vectors to the model's; it is the one with the smallest squared error
-    on the words that both have. The decoders predict what they did.
+    A linear map, fitted by least squares on the common words, maps the other vectors to the
+    model's. The decoders still predict only the words of the text.
 
     Raises:
-        UserError: fewer words are known to both than the other vectors have dimensions.
+        UserError: the common words are fewer than the dimensions of the other vectors.
     """
     assert isinstance(model.encoder, Context)
-    vocabulary, table = model.vocabularies["words"], model.encoder.encoder.input.table
-    own = vocabulary.words[3:]  # behind the unknown word and the tags
+    vocabulary, matrix = model.vocabularies["words"], model.encoder.encoder.input.table
+    own = vocabulary.words[vocabulary.specials :]
     rows = larger.rows(own)
     shared = np.flatnonzero(rows >= 0)
     if len(shared) < larger.dim:
@@ -117,15 +120,15 @@ def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncod
             f"embeddings.context.expand: {len(shared)} of the text's words have vectors there, "
             f"but a map from {larger.dim} dimensions needs as many"
         )
-    weight = table.current()
+    weight = matrix.current()
     linear = np.linalg.lstsq(
         larger.matrix[rows[shared]].astype(np.float64),
-        weight[3:].cpu().double().numpy()[shared],
+        weight[vocabulary.specials :].cpu().double().numpy()[shared],
         rcond=None,
     )[0]
     known = set(own)
     new = [word for word in dict.fromkeys(larger.words.to_pylist()) if word not in known]
     vectors = larger.matrix[larger.rows(new)] @ linear.astype(np.float32)
-    table.weight = torch.cat([weight, torch.from_numpy(vectors).to(weight)])
-    vocabularies = {"words": Vocabulary([*own, *new], tags=True)}
-    return SentenceEncoder(model.encoder, vocabularies, model.options), len(new)  # type: ignore[arg-type]
+    matrix.weight = torch.cat([weight, torch.from_numpy(vectors).to(weight)])
+    vocabularies: dict[Kind, Vocabulary] = {"words": Vocabulary([*own, *new], tags=True)}
+    return SentenceEncoder(model.encoder, vocabularies, model.options), len(new)

@@ -1,7 +1,8 @@
-"""MaLSTM: an LSTM whose states of two sentences are compared by distance (Mueller & T. 2016).
+"""MaLSTM: the distance of an LSTM's states of two sentences (Mueller & Thyagarajan 2016).
 
-Word vectors stay as they are. The LSTM starts from small Gaussian weights and open forget gates,
-is trained on other labelled pairs first where there are some, then on the data and its synonyms.
+Word vectors are not trained. The LSTM starts from small Gaussian weights and open forget gates. It
+is pre-trained on other labelled pairs, if there are any, then trained on the data and on copies of
+it with synonyms.
 """
 
 from __future__ import annotations
@@ -11,24 +12,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import torch
 from torch import nn
 
 from models.embeddings.applications.entailment import entailment
+from models.embeddings.applications.evaluation import embed_pairs, label_errors
 from models.embeddings.datasets.similarity import LabelledPairs, read_labelled
 from models.embeddings.datasets.splits import pool, shares, split
 from models.embeddings.datasets.synonyms import augmented, read_synonyms
 from models.embeddings.heads.manhattan import Manhattan
-from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.supervised import Training, new_model, report
-from models.embeddings.training.train import device_of
+from models.embeddings.training.initial_model import device_of, new_model
+from models.embeddings.training.label_trainer import LabelTrainer
 from models.errors import UserError
 
-_SCALE = 0.01  # standard deviation of the weights at the start; chosen on held-out pairs of SICK
-_FORGET = 2.5  # bias of the forget gates at the start
+_SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
+_FORGET = 2.5  # initial bias of the forget gates
 
 
 def train(
@@ -54,42 +53,48 @@ def train(
     head = Manhattan(lowest=lowest, highest=highest).to(device_of(options))
     model.head = head
     initialise(model.encoder, seed)
+
+    def trainer_of(train: LabelledPairs, development: LabelledPairs) -> LabelTrainer:
+        return LabelTrainer(
+            model, train, development, seed, algorithm="adadelta", patience=section.patience
+        )
+
     if other:
-        rest, chooses = shares(pool(other), (1 - section.held_out, section.held_out))
-        _training(model, seed, section.patience).fit(rest, chooses)
+        trainer_of(*shares(pool(other), (1 - section.held_out, section.held_out))).fit()
     pairs = data.train
     if section.synonyms:
         synonyms = read_synonyms(section.synonyms)
         more = augmented(data.train, synonyms, section.augmented, seed=seed)
         pairs = pool([replace(data.train, entailment=None), more])
-    training = _training(model, seed, section.patience)
-    training.fit(pairs, data.development)
+    trainer = trainer_of(pairs, data.development)
+    trainer.fit()
     metrics = {
-        "pairs": len(data.train.scores),
-        "augmented": len(pairs.scores) - len(data.train.scores),
-        "pretraining_pairs": sum(len(pairs.scores) for pairs in other),
-        "development_pairs": len(data.development.scores),
-        **training.metrics(),
+        "pairs": len(data.train),
+        "augmented": len(pairs) - len(data.train),
+        "pretraining_pairs": sum(map(len, other)),
+        "development_pairs": len(data.development),
+        **trainer.metrics(),
     }
-    everything = pool([data.train, data.development])
+    labelled = pool([data.train, data.development])
     if section.calibrate:
-        metrics["uncalibrated"] = report(model, data.test)
-        metrics["bandwidth"] = head.calibrate(*_vectors(model, everything), everything.scores)
-    metrics["test"] = report(model, data.test)
-    if everything.entailment is not None and section.entailment:
-        metrics["entailment"] = entailment(model.embed, everything, data.test, seed=seed)
-    model.save(folder, metrics={**metrics, "history": training.history})
+        metrics["uncalibrated"] = label_errors(model.named("model"), data.test)
+        sides = embed_pairs(model.embed, labelled.first, labelled.second)
+        metrics["bandwidth"] = head.calibrate(*sides, labelled.scores)
+    metrics["test"] = label_errors(model.named("model"), data.test)
+    if labelled.entailment is not None and section.entailment:
+        metrics["entailment"] = entailment(model.embed, labelled, data.test, seed=seed)
+    model.save(folder, metrics={**metrics, "history": trainer.history})
     return metrics
 
 
 def initialise(encoder: nn.Module, seed: int) -> None:
-    """Small Gaussian weights, biases of zero, and forget gates that are open.
+    """Set small Gaussian weights, zero biases, and open forget gates.
 
     Raises:
         UserError: the encoder has no LSTM.
     """
     generator = torch.Generator().manual_seed(seed)
-    networks = [part for part in encoder.modules() if isinstance(part, nn.LSTM)]
+    networks = [module for module in encoder.modules() if isinstance(module, nn.LSTM)]
     if not networks:
         raise UserError(
             "embeddings.model: MaLSTM needs an encoder with an LSTM in it, such as lstm"
@@ -105,16 +110,7 @@ def initialise(encoder: nn.Module, seed: int) -> None:
 
 
 def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
-    """A data set with its labels on another scale."""
-    shares = (data.scores - data.scale[0]) / (data.scale[1] - data.scale[0])
-    scores = scale[0] + shares * (scale[1] - scale[0])
+    """A data set with its labels rescaled to another scale."""
+    relative = (data.scores - data.scale[0]) / (data.scale[1] - data.scale[0])
+    scores = scale[0] + relative * (scale[1] - scale[0])
     return replace(data, scores=scores, scale=scale, entailment=None)
-
-
-def _training(model: SentenceEncoder, seed: int, patience: int) -> Training:
-    return Training(model, model.options, seed, optimiser="adadelta", patience=patience)
-
-
-def _vectors(model: SentenceEncoder, data: LabelledPairs) -> tuple[np.ndarray, np.ndarray]:
-    vectors = model.embed(pa.concat_arrays([data.first, data.second]))
-    return vectors[: len(data.first)], vectors[len(data.first) :]

@@ -1,4 +1,4 @@
-"""Paraphrases of the corpus by the margin loss (`models/embeddings/training/train.py`)."""
+"""The paraphrases of the corpus, by the margin loss."""
 
 from __future__ import annotations
 

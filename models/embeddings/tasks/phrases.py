@@ -1,28 +1,28 @@
 """Phrases by a contrastive margin on dot products (pairwise GRU; Zhou, Huang & Ji 2017).
 
-With `model: gru` the vector of a phrase is the GRU's last state; any other encoder can take its
-place. Words come from `initial_vectors`, where there are some; then pairs with other words are left
-out, as in the paper, and else the words are those of the pairs.
+With `model: gru` the vector of a phrase is the GRU's last state; any other encoder can be used. If
+there are `initial_vectors`, pairs with other words are left out, as in the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from models.embeddings.applications.phrase_tests import choose
 from models.embeddings.datasets.phrases import read_phrase_pairs, split
+from models.embeddings.encoders.base import Encoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences, join_all, take_all
-from models.embeddings.training.data import Memory, Pairs, learnable
+from models.embeddings.ragged_columns import join_all, take_all
+from models.embeddings.training.data import Pairs, learnable
+from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.loss import contrastive_loss
-from models.embeddings.training.supervised import new_model
-from models.embeddings.training.trainer import Trainer
+from models.embeddings.training.trainer import Memory, Trainer
 from models.errors import UserError
 from models.text.vectors import read_vectors
 
@@ -33,8 +33,8 @@ def train(
     """Train on a phrase table.
 
     Returns:
-        pairs, held_out (pairs of which one phrase is new), choose_among_100 on these (none if they
-        are too few), and what the trainer counts.
+        pairs, held_out (pairs with a phrase that training does not contain), choose_among_100 on
+        these (None if they are too few), and the trainer's metrics.
     """
     section = options.phrases
     assert section is not None
@@ -42,23 +42,17 @@ def train(
     pairs = read_phrase_pairs(section.table, initial and initial.words)
     train, test = split(pairs, section.held_out)
     random = np.random.default_rng(seed)
-    some = np.sort(random.permutation(len(train))[: round(section.share * len(train))])
-    train = train.take(some)
+    rows = np.sort(random.permutation(len(train))[: round(section.share * len(train))])
+    train = train.take(rows)
     if not len(train):
         raise UserError(f"{section.table}: no pair is left to train on (share {section.share})")
-    model = new_model(options, list(train), seed)
-    found = learnable(train.left, train.right, model.vocabularies)
-    chosen = replace(options, learning_rate=section.learning_rate, clip=section.clip, mega_batch=1)
+    model = new_model(options, list(train), seed, initial=initial)
+    usable = Memory(learnable(train.left, train.right, model.vocabularies), section.table)
+    chosen = replace(options, learning_rate=section.learning_rate, clip=section.clip)
     trainer = PhraseTrainer(
-        model.encoder,
-        Memory(found, section.table),
-        chosen,
-        seed,
-        margin=section.margin,
-        drawn=section.drawn,
+        model.encoder, usable, chosen, seed, margin=section.margin, samples=section.drawn
     )
     trainer.fit()
-    trainer.settle()
     others = pairs.phrases()
     enough = len(test) and len(others) > 100
     metrics = {
@@ -70,37 +64,42 @@ def train(
     return metrics
 
 
-@dataclass
-class PhraseTrainer(Trainer):
-    """Plain gradient steps; every mini-batch draws the phrases that all its pairs are held against.
+class PhraseTrainer(Trainer[Pairs]):
+    """Plain gradient steps; each mini-batch samples phrases that all its pairs are compared with.
 
-    Drawing them anew for every pair has the same expected gradient, and takes a hundred times as
+    Sampling phrases for every pair has the same expected gradient, but needs a hundred times as
     many vectors.
     """
 
-    plain_steps: ClassVar[bool] = True
-    margin: float = 1.0
-    drawn: int = 29
-    phrases: Sentences = field(init=False)
-    keys: np.ndarray = field(init=False)
+    algorithm = "sgd"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        (pairs,) = self.source.epoch(0)
-        stack = join_all([pairs.left, pairs.right])
+    def __init__(
+        self,
+        encoder: Encoder,
+        source: Memory[Pairs],
+        options: EmbeddingOptions,
+        seed: int,
+        *,
+        margin: float = 1.0,
+        samples: int = 29,
+    ) -> None:
+        super().__init__(encoder, source, options, seed)
+        self.margin, self.samples = margin, samples
+        pairs = source.pool.take(np.arange(len(source.pool)))
         _, first = np.unique(pairs.keys.ravel(), return_index=True)
-        self.phrases = take_all(stack, np.sort(first))
-        self.keys = pairs.keys.ravel()[np.sort(first)]
+        rows = np.sort(first)
+        self.phrases = take_all(join_all([pairs.left, pairs.right]), rows)
+        self.keys = pairs.keys.ravel()[rows]
 
-    def train_mega_batch(self, pairs: Pairs) -> None:
+    def train_on(self, batch: Pairs) -> None:
         """One step on a mini-batch."""
-        random = np.random.default_rng([self.seed, self.at.step])
-        rows = random.choice(len(self.keys), min(self.drawn, len(self.keys)), replace=False)
+        random = np.random.default_rng([self.seed, self.progress.step])
+        rows = random.choice(len(self.keys), min(self.samples, len(self.keys)), replace=False)
         others = take_all(self.phrases, rows)
-        self.disturb()
-        vectors = self.encode(join_all([pairs.left, pairs.right, others]))
-        n = len(pairs)
-        left, right, drawn = vectors.split([n, n, len(rows)])
-        own = (self.keys[rows] == pairs.keys[:, :, None]).any(axis=0)
+        self.seed_noise()
+        vectors = self.encode(join_all([batch.left, batch.right, others]))
+        n = len(batch)
+        left, right, samples = torch.split(vectors, [n, n, len(rows)])
+        own = (self.keys[rows] == batch.keys[:, :, None]).any(axis=0)
         allowed = torch.from_numpy(~own).to(vectors)
-        self.descend(contrastive_loss(left, right, drawn, allowed, self.margin))
+        self.optimizer_step(contrastive_loss(left, right, samples, allowed, self.margin))

@@ -1,8 +1,8 @@
 """Labelled similarity by the KL objective (Tai et al. 2015; Wieting & Gimpel 2017, 4.3).
 
 With `start`, the encoder is a trained one ("universal"), and `l2` and `l2_words` pull its weights
-and its word vectors towards what they were; without, weights are pulled to zero, and word vectors
-towards the initial ones.
+and its word vectors towards their initial values; without, weights are pulled towards zero, and
+word vectors towards the initial ones.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
+from models.embeddings.applications.evaluation import label_errors
 from models.embeddings.datasets.splits import split
 from models.embeddings.heads.distribution import Distribution
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.supervised import Training, new_model, report, trained_model
-from models.embeddings.training.train import device_of
+from models.embeddings.training.initial_model import device_of, new_model, trained_model
+from models.embeddings.training.label_trainer import LabelTrainer
 
 
 def train(
@@ -42,13 +43,14 @@ def train(
         torch.manual_seed(seed)
         head = Distribution(dim=model.dim, units=section.units, lowest=lowest, highest=highest)
     model.head = head.to(device_of(options))
-    training = Training(model, model.options, seed, keep=section.start is not None)
-    training.fit(data.train, data.development)
+    anchored = section.start is not None
+    trainer = LabelTrainer(model, data.train, data.development, seed, anchored=anchored)
+    trainer.fit()
     metrics = {
-        "pairs": len(data.train.scores),
-        "development_pairs": len(data.development.scores),
-        **training.metrics(),
-        "test": report(model, data.test),
+        "pairs": len(data.train),
+        "development_pairs": len(data.development),
+        **trainer.metrics(),
+        "test": label_errors(model.named("model"), data.test),
     }
-    model.save(folder, metrics={**metrics, "history": training.history})
+    model.save(folder, metrics={**metrics, "history": trainer.history})
     return metrics

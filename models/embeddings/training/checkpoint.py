@@ -1,4 +1,4 @@
-"""Where a training run stands, on disk: it goes on from there if it was killed."""
+"""The state of a training on disk, from which it is resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from models.files import atomic_file, atomic_folder
 
 
 class TrainingFolder:
-    """The folder in which a model is made, beside the one it goes to.
+    """The working folder of a training, beside the folder of the finished model.
 
-        key.json          what the model is made from
-        <kind>.txt        its vocabularies
-        metrics.jsonl     what happened, a line now and then
+        key.json          options, seed and digests of the inputs
+        <kind>.txt        the vocabularies
+        metrics.jsonl     metrics of the training so far
         best/             the best model so far
         step-<number>/    the last checkpoint: state.json, tensors.safetensors
 
-    One that was left with another key (other options, other shards) is emptied.
+    A folder with another key (other options, other shards) is emptied.
     """
 
     def __init__(self, folder: Path, key: Mapping[str, Any]) -> None:
@@ -34,14 +34,14 @@ class TrainingFolder:
         text = json.dumps(key, indent=1, sort_keys=True) + "\n"
         path = folder / "key.json"
         if folder.exists() and (not path.exists() or path.read_text() != text):
-            print(f"{folder}: from other options or pairs, starting afresh", file=sys.stderr)
+            print(f"{folder}: other options or pairs, starting afresh", file=sys.stderr)
             self.remove()
         if not path.exists():
             with atomic_file(path) as temporary:
                 temporary.write_text(text)
 
     def remove(self) -> None:
-        """Leave nothing."""
+        """Delete the folder."""
         shutil.rmtree(self.folder)
 
     @property
@@ -50,7 +50,7 @@ class TrainingFolder:
         return self.folder / "best"
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """The state and the tensors of the last checkpoint, if there is one.
+        """State and tensors of the last checkpoint; None if there is none.
 
         Raises:
             UserError: it cannot be read.
@@ -67,7 +67,7 @@ class TrainingFolder:
             raise UserError(f"{path}: damaged checkpoint ({error}); {remedy}") from error
 
     def save(self, step: int, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Write a checkpoint, then remove the one before."""
+        """Write a checkpoint, then remove the previous one."""
         path = self.folder / f"step-{step}"
         with atomic_folder(path) as temporary:
             on_cpu = {name: tensor.cpu() for name, tensor in tensors.items()}
@@ -82,8 +82,8 @@ class TrainingFolder:
         with (self.folder / "metrics.jsonl").open("a") as stream:
             stream.write(json.dumps(line) + "\n")
 
-    def keep_lines(self, count: int) -> None:
-        """Remove all metrics but the first `count` lines: what follows will happen again."""
+    def truncate_log(self, count: int) -> None:
+        """Keep the first `count` lines of the metrics; a resumed training writes the rest again."""
         path = self.folder / "metrics.jsonl"
         if path.exists():
             lines = path.read_text().splitlines(keepends=True)

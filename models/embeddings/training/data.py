@@ -1,4 +1,4 @@
-"""Pairs for training: read from Parquet shards a pool at a time, shuffled, as flat ids."""
+"""Pairs for training, as ids: read from Parquet shards a pool at a time."""
 
 from __future__ import annotations
 
@@ -10,41 +10,49 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from models.embeddings.ragged_columns import Sentences, fingerprints, join_all, take_all
-from models.embeddings.vocabulary import FlatIds, Kind, Vocabulary, ids_by_kind
+from models.embeddings.ragged_columns import (
+    Kind,
+    RaggedIds,
+    Sentences,
+    fingerprints,
+    join_all,
+    take_all,
+)
+from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 
-POOL = 200_000  # pairs shuffled together: what is held in memory
+POOL = 200_000  # pairs shuffled together and held in memory
 _ROWS = 20_000  # rows tokenised at once
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """n pairs of sentences as ids, and how many were left out when they were read."""
+    """n pairs of sentences as ids, and how many pairs were left out when they were read."""
 
     left: Sentences
     right: Sentences
-    keys: np.ndarray  # uint64 [2, n]: equal for equal sentences, of either side
-    identical: int = 0  # both sides the same after tokenisation: nothing to learn from
+    keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, of either side
+    identical: int = 0  # both sides equal after tokenisation: nothing to learn from
     empty: int = 0  # a side without a token
 
     def __len__(self) -> int:
-        return self.keys.shape[1]
+        return int(self.keys.shape[1])
 
-    def take(self, rows: np.ndarray) -> Pairs:
+    def take(self, rows: NDArray[np.int64]) -> Pairs:
         """The pairs of `rows`, in their order."""
         return Pairs(take_all(self.left, rows), take_all(self.right, rows), self.keys[:, rows])
 
     def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Pairs:
-        """Both sentences of a random `share` of pairs with their words in random order (W&G 4.2).
+        """The pairs, a random `share` of them with words in random order on both sides (W&G 4.2).
 
-        Trigrams stay as they are: their mean does not depend on the order of the words. So do tags.
+        Tags keep their positions. Trigrams are unchanged: their mean does not depend on the order.
         """
         chosen = random.random(len(self)) < share
         sides = [
@@ -56,31 +64,6 @@ class Pairs:
         return Pairs(sides[0], sides[1], self.keys)
 
 
-class Source(Protocol):
-    """Where pairs come from: an epoch is a row of pools, each small enough for memory."""
-
-    rows: int
-    """Pairs in an epoch, left-out ones included."""
-    name: str
-    """For messages."""
-
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """The pools of an epoch from number `first` on; the same at every call."""
-
-
-class Memory:
-    """Pairs that are all in memory: one pool."""
-
-    def __init__(self, pairs: Pairs, name: str) -> None:
-        self.pairs, self.name = pairs, name
-        self.rows = len(pairs) + pairs.identical + pairs.empty
-
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        """The one pool, always the same."""
-        if first == 0:
-            yield self.pairs
-
-
 class Chunk(NamedTuple):
     """A row group of a Parquet file."""
 
@@ -90,11 +73,11 @@ class Chunk(NamedTuple):
 
 
 class Shards:
-    """Two text columns of Parquet files, never all of them in memory.
+    """Two text columns of Parquet files, read a pool at a time.
 
-    An epoch visits the row groups in an order of its own and puts as many together as make a pool;
-    the trainer shuffles within a pool. What a pool holds depends on the seed and the epoch alone,
-    so that training can go on at any of them.
+    An epoch visits the row groups in a random order and joins them to pools; the trainer shuffles
+    within a pool. The content of a pool depends only on the seed and the epoch, so that training
+    can be resumed at any pool.
     """
 
     def __init__(
@@ -111,10 +94,10 @@ class Shards:
             paths: the files.
             columns: names of the two sides.
             seed: of the order.
-            loaders: processes that read and tokenise the next pools meanwhile; 0 does it here.
+            loaders: processes that read and tokenise the next pools ahead; 0: this process.
 
         Raises:
-            UserError: there is no shard, one cannot be read, lacks a column, or all are empty.
+            UserError: there is no shard, one cannot be read or lacks a column, or all are empty.
         """
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")
@@ -128,7 +111,7 @@ class Shards:
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """Both columns of everything, batch by batch, in order."""
+        """Both columns of all shards, batch by batch, in order."""
         for chunk in self.chunks:
             for sides in _batches(chunk, self.columns):
                 yield from sides
@@ -150,21 +133,21 @@ class Shards:
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
         """The pools from number `first` on, in the ids of `vocabularies`."""
         pools = self.pools(epoch)
-        if len(pools) == 1:  # it fits into memory: tokenised once, whatever the epoch
+        if len(pools) == 1:  # fits into memory: tokenised once, for all epochs
             self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
             yield from [self._only][first:]
         elif not self.loaders:
             for pool in pools[first:]:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
-            # Started anew, not forked: a fork of a process with torch's threads may hang.
+            # Spawned, not forked: a fork of a process with torch's threads may hang.
             start = multiprocessing.get_context("spawn")
             settings = self.columns, dict(self.vocabularies)
-            processes = ProcessPoolExecutor(self.loaders, start, _keep, settings)
+            processes = ProcessPoolExecutor(self.loaders, start, _set_settings, settings)
             ahead = deque[Future[Pairs]]()
             try:
                 for pool in pools[first:]:
-                    ahead.append(processes.submit(_read_kept, pool))
+                    ahead.append(processes.submit(_read_in_loader, pool))
                     if len(ahead) > self.loaders:
                         yield ahead.popleft().result()
                 while ahead:
@@ -173,22 +156,22 @@ class Shards:
                 processes.shutdown(cancel_futures=True)
 
 
-_kept: tuple[tuple[str, str], Mapping[Kind, Vocabulary]]  # what a loader process was given
+_settings: tuple[tuple[str, str], Mapping[Kind, Vocabulary]]  # of a loader process
 
 
-def _keep(*settings: Any) -> None:
-    global _kept
-    _kept = settings  # type: ignore[assignment]
+def _set_settings(columns: tuple[str, str], vocabularies: Mapping[Kind, Vocabulary]) -> None:
+    global _settings
+    _settings = columns, vocabularies
 
 
-def _read_kept(chunks: Sequence[Chunk]) -> Pairs:
-    return _read(chunks, *_kept)
+def _read_in_loader(chunks: Sequence[Chunk]) -> Pairs:
+    return _read(chunks, *_settings)
 
 
 def _read(
     chunks: Sequence[Chunk], columns: tuple[str, str], vocabularies: Mapping[Kind, Vocabulary]
 ) -> Pairs:
-    """The pairs of some row groups that can be learnt from."""
+    """The usable pairs of some row groups."""
     return stack(
         [
             learnable(left, right, vocabularies)
@@ -198,14 +181,14 @@ def _read(
     )
 
 
-def stack(parts: Sequence[Pairs]) -> Pairs:
-    """All pairs of all parts, in order."""
+def stack(blocks: Sequence[Pairs]) -> Pairs:
+    """The pairs of all blocks, in order."""
     return Pairs(
-        join_all([part.left for part in parts]),
-        join_all([part.right for part in parts]),
-        np.concatenate([part.keys for part in parts], axis=1),
-        sum(part.identical for part in parts),
-        sum(part.empty for part in parts),
+        join_all([block.left for block in blocks]),
+        join_all([block.right for block in blocks]),
+        np.concatenate([block.keys for block in blocks], axis=1),
+        sum(block.identical for block in blocks),
+        sum(block.empty for block in blocks),
     )
 
 
@@ -216,7 +199,7 @@ def learnable(
     sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
-    empty = np.minimum(first.lengths, second.lengths) <= (2 if vocabulary.tags else 0)
+    empty = np.minimum(first.lengths, second.lengths) < vocabulary.specials  # only tags
     keys = np.stack([fingerprints(first), fingerprints(second)])
     same = (keys[0] == keys[1]) & ~empty
     keep = np.flatnonzero(~same & ~empty)
@@ -225,17 +208,16 @@ def learnable(
 
 
 def _shuffled(
-    flat: FlatIds, chosen: np.ndarray, random: np.random.Generator, tags: bool
-) -> FlatIds:
-    """The chosen sentences with their ids in random order, between their tags if they have any."""
-    row = np.repeat(np.arange(len(chosen)), flat.lengths)
-    length = flat.lengths[row]
-    position = np.arange(len(row)) - flat.offsets[row]
+    column: RaggedIds, chosen: NDArray[np.bool_], random: np.random.Generator, tags: bool
+) -> RaggedIds:
+    """The column with the ids of the chosen sentences in random order, except for tags."""
+    row = np.repeat(np.arange(len(chosen)), column.lengths)
+    length, position = column.lengths[row], column.positions
     edge = int(tags)
     moves = chosen[row] & (position >= edge) & (position < length - edge)
     anywhere = (edge + random.random(len(row)) * (length - 2 * edge)) / length
     order = np.argsort(row + np.where(moves, anywhere, (position + 0.5) / length), kind="stable")
-    return FlatIds(flat.ids[order], flat.offsets)
+    return RaggedIds(column.ids[order], column.offsets)
 
 
 def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:

@@ -11,28 +11,29 @@ EPSILON = 1e-8  # a vector shorter than this has no direction: its cosine with a
 
 
 def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows at length 1, [n, dim], and what they were divided by, [n, 1]; zero rows stay zero."""
+    """Rows scaled to length 1, [n, dim], and their divisors, [n, 1]; zero rows remain zero."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     lengths = torch.where(lengths > EPSILON, lengths, torch.inf)
     return vectors / lengths, lengths
 
 
-def margin_loss(quads: Tensor, margin: float) -> Tensor:
-    """Mean over n pairs (l, r) with negatives l⁻ and r⁻ of both sides' hinges, a scalar:
+def margin_loss(quadruplets: Tensor, margin: float) -> Tensor:
+    """Mean of the hinges of both sides over n pairs (l, r) with negatives l⁻ and r⁻, a scalar:
 
         max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
 
     Args:
-        quads: n lefts, n rights, n negatives of the lefts, n of the rights, [4n, dim].
+        quadruplets: n lefts, n rights, n negatives of the lefts, n of the rights, [4n, dim].
         margin: δ.
     """
-    return _MarginLoss.apply(quads, margin)
+    loss: Tensor = _MarginLoss.apply(quadruplets, margin)
+    return loss
 
 
 class _MarginLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, quads: Tensor, margin: float) -> Tensor:
-        directions, lengths = unit(quads)
+    def forward(ctx: Any, quadruplets: Tensor, margin: float) -> Tensor:
+        directions, lengths = unit(quadruplets)
         left, right, left_negative, right_negative = directions.chunk(4)
         positive = torch.linalg.vecdot(left, right)
         left_hinge = margin - positive + torch.linalg.vecdot(left, left_negative)
@@ -42,7 +43,7 @@ class _MarginLoss(torch.autograd.Function):
         return hinges.sum() / hinges.shape[1]
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         directions, lengths, hinges = ctx.saved_tensors
         left, right, left_negative, right_negative = directions.chunk(4)
         scale = gradient / hinges.shape[1]
@@ -56,24 +57,25 @@ class _MarginLoss(torch.autograd.Function):
                 right * to_right,
             ]
         )
-        # Of a vector only what is across its own direction counts.
+        # Only the component orthogonal to a vector changes its direction.
         own = torch.linalg.vecdot(along, directions).unsqueeze(1)
         return along.addcmul_(directions, own, value=-1).div_(lengths), None
 
 
 def contrastive_loss(
-    left: Tensor, right: Tensor, drawn: Tensor, allowed: Tensor, margin: float
+    left: Tensor, right: Tensor, samples: Tensor, allowed: Tensor, margin: float
 ) -> Tensor:
-    """Mean over n pairs (l, r) of the hinges of both sides over k drawn phrases p, a scalar:
+    """Mean over n pairs (l, r) of the hinges of both sides over k sampled phrases p, a scalar:
 
         Σₚ max(0, δ - l·r + l·p) + max(0, δ - l·r + r·p)
 
     Args:
         left, right: the pairs, [n, dim] each.
-        drawn: the phrases, [k, dim].
-        allowed: 0 where a phrase is one of the pair itself, else 1, [n, k].
+        samples: the phrases, [k, dim].
+        allowed: 0 where a phrase belongs to the pair itself, else 1, [n, k].
         margin: δ.
     """
     short = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
-    hinges = [(short + side @ drawn.T).clamp_min(0) * allowed for side in (left, right)]
-    return (hinges[0] + hinges[1]).sum() / len(left)
+    hinges = [(short + side @ samples.T).clamp_min(0) * allowed for side in (left, right)]
+    total: Tensor = (hinges[0] + hinges[1]).sum()
+    return total / len(left)

@@ -1,35 +1,78 @@
-"""The training loop (W&G 2017, Eq. 2; ParaNMT 4.2), from top to bottom."""
+"""The training loop that all tasks share: order, checkpoints, clipping, optimiser steps."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.embeddings.encoders import tables
+from models.embeddings.encoders import embedding_matrices
+from models.embeddings.encoders.base import Encoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences, join_all, take_all
+from models.embeddings.ragged_columns import Sentences
 from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.training.data import Pairs, Source
-from models.embeddings.training.loss import margin_loss
-from models.embeddings.training.negatives import hardest_negatives
 from models.errors import UserError
 from models.progress import meter
 
-_ENCODED = 2048  # sentences encoded at once when negatives are chosen
-_LOGGED = 100  # steps between two lines of the metrics, at least
+Batch = TypeVar("Batch")
+Produced = TypeVar("Produced", covariant=True)
+
+LOG_EVERY = 100  # steps between two lines of metrics.jsonl, at least
+
+
+class Pool(Protocol[Produced]):
+    """Examples that are shuffled together."""
+
+    @property
+    def identical(self) -> int:
+        """Number of pairs left out because their sides are identical."""
+
+    @property
+    def empty(self) -> int:
+        """Number of pairs left out because a side is empty."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: NDArray[np.int64]) -> Produced:
+        """The examples of `rows`, in their order."""
+
+
+class Source(Protocol[Produced]):
+    """Examples to train on: an epoch is a sequence of pools, each small enough for memory."""
+
+    rows: int
+    """Examples in an epoch, left-out ones included."""
+    name: str
+    """For messages."""
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
+        """The pools of an epoch from number `first` on; the same at every call."""
+
+
+class Memory(Generic[Batch]):
+    """Examples in memory: one pool."""
+
+    def __init__(self, pool: Pool[Batch], name: str) -> None:
+        self.pool, self.name = pool, name
+        self.rows = len(pool) + pool.identical + pool.empty
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Batch]]:
+        """The only pool, always the same."""
+        if first == 0:
+            yield self.pool
 
 
 @dataclass
 class Progress:
-    """Where training stands; with the weights, the moments and the seed it says how to go on."""
+    """The position in the training; with weights, moments and seed, training resumes from it."""
 
     step: int = 0
     epoch: int = 0
@@ -44,269 +87,267 @@ class Progress:
     seconds: float = 0.0
     lines: int = 0  # of the metrics
 
+    @property
+    def rate(self) -> float:
+        """Pairs per second."""
+        return round(self.seen / max(self.seconds, 1e-9), 1)
 
-@dataclass
-class Trainer:
-    """Training of one encoder on one source of pairs.
 
-    All that is random in a step (noise, order, scrambling) depends on the seed and on where the
-    step stands alone, so that no random state has to be kept.
+class Trainer(Generic[Batch]):
+    """Training of one encoder on one source of examples; subclasses define `train_on`.
+
+    All randomness of a step (noise, order, scrambling) depends only on the seed and the position of
+    the step, so that no random state has to be saved.
 
     Args:
         encoder: on the device where it is to be trained.
-        source: the pairs.
+        source: the examples.
         options: how to train.
         seed: of the order and of all noise.
-        folder: where to keep checkpoints and metrics; None keeps none.
-        evaluate: gives the score on development data and keeps the model when told that it is the
-            best so far.
+        folder: where to write checkpoints and metrics; None: nowhere.
+        evaluate: returns the score on development data, given the best score so far, and saves the
+            model if the new score is better.
+        head: trained with the encoder, if there is one.
     """
 
-    plain_steps: ClassVar[bool] = False
-    """Plain gradient steps instead of Adam's."""
+    algorithm: Literal["adam", "sgd", "adadelta"] = "adam"
+    """Of all weights; with adadelta, word vectors are not trained."""
 
-    encoder: nn.Module
-    source: Source
-    options: EmbeddingOptions
-    seed: int
-    folder: TrainingFolder | None = None
-    evaluate: Callable[[float | None], float] | None = None
-    at: Progress = field(default_factory=Progress)
-
-    def __post_init__(self) -> None:
-        options = self.options
-        self.tables = tables(self.encoder)
-        adam = not self.plain_steps
-        for table in self.tables.values():
-            table.prepare(options.learning_rate, towards=options.l2_words, adam=adam)
-        self.weights = dict(self.encoder.named_parameters())
-        self.device = next(iter(self.tables.values())).weight.device
-        self.optimiser: torch.optim.Optimizer | None = None
-        if self.weights:  # torch's weight_decay is L2 regularisation: λ w is added to the gradient
-            self.optimiser = (torch.optim.Adam if adam else torch.optim.SGD)(
-                self.weights.values(), options.learning_rate, weight_decay=options.l2, fused=True
-            )
+    def __init__(
+        self,
+        encoder: Encoder,
+        source: Source[Batch],
+        options: EmbeddingOptions,
+        seed: int,
+        *,
+        folder: TrainingFolder | None = None,
+        evaluate: Callable[[float | None], float] | None = None,
+        head: nn.Module | None = None,
+    ) -> None:
+        self.encoder, self.source, self.options, self.seed = encoder, source, options, seed
+        self.folder, self.evaluate, self.head = folder, evaluate, head
+        self.progress = Progress()
         self.losses: list[Tensor] = []  # since the last line of the metrics
+        matrices = embedding_matrices(encoder)
+        self.device = next(iter(matrices.values())).weight.device
+        self.matrices = {} if self.algorithm == "adadelta" else matrices
+        for matrix in self.matrices.values():
+            matrix.prepare(
+                options.learning_rate, towards=options.l2_words, adam=self.algorithm == "adam"
+            )
+        self.weights = dict(encoder.named_parameters())
+        if head is not None:
+            self.weights |= dict(head.named_parameters(prefix="head"))
+        self.optimizer = self._optimizer() if self.weights else None
+
+    @property
+    def weight_decay(self) -> float:
+        """That of the optimiser: L2 regularisation, as torch adds λ w to the gradient."""
+        return self.options.l2
+
+    def _optimizer(self) -> torch.optim.Optimizer:
+        weights = list(self.weights.values())
+        if self.algorithm == "adadelta":
+            return torch.optim.Adadelta(weights, 1.0, rho=0.95, eps=1e-6)
+        kind = torch.optim.Adam if self.algorithm == "adam" else torch.optim.SGD
+        rate = self.options.learning_rate
+        return kind(weights, rate, weight_decay=self.weight_decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end."""
-        options, at = self.options, self.at
+        """Train to the end; then only the encoder with its final weights is left."""
+        options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         if options.steps is not None:
             total = options.steps * options.batch_size
-        started = time.monotonic() - at.seconds
-        self.encoder.train()
-        with meter("train", total, "pairs") as progress, torch.random.fork_rng():
+        started = time.monotonic() - progress.seconds
+        self._train_mode(True)
+        with meter("train", total, "pairs") as bar, torch.random.fork_rng():
             while not self.finished:
-                for pool in self.source.epoch(at.epoch, at.pool):
-                    if at.epoch == at.row == 0:
-                        at.pairs += len(pool)
-                        at.identical += pool.identical
-                        at.empty += pool.empty
-                    random = np.random.default_rng([self.seed, at.epoch, at.pool])
+                for pool in self.source.epoch(progress.epoch, progress.pool):
+                    if progress.epoch == progress.row == 0:
+                        progress.pairs += len(pool)
+                        progress.identical += pool.identical
+                        progress.empty += pool.empty
+                    random = np.random.default_rng([self.seed, progress.epoch, progress.pool])
                     order = random.permutation(len(pool))
-                    while at.row < len(pool) and not self.finished:
-                        rows = order[at.row : at.row + self.mega_batch * options.batch_size]
-                        before = at.step
-                        self.train_mega_batch(pool.take(rows))
-                        at.row += len(rows)
-                        at.seen += len(rows)
-                        at.seconds = time.monotonic() - started
+                    while progress.row < len(pool) and not self.finished:
+                        rows = order[progress.row : progress.row + self.batch_rows]
+                        before = progress.step
+                        self.train_on(pool.take(rows))
+                        progress.row += len(rows)
+                        progress.seen += len(rows)
+                        progress.seconds = time.monotonic() - started
                         self.report(before)
-                        if at.epoch and options.steps is None:  # what is left out is known by now
-                            total = at.pairs * options.epochs
-                        progress.set(at.seen, total=total, note=f"loss {at.loss:.4f}")
-                    at.pool, at.row = at.pool + 1, 0
+                        if progress.epoch and options.steps is None:  # left-out pairs are known now
+                            total = progress.pairs * options.epochs
+                        bar.set(progress.seen, total=total, note=f"loss {progress.loss:.4f}")
+                    progress.pool, progress.row = progress.pool + 1, 0
                     if self.finished:
                         break
-                at.epoch, at.pool = at.epoch + 1, 0
-                if at.step == 0:
+                progress.epoch, progress.pool = progress.epoch + 1, 0
+                if progress.step == 0:
                     raise UserError(
-                        f"{self.source.name}: nothing to train on: {at.identical:,} pairs are "
-                        f"identical, {at.empty:,} have an empty side, {at.pairs:,} no negative"
+                        f"{self.source.name}: nothing to train on: {progress.identical:,} pairs "
+                        f"are identical, {progress.empty:,} have an empty side, "
+                        f"{progress.pairs:,} no negative"
                     )
                 if options.evaluate_every is None or self.finished:
                     self.score()
-        return at
+        for matrix in self.matrices.values():
+            matrix.finalize()
+        self._train_mode(False)
+        return progress
 
     @property
     def finished(self) -> bool:
         """Whether all steps or epochs are done."""
         if self.options.steps is not None:
-            return self.at.step >= self.options.steps
-        return self.at.epoch >= self.options.epochs
+            return self.progress.step >= self.options.steps
+        return self.progress.epoch >= self.options.epochs
 
     @property
-    def mega_batch(self) -> int:
-        """M, as large as it is by now."""
-        M, growth = self.options.mega_batch, self.options.mega_batch_growth
-        if growth is not None:
-            M = min(M, 1 + self.at.step // growth)
-        if self.options.steps is not None:
-            M = min(M, self.options.steps - self.at.step)
-        return M
+    def batch_rows(self) -> int:
+        """Examples that the next call of `train_on` gets."""
+        return self.options.batch_size
 
-    def train_mega_batch(self, pairs: Pairs) -> None:
-        """Choose everyone's negatives with the weights as they are, then step by mini-batch."""
-        options, at = self.options, self.at
-        if options.scramble:
-            random = np.random.default_rng([self.seed, at.epoch, at.pool, at.row])
-            pairs = pairs.scrambled(options.scramble, random, tags=options.tags)
-        n = len(pairs)
-        stack = join_all([pairs.left, pairs.right])
-        negatives = self.negatives(stack, pairs.keys)
-        for start in range(0, n, options.batch_size):
-            rows = np.arange(start, min(start + options.batch_size, n))
-            rows = rows[(negatives[:, rows] >= 0).all(axis=0)]
-            if len(rows):
-                quads = np.concatenate([rows, rows + n, *negatives[:, rows]])
-                self.step(take_all(stack, quads))
+    def train_on(self, batch: Batch) -> None:
+        """Train on a batch: one step or several."""
+        raise NotImplementedError
 
-    @torch.no_grad()
-    def negatives(self, stack: Sentences, keys: np.ndarray) -> np.ndarray:
-        """The rows of `stack` (n left and n right sentences) that are their negatives, [2, n]."""
-        n = keys.shape[1]
-        self.encoder.eval()
-        starts = range(0, 2 * n, _ENCODED)
-        chunks = (np.arange(start, min(start + _ENCODED, 2 * n)) for start in starts)
-        vectors = torch.cat([self.encode(take_all(stack, rows)) for rows in chunks])
-        self.encoder.train()
-        sides = vectors[:n], vectors[n:], keys[0], keys[1]
-        found = hardest_negatives(*sides, self.options.negatives)
-        return torch.stack(found).numpy()
-
-    def disturb(self) -> None:
-        """Seed the noise of the step to come."""
+    def seed_noise(self) -> None:
+        """Seed the noise of the next step."""
         if self.options.dropout or self.options.word_dropout:
-            torch.manual_seed((self.seed << 40) + self.at.step)
+            torch.manual_seed((self.seed << 40) + self.progress.step)
 
     def encode(self, sentences: Sentences) -> Tensor:
-        """Vectors of a batch, float32, in the precision of the options."""
+        """Vectors of a batch, float32, computed in the precision of the options."""
         with self.precision():
-            return self.encoder(sentences).float()
+            vectors: Tensor = self.encoder(sentences).float()
+        return vectors
 
     def precision(self) -> AbstractContextManager[Any]:
-        """That of matrix products in the block."""
+        """Context in which matrix products have the precision of the options."""
         half = self.options.precision == "bfloat16" and self.device.type == "cuda"
         return torch.autocast("cuda", torch.bfloat16) if half else nullcontext()
 
-    def step(self, quads: Sentences) -> None:
-        """One gradient step on lefts, rights, and the negatives of either, a quarter each."""
-        self.disturb()
-        self.descend(margin_loss(self.encode(quads), self.options.margin))
-
-    def descend(self, loss: Tensor) -> None:
+    def optimizer_step(self, loss: Tensor) -> None:
         """One step down the gradient of a loss."""
-        loss.backward()
+        torch.autograd.backward(loss)
+        self.add_gradients()
         if self.options.clip is not None:
-            read = [table.read for table in self.tables.values()]
+            read = [matrix.read for matrix in self.matrices.values()]
             leaves = [*self.weights.values(), *(rows for rows in read if rows is not None)]
             torch.nn.utils.clip_grad_norm_(leaves, self.options.clip)
-        if self.optimiser is not None:
-            self.optimiser.step()
-            self.optimiser.zero_grad()
-        for table in self.tables.values():
-            table.step()
-        self.at.step += 1
+        if self.optimizer is not None:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+        for matrix in self.matrices.values():
+            matrix.step()
+        self.progress.step += 1
         self.losses.append(loss.detach())
 
+    def add_gradients(self) -> None:
+        """Add gradients of a regularisation that are clipped with those of the loss; none here."""
+
     def report(self, before: int) -> None:
-        """After a mega-batch: stop if a loss is no number, log, evaluate, keep a checkpoint."""
-        options, at = self.options, self.at
+        """After `train_on`: stop if a loss is not finite, log, evaluate, save a checkpoint.
+
+        Args:
+            before: the step at which `train_on` was called.
+        """
+        options, progress = self.options, self.progress
         if not self.losses:
             return
         losses = torch.stack(self.losses).tolist()
-        for step, loss in enumerate(losses, at.step - len(losses) + 1):
+        for step, loss in enumerate(losses, progress.step - len(losses) + 1):
             if not math.isfinite(loss):
                 raise UserError(
                     f"the loss is {loss} at step {step}: lower learning_rate "
-                    f"({options.learning_rate}) or look at the vectors it starts from"
+                    f"({options.learning_rate}) or check the initial vectors"
                 )
-        at.loss = float(np.mean(losses))
+        progress.loss = float(np.mean(losses))
 
         def due(every: int | None) -> bool:
-            return every is not None and before // every < at.step // every
+            return every is not None and before // every < progress.step // every
 
-        if due(_LOGGED):
+        if due(LOG_EVERY):
             self.losses = []
-            self.log(loss=at.loss)
+            self.log(loss=progress.loss)
         if due(options.evaluate_every):
             self.score()
         if self.folder is not None and due(options.checkpoint_every):
-            self.folder.save(at.step, asdict(at), self.tensors())
+            self.folder.save(progress.step, asdict(progress), self.tensors())
 
     def score(self) -> None:
         """Evaluate on development data."""
         if self.evaluate is not None:
-            score = self.evaluate(self.at.best)
+            score = self.evaluate(self.progress.best)
             self.log(development=score)
-            if better(score, self.at.best):
-                self.at.best = score
+            if better(score, self.progress.best):
+                self.progress.best = score
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights, the moments of all of them, and the losses since the last line."""
+        """The weights with their moments, and the losses since the last line of the metrics."""
         state = {"losses": torch.stack(self.losses) if self.losses else torch.empty(0)}
-        for name, table in self.tables.items():
-            state.update({f"{name}.{key}": value for key, value in table.state().items()})
+        for name, matrix in self.matrices.items():
+            state.update({f"{name}.{key}": value for key, value in matrix.state().items()})
         for name, weight in self.weights.items():
             state[name] = weight.detach()
-            assert self.optimiser is not None
-            for key, value in self.optimiser.state[weight].items():
+            assert self.optimizer is not None
+            for key, value in self.optimizer.state[weight].items():
                 if value is not None:
                     state[f"adam.{key}.{name}"] = value
         return state
 
-    def restore(self, at: Progress, state: dict[str, Tensor]) -> None:
-        """Go on from what `tensors` gave when training stood there.
+    def restore(self, progress: Progress, state: dict[str, Tensor]) -> None:
+        """Resume from the `tensors` at this progress.
 
         Raises:
-            KeyError, ValueError: the tensors are those of another encoder.
+            KeyError, ValueError: the tensors belong to another encoder.
         """
-        for name, table in self.tables.items():
-            own = {key: state[f"{name}.{key}"] for key in table.state()}
-            if own["weight"].shape != table.weight.shape:
-                was, now = (tuple(weight.shape) for weight in (own["weight"], table.weight))
-                raise ValueError(f"a vocabulary and vectors of shape {was}, not {now}")
-            table.restore(own, at.step)
+        for name, matrix in self.matrices.items():
+            own = {key: state[f"{name}.{key}"] for key in matrix.state()}
+            if own["weight"].shape != matrix.weight.shape:
+                found, expected = (tuple(w.shape) for w in (own["weight"], matrix.weight))
+                raise ValueError(f"a vocabulary and vectors of shape {found}, not {expected}")
+            matrix.restore(own, progress.step)
         for name, weight in self.weights.items():
-            assert self.optimiser is not None
+            assert self.optimizer is not None
             weight.data.copy_(state[name])
-            if not self.plain_steps:
-                self.optimiser.state[weight] = {
+            if self.algorithm == "adam":
+                self.optimizer.state[weight] = {
                     key: state[f"adam.{key}.{name}"].to(weight.device)
                     for key in ("step", "exp_avg", "exp_avg_sq")
                 }
-        self.at, self.losses = at, list(state["losses"].to(self.device))
-
-    def settle(self) -> None:
-        """End training: only the encoder with its present weights is left."""
-        for table in self.tables.values():
-            table.settle()
-        self.encoder.eval()
+        self.progress, self.losses = progress, list(state["losses"].to(self.device))
 
     def metrics(self) -> dict[str, Any]:
-        """What the run was like."""
-        at = self.at
+        """The counts, times and last loss of the training."""
+        progress = self.progress
         return {
-            "pairs": at.pairs,
-            "identical": at.identical,
-            "empty": at.empty,
-            "steps": at.step,
-            "seconds": round(at.seconds, 2),
-            "pairs_per_second": round(at.seen / max(at.seconds, 1e-9), 1),
-            "loss": at.loss,
+            "pairs": progress.pairs,
+            "identical": progress.identical,
+            "empty": progress.empty,
+            "steps": progress.step,
+            "seconds": round(progress.seconds, 2),
+            "pairs_per_second": progress.rate,
+            "loss": progress.loss,
         }
 
     def log(self, **values: float) -> None:
         """Write a line of metrics."""
         if self.folder is not None:
-            at = self.at
-            rate = round(at.seen / max(at.seconds, 1e-9), 1)
-            head = {"step": at.step, "epoch": at.epoch, "pairs": at.seen, "pairs_per_second": rate}
-            self.folder.log({**head, **values})
+            at = self.progress
+            head = {"step": at.step, "epoch": at.epoch, "pairs": at.seen}
+            self.folder.log({**head, "pairs_per_second": at.rate, **values})
             at.lines += 1
+
+    def _train_mode(self, train: bool) -> None:
+        for module in (self.encoder, self.head):
+            if module is not None:
+                module.train(train)
 
 
 def better(score: float, best: float | None) -> bool:
-    """Whether a score is the best so far; one that is no number never beats one that is."""
+    """Whether a score is the best so far; NaN is never better than a number."""
     return best is None or score > best or (math.isnan(best) and not math.isnan(score))

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from markupsafe import Markup
 
-from models.embeddings.applications.components import principal_components, spread_rows
+from models.embeddings.applications.components import distant_rows, principal_components
 from models.embeddings.applications.embed import line_batches
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
@@ -93,13 +93,13 @@ def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
 def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
     """Sentences as points in the plane of the first two components; some are printed below."""
     found = principal_components(vectors)
-    rows = spread_rows(found.places, _NAMED)
+    rows = distant_rows(found.points, _NAMED)
     bottom = 420
-    across, up = found.places.T
+    across, up = found.points.T
     frame = Frame(Scale(*_range(across), 60, WIDTH - 20), Scale(*_range(up), bottom - 40, 12))
     names = [f"component {i} ({share:.0%} of variance)" for i, share in enumerate(found.shares, 1)]
     drawn = frame.axes(names[0], names[1])
-    points = [(frame.x.at(float(x)), frame.y.at(float(y))) for x, y in found.places]
+    points = [(frame.x.at(float(x)), frame.y.at(float(y))) for x, y in found.points]
     drawn += [element("circle", cx=x, cy=y, r=2.5, class_="point") for x, y in points]
     for number, row in enumerate(rows, 1):
         x, y = points[row]

@@ -7,7 +7,7 @@ import pytest
 
 from beam_jobs.analysis import phrase_table
 from beam_jobs.io.shards import Shard, units, write_shard
-from models.embeddings.training.paragram import read_phrases
+from models.embeddings.datasets.phrases import read_phrases
 from models.errors import UserError
 from models.text.phrases import find_phrases
 from models.text.tokens import PairText

@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from beam_jobs.analysis.sampling import Sample, mixed, run
+from beam_jobs.analysis.sampling import Sample, run
 from beam_jobs.io.shards import units
 from beam_jobs.select import Criteria
+from models.hashing import splitmix64
 
 ALL = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 ROWS = 600
@@ -132,7 +133,7 @@ def test_the_digest_is_that_of_the_texts(bucketed, rows, tmp_path):
 
 def test_seeds_mix_evenly():
     hashes = np.arange(100_000, dtype=np.uint64)  # not random at all
-    shares = [(mixed(hashes, seed) < np.uint64(2**62)).mean() for seed in range(8)]
+    shares = [(splitmix64(hashes, seed) < np.uint64(2**62)).mean() for seed in range(8)]
     assert shares == pytest.approx([0.25] * 8, abs=0.01)
-    low = [mixed(hashes, seed) < np.uint64(2**63) for seed in (1, 2)]
+    low = [splitmix64(hashes, seed) < np.uint64(2**63) for seed in (1, 2)]
     assert np.corrcoef(*low)[0, 1] == pytest.approx(0, abs=0.02)

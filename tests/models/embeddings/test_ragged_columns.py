@@ -2,15 +2,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.embeddings.ragged_columns import fingerprints, join, take
-from models.embeddings.vocabulary import FlatIds
+from models.embeddings.ragged_columns import RaggedIds, fingerprints, join, take
 
 sentences = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=8)
 
 
 def flat(rows):
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-    return FlatIds(np.array([i for row in rows for i in row], np.int32), offsets)
+    return RaggedIds(np.array([i for row in rows for i in row], np.int32), offsets)
 
 
 def rows(flat):

@@ -12,9 +12,9 @@ from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences
+from models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
 from models.embeddings.training.data import Shards
-from models.embeddings.vocabulary import FlatIds, Kind, Vocabulary
+from models.embeddings.vocabulary import Vocabulary
 from models.text.tokens import PairText
 
 
@@ -33,7 +33,7 @@ class Recorder(nn.Module):
         return zeros(len(flat.offsets) - 1, 1)
 
 
-def rows(flat: FlatIds) -> list[list[int]]:
+def rows(flat: RaggedIds) -> list[list[int]]:
     return [row.tolist() for row in np.split(flat.ids, flat.offsets[1:-1])]
 
 

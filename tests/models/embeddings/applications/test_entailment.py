@@ -1,7 +1,8 @@
 import numpy as np
 import pyarrow as pa
 
-from models.embeddings.applications.entailment import entailment, pair_features
+from models.embeddings.applications.entailment import entailment
+from models.embeddings.applications.evaluation import pair_features
 from models.embeddings.datasets.similarity import LabelledPairs
 
 LABELS = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
@@ -35,5 +36,5 @@ def test_what_differs_is_learnt():
 def test_features():
     data = pairs(3, 0)
     a, b = letters(data.first), letters(data.second)
-    found = pair_features(letters, data)
+    found = pair_features(letters, data.first, data.second)
     assert (found[:, :4] == np.abs(a - b)).all() and (found[:, 4:] == a * b).all()

@@ -8,7 +8,7 @@ from models.embeddings.applications.evaluation import Model, dots
 from models.embeddings.applications.phrase_tests import (
     Question,
     WordsAndPhrases,
-    _draw,
+    _sample,
     choose,
     evaluate_phrases,
     read_semeval2013,
@@ -45,7 +45,7 @@ def test_choose_among_100():
     assert again[0] == again[1]
 
 
-def test_the_pair_s_own_phrases_are_not_drawn():
+def test_the_pair_s_own_phrases_are_not_samplen():
     own = pa.array([f"a {i}" for i in range(102)])
     pairs = PhrasePairs(own, pa.concat_arrays([own[1:], own[:1]]))
     seen = []
@@ -61,16 +61,16 @@ def test_the_pair_s_own_phrases_are_not_drawn():
 
 
 @pytest.mark.parametrize(("count", "size"), [(101, 101), (101, 102), (101, 5000), (1, 1), (2, 3)])
-def test_what_is_drawn_for_a_row_is_distinct(count, size):
-    drawn = _draw(np.random.default_rng(0), 50, count, size)
+def test_what_is_samplen_for_a_row_is_distinct(count, size):
+    drawn = _sample(np.random.default_rng(0), 50, count, size)
     assert drawn.shape == (50, count) and drawn.min() >= 0 and drawn.max() < size
     assert all(len(set(row)) == count for row in drawn.tolist())
 
 
-def test_every_draw_is_as_likely_as_any_other():
+def test_every_sample_is_as_likely_as_any_other():
     """Of three among four numbers there are 24 in order: so each number at each place, too."""
     rows = 24_000
-    drawn = _draw(np.random.default_rng(0), rows, 3, 4)
+    drawn = _sample(np.random.default_rng(0), rows, 3, 4)
     ordered, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(ordered) == 24
     spread = np.sqrt(rows / 24 * (1 - 1 / 24))

@@ -5,8 +5,9 @@ import gzip
 import numpy as np
 import pytest
 
-from models.embeddings.datasets.contiguous_text import Text, cut, read_text
-from models.embeddings.vocabulary import FlatIds, Vocabulary
+from models.embeddings.datasets.contiguous_text import Text, read_text, truncated
+from models.embeddings.ragged_columns import RaggedIds, take
+from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 
 BOOK = """\
@@ -104,14 +105,15 @@ def test_ids_on_disk(tmp_path):
     vocabulary = Vocabulary(["a", "cat", "dog", "one", "two", "."], tags=True)
     blocks = read_text([path], "czeng20")
     text = Text.write(tmp_path / "t", blocks, vocabulary, max_words=3)
-    assert len(text.offsets) == 8 and (text.offsets[0], text.offsets[-1]) == (0, len(text.ids))
+    ids, offsets = text.sentences
+    assert len(offsets) == 8 and (offsets[0], offsets[-1]) == (0, len(ids))
     assert text.middles.tolist() == [1, 2, 5]  # neighbours are of the same document
-    taken = text.take(np.array([1, 0, 1]))
+    taken = take(text.sentences, np.array([1, 0, 1]))
     words = [vocabulary.words[i] for i in taken.ids]
     assert words[:5] == ["<s>", "two", "<unk>", "<unk>", "</s>"]
     assert taken.offsets.tolist() == [0, 5, 10, 15]
     again = Text(tmp_path / "t")
-    assert np.array_equal(again.ids, text.ids)
+    assert np.array_equal(again.sentences.ids, ids)
 
 
 def test_too_little_text(tmp_path):
@@ -127,7 +129,7 @@ def test_cut(tags):
     sentences = [list(range(n)) for n in (tags, tags + 1, tags + 4, tags + 9)]
     lengths = [len(sentence) for sentence in sentences]
     ids = np.array([i for sentence in sentences for i in sentence], np.int32)
-    found = cut(FlatIds(ids, np.cumsum([0, *lengths])), 4, tags=tags)
+    found = truncated(RaggedIds(ids, np.cumsum([0, *lengths])), 4, tags=tags)
     split = [part.tolist() for part in np.split(found.ids, found.offsets[1:-1])]
     assert split == [
         [*s[: 4 + tags // 2], *s[-1:]] if len(s) > 4 + tags and tags else s[: 4 + tags]

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from models.embeddings.encoders import ENCODERS, build_encoder, kinds, tables
+from models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import join
-from models.embeddings.vocabulary import FlatIds, Vocabulary
+from models.embeddings.ragged_columns import RaggedIds, join
+from models.embeddings.vocabulary import Vocabulary
 
 D = 5
 SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], [1, 2, 3, 5, 6, 7]]
@@ -18,7 +18,7 @@ SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], 
 def flat(sentences):
     lengths = [len(sentence) for sentence in sentences]
     ids = np.array([word for sentence in sentences for word in sentence], np.int32)
-    return FlatIds(ids, np.cumsum([0, *lengths]).astype(np.int64))
+    return RaggedIds(ids, np.cumsum([0, *lengths]).astype(np.int64))
 
 
 def encoder_of(model, **options):
@@ -112,7 +112,7 @@ def test_recurrent_encoders_follow_their_equations(model, combine, cell):
     hidden = None if "gran" in model else 4
     encoder = encoder_of(model, combine=combine, cell=cell, hidden=hidden)
     parameters = list(encoder.parameters())
-    table = tables(encoder)["input.table"]
+    table = embedding_matrices(encoder)["input.table"]
     table.prepare(1e-3)
     found = encode(encoder)
     target = torch.randn_like(found)
@@ -141,7 +141,7 @@ def test_torch_cell_is_torch_s_lstm():
 def test_averages(model):
     encoder = encoder_of(model)
     found = encode(encoder)
-    weight = next(iter(tables(encoder).values())).weight
+    weight = next(iter(embedding_matrices(encoder).values())).weight
     for vector, sentence in zip(found, SENTENCES, strict=True):
         total = weight[sentence].sum(dim=0)
         expected = total if model == "word-sum" else total / max(len(sentence), 1)
@@ -187,7 +187,7 @@ def test_mixed(mix):
     vectors = [encode(part) for part in encoder.parts]
     expected = torch.cat(vectors, 1) if mix == "concat" else vectors[0] + vectors[1] + vectors[2]
     assert torch.equal(encode(encoder), expected) and encoder.dim == expected.shape[1]
-    assert len({table.weight.data_ptr() for table in tables(encoder).values()}) == 3
+    assert len({table.weight.data_ptr() for table in embedding_matrices(encoder).values()}) == 3
 
 
 @pytest.mark.parametrize("model", [*ENCODERS, "word-avg+bilstm-max+trigram-avg"])
@@ -217,7 +217,7 @@ def test_noise_is_new_for_every_token_and_unbiased(model, noise):
         share = (noisy == 0).double().mean()
         assert share == pytest.approx(0.25, abs=0.03)  # both tokens dropped
     noisy.sum().backward()
-    assert tables(encoder)["input.table"].read.grad is not None
+    assert embedding_matrices(encoder)["input.table"].read.grad is not None
 
 
 def test_both_directions_see_the_same_noise():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm
 
-from models.embeddings.encoders import tables
+from models.embeddings.encoders import embedding_matrices
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from tests.models.embeddings.encoders.test_encoders import SENTENCES, D, encode, encoder_of, flat
 
@@ -51,7 +51,7 @@ def shaken(cell, backward):
 @pytest.mark.parametrize(("cell", "equation"), [("torch", torch_s), ("normalised", normalised)])
 def test_states_and_gradients_follow_the_equations(cell, equation, with_initial, backward):
     encoder, network = shaken(cell, backward)
-    table = tables(encoder)["input.table"]
+    table = embedding_matrices(encoder)["input.table"]
     table.prepare(1e-3)
     n = len(SENTENCES)
     initial = torch.randn(n, HIDDEN, dtype=torch.float64) if with_initial else None

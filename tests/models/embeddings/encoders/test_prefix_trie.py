@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence
 
-from models.embeddings.encoders.prefix_trie import tree_of
+from models.embeddings.encoders.prefix_trie import build_trie
 
 batches = st.lists(st.lists(st.integers(0, 3), max_size=5), max_size=9)
 
@@ -17,18 +17,18 @@ def flat(sentences):
 
 @given(batches, st.booleans())
 def test_nodes_are_the_different_beginnings(sentences, backward):
-    tree = tree_of(*flat(sentences), backward=backward)
+    trie = build_trie(*flat(sentences), backward=backward)
     beginnings = []  # of every node, spelt out by way of its parents
-    for level, (start, end) in enumerate(zip(tree.starts, tree.starts[1:], strict=False)):
+    for level, (start, end) in enumerate(zip(trie.starts, trie.starts[1:], strict=False)):
         for node in range(start, end):
-            before = beginnings[tree.parents[node]] if level else ()
-            beginnings.append((*before, tree.words[node]))
+            before = beginnings[trie.parents[node]] if level else ()
+            beginnings.append((*before, trie.rows[node]))
             assert len(beginnings[-1]) == level + 1
     read = [sentence[::-1] if backward else sentence for sentence in sentences]
     expected = {tuple(words[:i]) for words in read for i in range(1, len(words) + 1)}
     assert len(beginnings) == len(expected) and set(beginnings) == expected
-    paths = iter(tree.paths)
-    for sentence, words, last in zip(sentences, read, tree.lasts, strict=True):
+    paths = iter(trie.paths)
+    for sentence, words, last in zip(sentences, read, trie.ends, strict=True):
         lengths = range(1, len(sentence) + 1)
         for length in reversed(lengths) if backward else lengths:
             assert beginnings[next(paths)] == tuple(words[:length])
@@ -37,17 +37,17 @@ def test_nodes_are_the_different_beginnings(sentences, backward):
 
 @given(batches)
 def test_siblings_stand_together(sentences):
-    tree = tree_of(*flat(sentences))
-    for start, end in zip(tree.starts[1:], tree.starts[2:], strict=False):
-        assert (np.diff(tree.parents[start:end]) >= 0).all()
+    trie = build_trie(*flat(sentences))
+    for start, end in zip(trie.starts[1:], trie.starts[2:], strict=False):
+        assert (np.diff(trie.parents[start:end]) >= 0).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_unshared_it_is_torch_s_packed_sequence(seed):
     random = np.random.default_rng(seed)
     sentences = [random.integers(0, 3, random.integers(1, 6)).tolist() for _ in range(9)]
-    tree = tree_of(*flat(sentences), share=False)
+    trie = build_trie(*flat(sentences), share=False)
     longest_first = sorted(sentences, key=len, reverse=True)
     packed = pack_sequence([torch.tensor(sentence) for sentence in longest_first])
-    assert packed.data.tolist() == tree.words.tolist()
-    assert packed.batch_sizes.tolist() == np.diff(tree.starts).tolist()
+    assert packed.data.tolist() == trie.rows.tolist()
+    assert packed.batch_sizes.tolist() == np.diff(trie.starts).tolist()

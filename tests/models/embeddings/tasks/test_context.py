@@ -12,7 +12,7 @@ from models.embeddings import tasks
 from models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
 from models.embeddings.applications.evaluation import cosines, dots
 from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.encoders import build_encoder, check_encoder, tables
+from models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
 from models.embeddings.encoders.context import Neighbours
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
@@ -94,7 +94,7 @@ def expected_loss(model):
 @pytest.mark.parametrize("encoder", ["gru", "bow"])
 def test_the_loss_and_its_gradient(encoder, decoder):
     model = context(encoder, decoder)
-    table = tables(model)["encoder.input.table"]
+    table = embedding_matrices(model)["encoder.input.table"]
     table.prepare(1e-3)
     loss = model.loss(Neighbours(*map(flat, (OWN, BEFORE, BEHIND))))
     loss.backward()

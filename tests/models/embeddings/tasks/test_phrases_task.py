@@ -39,15 +39,15 @@ def test_the_loss_is_its_equation():
 
 def plain_trainer(model, **options):
     other = make_trainer(model=model, mega_batch=1, **options)
-    return PhraseTrainer(other.encoder, other.source, other.options, 1, margin=1.0, drawn=7)
+    return PhraseTrainer(other.encoder, other.source, other.options, 1, margin=1.0, samples=7)
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
 def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip):
     trainer = plain_trainer("word-avg", learning_rate=0.3, clip=clip)
-    (pairs,) = trainer.source.epoch(0)
+    pairs = trainer.source.pool
     pairs = pairs.take(np.arange(10))
-    weight = next(iter(trainer.tables.values())).weight.clone().requires_grad_()
+    weight = next(iter(trainer.matrices.values())).weight.clone().requires_grad_()
 
     random = np.random.default_rng([1, 0])
     rows = random.choice(len(trainer.keys), 7, replace=False)
@@ -69,8 +69,8 @@ def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip):
     scale = min(1.0, clip / norm) if clip else 1.0
 
     trainer.encoder.train()
-    trainer.train_mega_batch(pairs)
-    (table,) = trainer.tables.values()
+    trainer.train_on(pairs)
+    (table,) = trainer.matrices.values()
     expected = weight.detach() - 0.3 * scale * weight.grad
     assert torch.allclose(table.current(), expected, rtol=0, atol=1e-6)
     assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
@@ -78,7 +78,7 @@ def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip):
 
 def test_the_whole_set_is_drawn_from_and_each_phrase_stands_in_it_once():
     trainer = plain_trainer("word-avg")
-    (pairs,) = trainer.source.epoch(0)
+    pairs = trainer.source.pool
     assert len(np.unique(trainer.keys)) == len(trainer.keys) == len(np.unique(pairs.keys))
     assert len(trainer.phrases["words"].offsets) == len(trainer.keys) + 1
 
@@ -91,11 +91,13 @@ def test_going_on_after_a_kill_ends_the_same():
     first.encoder.train()
     with torch.random.fork_rng():
         for start in range(0, 50, 10):
-            first.train_mega_batch(pool.take(order[start : start + 10]))
-            first.at.row += 10
-    second.restore(first.at, {name: tensor.clone() for name, tensor in first.tensors().items()})
+            first.train_on(pool.take(order[start : start + 10]))
+            first.progress.row += 10
+    second.restore(
+        first.progress, {name: tensor.clone() for name, tensor in first.tensors().items()}
+    )
     second.fit()
-    assert second.at.step == whole.at.step
+    assert second.progress.step == whole.progress.step
     for ours, theirs in zip(second.weights.values(), whole.weights.values(), strict=True):
         assert torch.equal(ours, theirs)
 

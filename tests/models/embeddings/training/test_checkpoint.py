@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training import data
+from models.embeddings.training.pair_trainer import PairTrainer
 from models.embeddings.training.train import train_embeddings
-from models.embeddings.training.trainer import Trainer
 from models.errors import UserError
 
 ROOT = Path(__file__).parents[4]
@@ -42,13 +42,13 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from tests.models.embeddings.training.test_checkpoint import OPTIONS, run
-from models.embeddings.training.trainer import Trainer
-step = Trainer.step
-def killed(self, quads):
-    if self.at.step == int(sys.argv[2]):
+from models.embeddings.training.pair_trainer import PairTrainer
+step = PairTrainer.step
+def killed(self, quadruplets):
+    if self.progress.step == int(sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
-    step(self, quads)
-Trainer.step = killed
+    step(self, quadruplets)
+PairTrainer.step = killed
 run(Path(sys.argv[1]))
 """
 
@@ -119,14 +119,14 @@ class Interruption(BaseException):
 
 
 def interrupt(monkeypatch, at):
-    step = Trainer.step
+    step = PairTrainer.step
 
-    def until(self, quads):
-        if self.at.step == at:
+    def until(self, quadruplets):
+        if self.progress.step == at:
             raise Interruption
-        step(self, quads)
+        step(self, quadruplets)
 
-    monkeypatch.setattr(Trainer, "step", until)
+    monkeypatch.setattr(PairTrainer, "step", until)
 
 
 def test_at_any_step(folder, monkeypatch):

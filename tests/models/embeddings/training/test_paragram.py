@@ -3,8 +3,9 @@ import gzip
 import numpy as np
 import pytest
 
+from models.embeddings.datasets.phrases import read_phrases
 from models.embeddings.options import ParagramOptions
-from models.embeddings.training.paragram import read_phrases, train_paragram
+from models.embeddings.training.paragram import train_paragram
 from models.errors import UserError
 from models.text.vectors import read_vectors
 
@@ -34,7 +35,7 @@ def test_lexicon(tmp_path):
     [
         (b"a ||| b\nc ||| \n", "line 2 holds no pair"),
         (b"a\tb\nc\n", "line 2 holds no pair"),
-        (b"a b\n\xff c\n", "line 2 is not UTF-8"),
+        (b"a b\n\xff c\n", "row 2: not UTF-8"),
         (b"", "empty"),
         (gzip.compress(b"a b\n" * 1000)[:-9], "damaged gzip"),
         (None, "cannot be read"),

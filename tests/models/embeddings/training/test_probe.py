@@ -9,7 +9,7 @@ import pytest
 
 from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.probe import trial
+from models.embeddings.training.probe import run_probe
 from models.embeddings.training.train import train_embeddings
 from models.errors import UserError
 from models.text.vectors import write_vectors
@@ -58,7 +58,7 @@ def test_it_is_the_training_of_the_run(pairs, labelled, tmp_path, model, start):
         development=labelled,
     )
     sides = (pairs[name].combine_chunks() for name in ("reference", "translation"))
-    assert trial(*sides, options, read_sts(labelled), seed=5) == pytest.approx(
+    assert run_probe(*sides, options, read_sts(labelled), seed=5) == pytest.approx(
         metrics["development"], abs=1e-9
     )
 
@@ -68,13 +68,13 @@ def test_what_it_knows_nothing_of_counts_as_nothing(pairs, labelled, tmp_path):
     sides = [pairs[name].combine_chunks() for name in ("reference", "translation")]
     (tmp_path / "foreign.tsv").write_text("1\taaa\tbbb\n3\tccc ddd\teee\n")
     data = read_sts(labelled)
-    known = trial(*sides, options, data, seed=1)
+    known = run_probe(*sides, options, data, seed=1)
     assert known > 0
-    both = trial(*sides, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
+    both = run_probe(*sides, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
     assert both == pytest.approx(known * 2 / 3)
 
 
 def test_nothing_to_train_on(labelled):
     nothing = pa.array([], pa.string())
     with pytest.raises(UserError, match="nothing to train on"):
-        trial(nothing, nothing, EmbeddingOptions(loaders=0), read_sts(labelled), seed=1)
+        run_probe(nothing, nothing, EmbeddingOptions(loaders=0), read_sts(labelled), seed=1)

@@ -1,13 +1,13 @@
 import numpy as np
 import torch
 
-from models.embeddings.training.table import Table
+from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 
 
 def test_deferred_steps_equal_a_dense_adam():
     torch.manual_seed(0)
     start = torch.randn(50, 7, dtype=torch.float64) * 0.1
-    table = Table(start.clone())
+    table = EmbeddingMatrix(start.clone())
     table.prepare(1e-3)
     dense = torch.nn.Parameter(start.clone())
     adam = torch.optim.Adam([dense], lr=1e-3)
@@ -30,7 +30,7 @@ def test_deferred_steps_equal_a_dense_adam():
 def test_regularisation_towards_the_first_vectors_is_dense():
     torch.manual_seed(0)
     start = torch.randn(20, 3, dtype=torch.float64)
-    table = Table(start.clone())
+    table = EmbeddingMatrix(start.clone())
     table.prepare(1e-2, towards=0.3)
     dense = torch.nn.Parameter(start.clone())
     adam = torch.optim.Adam([dense], lr=1e-2)
@@ -45,7 +45,7 @@ def test_regularisation_towards_the_first_vectors_is_dense():
 
 
 def test_reading_changes_nothing():
-    table = Table(torch.randn(10, 4))
+    table = EmbeddingMatrix(torch.randn(10, 4))
     table.prepare(1e-3)
     (table(np.array([1, 5])) * 3).sum().backward()
     table.step()

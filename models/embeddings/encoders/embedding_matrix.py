@@ -1,4 +1,4 @@
-"""An embedding matrix whose steps cost what they touch, and equal a dense optimiser's."""
+"""A trained embedding matrix: sparse steps that equal those of a dense optimiser."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8  # as in Kingma & Ba 2015, and torch's defaults
 _MEMORY = 400  # steps after which a first moment has faded: 0.9^400 = 5e-19
 _GAPS = np.arange(_MEMORY, 0, -1)
 _FADES = np.append(BETA1 ** np.arange(_MEMORY + 1), 0.0)
-# cⱼ and cⱼ εⱼⁱ for all gaps j, but for what depends on the step alone:
+# cⱼ and cⱼ εⱼⁱ for all gaps j, without the factors that depend on the step only:
 _SUMS = BETA1 ** _GAPS[:, None] * BETA2 ** (-_GAPS[:, None] / 2 * np.arange(1, 5))
-_TINY = 1e-30  # far below (1e-6 ε)², but roots of zeros and of denormals are slow
+_TINY = 1e-30  # far below (1e-6 ε)²; square roots of zeros and denormals are slow
 
 
 class _Read(NamedTuple):
-    """What was read for a step: the rows, their vectors, and Adam's moments."""
+    """The rows read for a step, their vectors, and Adam's moments."""
 
-    rows: np.ndarray
-    places: Tensor  # the rows again, on the device
+    rows: NDArray[np.int64]
+    positions: Tensor  # the rows on the device
     vectors: Tensor
     moments: tuple[Tensor, ...]  # first and second
 
 
-class Table(nn.Module):
-    """Vectors of a vocabulary, [size, dim]; a batch asks for the rows of its distinct words.
+class EmbeddingMatrix(nn.Module):
+    """Vectors of a vocabulary, [size, dim]; a batch reads the rows of its distinct words.
 
-    A row without a gradient still moves under Adam, because its moments only fade. If m and v are
-    its moments after step s, the next k updates without a gradient sum up to
+    Adam also changes a row without a gradient, because its moments decay gradually. If m and v are
+    its moments after step s, the sum of the next k updates without a gradient is
 
         Σⱼ lr · (m β₁ʲ / (1 - β₁ˢ⁺ʲ)) / (√(v β₂ʲ / (1 - β₂ˢ⁺ʲ)) + ε)  =  Σⱼ cⱼ · m / (√v + εⱼ)
 
     where cⱼ and εⱼ do not depend on the row. So the sum is computed when the row is next read, as
-    m · (a / (√v + α) + b / (√v + β)) with the four numbers that give the sum's first four moments
-    in ε (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6).
-    Reading changes nothing that is stored.
+    m · (a / (√v + α) + b / (√v + β)), where a, b, α and β preserve the sum's first four moments in
+    ε (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6).
+    Reading does not change the stored values.
 
     Args:
-        weight: the vectors to start from, float32 [size, dim]; taken, not copied.
+        weight: the initial vectors, float32 [size, dim]; not copied.
     """
 
     weight: Tensor
@@ -55,14 +56,14 @@ class Table(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Make room for Adam's moments: from now on, rows are read for training.
+        """Begin training: allocate Adam's moments.
 
         Args:
             learning_rate: the step size, constant.
-            towards: strength λ of regularisation towards the vectors as they are now; adds
+            towards: strength λ of regularisation towards the present vectors W₀; adds
                 ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every
                 step, and steps are dense.
-            adam: or else plain gradient steps, without moments and regularisation.
+            adam: False: plain gradient steps, without moments and regularisation.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam
@@ -70,17 +71,17 @@ class Table(nn.Module):
         self.second = torch.zeros_like(self.first)
         self.initial = self.weight.clone() if towards else None
         self.last = np.zeros(len(self.weight), np.int64)  # each row's last step with a gradient
-        self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ from s to now
+        self.pending = np.zeros((1024, 4))  # for each step s: Σ cⱼ (εⱼ / ε)ⁱ since s
 
-    def forward(self, rows: np.ndarray) -> Tensor:
-        """The vectors of `rows` (distinct) as they are now; a leaf with a gradient if enabled."""
+    def forward(self, rows: NDArray[np.int64]) -> Tensor:
+        """The present vectors of `rows` (distinct); a leaf with a gradient if enabled."""
         index = torch.from_numpy(rows).to(self.weight.device)
         vectors = self.weight.index_select(0, index)
         if not self.trained:
             return vectors
         moments: tuple[Tensor, ...] = ()
         if self.adam:
-            first, second = (part.index_select(0, index) for part in (self.first, self.second))
+            first, second = (m.index_select(0, index) for m in (self.first, self.second))
             if not self.towards:
                 self._catch_up(vectors, first, second, self.last[rows])
             moments = first, second
@@ -89,25 +90,26 @@ class Table(nn.Module):
         return vectors
 
     def current(self) -> Tensor:
-        """All vectors as they are now, [size, dim]: a copy."""
+        """A copy of all present vectors, [size, dim]."""
         with torch.no_grad():
-            return self(np.arange(len(self.weight)))
+            vectors: Tensor = self(np.arange(len(self.weight)))
+        return vectors
 
-    def settle(self) -> None:
-        """End training: keep the vectors as they are now, forget the moments."""
+    def finalize(self) -> None:
+        """End training: keep the present vectors, delete the moments."""
         self.weight = self.current()
         del self.first, self.second, self.initial
         self.steps, self.trained = 0, False
 
     def state(self) -> dict[str, Tensor]:
-        """All that training needs to go on from here."""
+        """The state from which training can be resumed."""
         state = {name: getattr(self, name) for name in ("weight", "first", "second")}
         state["last"] = torch.from_numpy(self.last)
         state["pending"] = torch.from_numpy(self.pending[: self.steps + 1])
         return state if self.initial is None else {**state, "initial": self.initial}
 
     def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
-        """Go on from a `state` that was taken after so many steps."""
+        """Resume from the `state` after so many steps."""
         for name, tensor in self.state().items():
             if name != "pending":
                 tensor.copy_(state[name])
@@ -117,12 +119,12 @@ class Table(nn.Module):
 
     @property
     def read(self) -> Tensor | None:
-        """The vectors read last, with their gradient."""
+        """The vectors of the last read, with their gradient."""
         return None if self._read is None else self._read.vectors
 
     @torch.no_grad()
     def step(self) -> None:
-        """The update of all rows, given the gradient of those read since the last one."""
+        """Update all rows, given the gradient of those read since the last step."""
         self.steps += 1
         if self.adam:
             self._extend()
@@ -149,8 +151,10 @@ class Table(nn.Module):
             self.second.index_copy_(0, index, second)
             self.last[rows] = self.steps
 
-    def _catch_up(self, vectors: Tensor, first: Tensor, second: Tensor, last: np.ndarray) -> None:
-        """Bring copies of rows, last changed in the steps `last`, to the present, in place."""
+    def _catch_up(
+        self, vectors: Tensor, first: Tensor, second: Tensor, last: NDArray[np.int64]
+    ) -> None:
+        """Apply the pending updates to copies of rows, last updated in the steps `last`."""
         gap = self.steps - last
         fades = np.stack([_FADES[np.minimum(gap, _MEMORY + 1)], BETA2**gap])
         scales = np.concatenate([_quadrature(self.pending[last]).reshape(4, -1), fades])
@@ -164,18 +168,18 @@ class Table(nn.Module):
         second.mul_(fade_second)
 
     def _extend(self) -> None:
-        """Add the step that just began to the sums of all earlier steps that still feel it."""
+        """Add the present step to the sums of all earlier steps whose moments have not faded."""
         t = self.steps
         if t >= len(self.pending):
             self.pending = np.concatenate([self.pending, np.zeros_like(self.pending)])
         bias = math.sqrt(1 - BETA2**t) ** np.arange(1, 5)
         scale = self.learning_rate / (1 - BETA1**t) * bias
-        felt = min(t, _MEMORY)
-        self.pending[t - felt : t] += scale * _SUMS[_MEMORY - felt :]
+        steps = min(t, _MEMORY)
+        self.pending[t - steps : t] += scale * _SUMS[_MEMORY - steps :]
 
 
-def _quadrature(moments: np.ndarray) -> np.ndarray:
-    """Two weights and values with the same moments 0 … 3: [rows, 4] to [2, (weight, ε), rows]."""
+def _quadrature(moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Two weights and nodes with the same moments 0 … 3: [rows, 4] to [2, (weight, ε), rows]."""
     total = np.maximum(moments[:, 0], 1e-300)
     mean, second, third = (moments[:, i] / total for i in (1, 2, 3))
     variance = np.maximum(second - mean**2, 1e-12)
@@ -190,7 +194,7 @@ def _quadrature(moments: np.ndarray) -> np.ndarray:
 def _adam(
     weight: Tensor, gradient: Tensor, first: Tensor, second: Tensor, step: int, rate: float
 ) -> None:
-    """One Adam update, in place and in one pass."""
+    """One Adam update, in place."""
     torch._fused_adam_(
         [weight],
         [gradient],

@@ -1,0 +1,24 @@
+"""Lines of text files, plain or gzip; errors name the file and the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from models.errors import UserError
+from models.files import opened
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1.
+
+    Raises:
+        UserError: the file cannot be read, or a line is not UTF-8.
+    """
+    with opened(path) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            try:
+                yield number, text.decode().removesuffix("\n").removesuffix("\r")
+            except UnicodeDecodeError as error:
+                raise UserError(f"{path}, row {number}: not UTF-8") from error

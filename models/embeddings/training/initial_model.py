@@ -1,0 +1,128 @@
+"""The model at the start of training: vocabularies, initial vectors and a new encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from models.embeddings.encoders import INITIAL_SCALE, build_encoder, kinds, random_vectors
+from models.embeddings.encoders.ragged_batches import Input
+from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import Kind
+from models.embeddings.vocabulary import Vocabulary, build_vocabularies
+from models.errors import UserError
+from models.text.vectors import UNKNOWN, WordVectors, read_vectors
+
+SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
+"""The options that an encoder's weights depend on."""
+
+
+def new_model(
+    options: EmbeddingOptions,
+    texts: Iterable[pa.StringArray],
+    seed: int,
+    *,
+    initial: WordVectors | None = None,
+    folder: Path | None = None,
+    device: torch.device | None = None,
+) -> SentenceEncoder:
+    """An untrained encoder of the words of some texts and of the initial vectors.
+
+    Args:
+        options: of the encoder.
+        texts: read once.
+        seed: of the random vectors and weights.
+        initial: the vectors of `options.initial_vectors`; None: read them, if the option is set.
+        folder: where to save the vocabularies, or to load those that were saved; None: nowhere.
+        device: None: the one of the options.
+
+    Raises:
+        UserError: the initial vectors cannot be read, or have another length than the options say.
+    """
+    if initial is None and options.initial_vectors:
+        initial = read_vectors(options.initial_vectors)
+    paths = (
+        {} if folder is None else {kind: folder / f"{kind}.txt" for kind in kinds(options.model)}
+    )
+    if paths and all(path.exists() for path in paths.values()):
+        vocabularies = {kind: Vocabulary.load(path) for kind, path in paths.items()}
+    else:
+        vocabularies = _vocabularies(options, texts, initial)
+        for kind, path in paths.items():
+            vocabularies[kind].save(path)
+    vectors = {
+        kind: _initial_vectors(vocabulary, options, initial if kind == "words" else None, seed)
+        for kind, vocabulary in vocabularies.items()
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        encoder = build_encoder(options, vectors).to(device or device_of(options))
+    return SentenceEncoder(encoder, vocabularies, options)
+
+
+def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
+    """The encoder of a model folder, to be trained further with `options`.
+
+    Raises:
+        UserError: the folder cannot be read, or `options` name initial vectors.
+    """
+    if options.initial_vectors:
+        raise UserError(
+            f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
+        )
+    found = load_encoder(folder, device=str(device_of(options)))
+    shape = {name: getattr(found.options, name) for name in SHAPE}
+    for module in found.encoder.modules():
+        if isinstance(module, Input):
+            module.dropout, module.word_dropout = options.dropout, options.word_dropout
+    return SentenceEncoder(found.encoder, found.vocabularies, replace(options, **shape))
+
+
+def device_of(options: EmbeddingOptions) -> torch.device:
+    """The device to train on."""
+    available = torch.cuda.is_available()
+    if options.device == "cuda" and not available:
+        raise UserError("embeddings.device is cuda, but torch finds no GPU: set it to auto or cpu")
+    return torch.device("cuda" if available and options.device != "cpu" else "cpu")
+
+
+def _vocabularies(
+    options: EmbeddingOptions, texts: Iterable[pa.StringArray], initial: WordVectors | None
+) -> dict[Kind, Vocabulary]:
+    """Those of the texts; the words of the initial vectors follow those of the texts."""
+    built = build_vocabularies(
+        texts,
+        kinds(options.model),
+        max_size=options.max_vocabulary,
+        min_count=options.min_count,
+        tags=options.tags,
+    )
+    if initial is not None and (known := built.get("words")) is not None:
+        words = dict.fromkeys(known.words[known.specials :])
+        words.update(dict.fromkeys(word for word in initial.words.to_pylist() if word != UNKNOWN))
+        built["words"] = Vocabulary(list(words)[: options.max_vocabulary], tags=known.tags)
+    return built
+
+
+def _initial_vectors(
+    vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
+) -> Tensor:
+    """The vectors of `initial`, [size, dim]; random ones for words without."""
+    vectors = random_vectors(len(vocabulary), options.dim, seed)
+    if initial is not None:
+        if initial.dim != options.dim:
+            raise UserError(
+                f"{options.initial_vectors}: vectors of {initial.dim} dimensions, "
+                f"but embeddings.dim is {options.dim}"
+            )
+        # Random vectors are scaled to the length of the others.
+        vectors *= float(initial.matrix.std()) / INITIAL_SCALE
+        rows = torch.from_numpy(initial.rows([UNKNOWN, *vocabulary.words[1:]]))
+        vectors[rows >= 0] = torch.from_numpy(initial.matrix[rows[rows >= 0].numpy()])
+    return vectors

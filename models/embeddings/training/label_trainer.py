@@ -1,0 +1,159 @@
+"""Training of an encoder and its head on labelled pairs; development data select the epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from models.embeddings.applications.evaluation import agreement
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.model import SentenceEncoder, weights
+from models.embeddings.ragged_columns import Sentences, join_all, take_all
+from models.embeddings.training.trainer import Memory, Progress, Trainer, better
+from models.embeddings.vocabulary import ids_by_kind
+
+
+@dataclass
+class Examples:
+    """n labelled pairs as ids."""
+
+    first: Sentences
+    second: Sentences
+    labels: Tensor
+    """float32 [n]"""
+    identical: ClassVar[int] = 0
+    empty: ClassVar[int] = 0
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Examples:
+        """A data set in the ids of the model's vocabularies."""
+        first, second = (
+            ids_by_kind(model.vocabularies, side) for side in (data.first, data.second)
+        )
+        return cls(first, second, torch.from_numpy(data.scores).float())
+
+    def take(self, rows: NDArray[np.int64]) -> Examples:
+        """The pairs of `rows`, in their order."""
+        return Examples(take_all(self.first, rows), take_all(self.second, rows), self.labels[rows])
+
+
+class LabelTrainer(Trainer[Examples]):
+    """Training of a model with a head; `fit` leaves the weights of the best epoch.
+
+    `l2` and `l2_words` pull the word vectors towards their initial values, and all other weights
+    towards zero, or with `anchored` towards their initial values.
+
+    Args:
+        model: with a head; on the device where it is to be trained.
+        train: the pairs to train on.
+        development: the pairs that select the epoch.
+        seed: of the order of the pairs and of all noise.
+        algorithm: adam, or adadelta, which does not train the word vectors.
+        anchored: pull the encoder's weights towards their initial values, not towards zero.
+        patience: stop after so many epochs without a better one; None: train all epochs.
+    """
+
+    weight_decay = 0.0
+
+    def __init__(
+        self,
+        model: SentenceEncoder,
+        train: LabelledPairs,
+        development: LabelledPairs,
+        seed: int,
+        *,
+        algorithm: Literal["adam", "adadelta"] = "adam",
+        anchored: bool = False,
+        patience: int | None = None,
+    ) -> None:
+        assert model.head is not None
+        self.model, self.development, self.patience = model, development, patience
+        self.algorithm, self.label_head = algorithm, model.head
+        self.best_epoch = 0
+        self.history: list[dict[str, float]] = []  # epoch, loss and development score
+        self.epoch_losses: list[Tensor] = []
+        super().__init__(
+            model.encoder,
+            Memory(Examples.of(train, model), f"{train.group} {train.name}"),
+            replace(model.options, steps=None, evaluate_every=None),
+            seed,
+            evaluate=self._evaluate,
+            head=model.head,
+        )
+        self.initial = {
+            name: weight.detach().clone()
+            for name, weight in self.encoder.named_parameters()
+            if anchored
+        }
+        self.chosen = self._weights()
+
+    def fit(self) -> Progress:
+        """Train; leave the weights of the epoch that was best on the development data.
+
+        Raises:
+            UserError: the loss is not finite.
+        """
+        progress = super().fit()
+        for module, state in zip((self.model.encoder, self.label_head), self.chosen, strict=True):
+            module.load_state_dict(state)
+        return progress
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or the last ones brought nothing better."""
+        waited = self.progress.epoch - self.best_epoch
+        return super().finished or (self.patience is not None and waited >= self.patience)
+
+    def seed_noise(self) -> None:
+        """Seed the noise of an epoch."""
+        if self.progress.row == 0:
+            torch.manual_seed((self.seed << 20) + self.progress.epoch)
+
+    def train_on(self, batch: Examples) -> None:
+        """One gradient step."""
+        self.seed_noise()
+        first, second = self.encode(join_all([batch.first, batch.second])).chunk(2)
+        self.optimizer_step(self.label_head.loss(first, second, batch.labels.to(self.device)))
+        self.epoch_losses.append(self.losses[-1])
+
+    def add_gradients(self) -> None:
+        """Add the gradient of ½ λ ‖θ − θ₀‖²; θ₀ is zero for the weights of the head."""
+        if self.options.l2:
+            for name, weight in self.weights.items():
+                if weight.grad is not None:
+                    initial = self.initial.get(name)
+                    away = weight.detach() if initial is None else weight.detach() - initial
+                    weight.grad.add_(away, alpha=self.options.l2)
+
+    def metrics(self) -> dict[str, Any]:
+        """The chosen epoch and its score on the development data."""
+        return {
+            "development": self.progress.best,
+            "best_epoch": self.best_epoch,
+            "epochs": len(self.history),
+            "seconds": round(self.progress.seconds, 2),
+        }
+
+    def _evaluate(self, best: float | None) -> float:
+        score = agreement(self.model.embed, self.development, self.model.compare).pearson
+        loss = float(torch.stack(self.epoch_losses).mean())
+        self.epoch_losses = []
+        epoch = self.progress.epoch
+        self.history.append({"epoch": epoch, "loss": loss, "development": score})
+        if better(score, best):
+            self.best_epoch, self.chosen = epoch, self._weights()
+        return score
+
+    def _weights(self) -> list[dict[str, Tensor]]:
+        return [
+            {name: tensor.clone() for name, tensor in weights(module).items()}
+            for module in (self.model.encoder, self.label_head)
+        ]

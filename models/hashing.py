@@ -1,0 +1,15 @@
+"""A fast hash of 64-bit integers (SplitMix64; Steele, Lea & Flood 2014)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
+    """A hash of each number for every seed: every input bit changes half of the output bits."""
+    with np.errstate(over="ignore"):
+        x = x + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
