@@ -30,7 +30,8 @@ def principal_components(vectors: NDArray[np.floating], count: int = 2) -> Compo
     if min(vectors.shape) < count:
         raise ValueError(f"{vectors.shape[0]} vectors of length {vectors.shape[1]} are too few")
     pca = PCA(count, svd_solver="full")
-    points = pca.fit_transform(np.asarray(vectors, np.float64))
+    with np.errstate(invalid="ignore"):  # shares of no variance
+        points = pca.fit_transform(np.asarray(vectors, np.float64))
     return Components(points, np.nan_to_num(pca.explained_variance_ratio_))
 
 
