@@ -1,4 +1,4 @@
-"""All scorers together, Parquet to Parquet, on one core: pairs/s, and whether memory stays flat.
+"""All scorers together, Parquet to Parquet, on one core: pairs/s, and memory as the corpus grows.
 
 python -m benchmarks.all_scorers [--pairs N]
 """

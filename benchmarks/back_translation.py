@@ -1,4 +1,4 @@
-"""Both engines through the whole Beam job, same model, sentences and beam: sentences/s and BLEU.
+"""Both engines in the Beam job, with the same model, sentences and beam: sentences/s and BLEU.
 
 python -m benchmarks.back_translation --model DIR --source FILE --reference FILE [--sentences N]
 """
@@ -34,11 +34,11 @@ VARIANTS = {
     "ctranslate2, int8": NmtOptions(engine="ctranslate2", compute_type="int8"),
 }
 SHARD_ROWS = 1_000
-"""As `configs/multi30k.yaml` has it: a shard is cut into batches by itself."""
+"""As in `configs/multi30k.yaml`; batches do not cross shards."""
 
 
 def through_job(table: pa.Table, model: str, options: NmtOptions, folder: Path) -> Any:
-    """Back-translate with the Beam job; the whole table again, and the seconds it took."""
+    """Back-translate with the Beam job: the table with translations, and the seconds."""
     nothing = schema.rejected(schema.INGEST).empty_table()
     shards: list[Shard] = []
     for first in range(0, len(table), SHARD_ROWS):
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def compare(one: pa.Table, other: pa.Table) -> tuple[float, float]:
-    """Share of equal translations, and the largest difference of scores among them."""
+    """Share of equal translations, and the largest score difference among them."""
     same = np.array(one["translation"].to_pylist()) == np.array(other["translation"].to_pylist())
     scores = [table["translation_score"].to_numpy() for table in (one, other)]
     return float(same.mean()), float(np.abs(scores[0] - scores[1])[same].max())

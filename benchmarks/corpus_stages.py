@@ -1,4 +1,4 @@
-"""Score, bucket and select generated pairs: the process whose seconds and memory are measured.
+"""Scores, buckets and selects generated pairs; other benchmarks measure this process.
 
 python -m benchmarks.corpus_stages FOLDER WORKERS STAGE …
 
@@ -27,7 +27,7 @@ ALL_SCORERS = ("translation_score", *(name for name in ALL if name != ENCODER))
 
 
 def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
-    """Run `stages` anew on what `benchmarks.generated` wrote to `folder`; seconds of each."""
+    """Run `stages` from scratch on the generated pairs in `folder`; seconds of each."""
     output = folder / f"out-{workers}"
     shutil.rmtree(output, ignore_errors=True)
     arguments = ["--direct_num_workers", str(workers)]

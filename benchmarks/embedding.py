@@ -1,4 +1,4 @@
-"""Text in, vectors out: sentences/s of Word Avg and BiLSTM here and in sentence-transformers.
+"""Sentences/s from text to vectors: Word Avg and BiLSTM here and in sentence-transformers.
 
 python -m benchmarks.embedding [--sentences N] [--recurrent N] [--threads N]
 
@@ -38,7 +38,7 @@ Run = Callable[[], Any]
 
 
 def captions(count: int) -> list[str]:
-    """Multi30k's English side, as often as it takes; made-up captions where it is not there."""
+    """The English side of Multi30k, repeated as needed; generated captions without it."""
     root = Path(__file__).resolve().parents[1]
     data = Path(os.environ.get("PARALOOM_DATA", root.parent / "shared" / "data"))
     file = data / "multi30k" / "train.en.gz"
@@ -51,7 +51,7 @@ def captions(count: int) -> list[str]:
 
 
 def encoder(model: str, sentences: list[str]) -> tuple[SentenceEncoder, list[str], Tensor]:
-    """Ours with random weights, its words and their vectors."""
+    """Our encoder with random weights, its words and their vectors."""
     vocabulary = Vocabulary.build([pa.array(sentences)], kind="words")
     vectors = random_vectors(len(vocabulary), DIM, seed=1)
     options = EmbeddingOptions(model=model, dim=DIM)
@@ -90,7 +90,7 @@ def lstm(words: list[str], vectors: Tensor) -> Any:
 
 
 def rates(runs: Mapping[str, Run], count: int) -> dict[str, float]:
-    """Sentences/s of each, by the median; the first round only warms up."""
+    """Median sentences/s of each; the first round is a warm-up."""
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(ROUNDS + 1):
         for name, run in runs.items():
@@ -109,7 +109,7 @@ def compare(
     theirs: Any,
     batch_sizes: Sequence[int],
 ) -> None:
-    """Measure the two encoders and add what came out."""
+    """Measure the two encoders and add the figures."""
 
     def at(size: int) -> Run:
         return lambda: theirs.encode(sentences, batch_size=size, show_progress_bar=False)

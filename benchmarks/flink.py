@@ -1,4 +1,4 @@
-"""Scoring and bucketing on Flink: how slots speed it up, and whether a worker's memory stays flat.
+"""Scoring and bucketing on Flink: speed-up by slots, and memory of a worker as the corpus grows.
 
 python -m benchmarks.flink [--slots N …] [PAIRS …]
 
@@ -32,8 +32,10 @@ from benchmarks.report import Measured
 
 
 @contextmanager
-def watched(processes: dict[str, psutil.Process], *, every: float = 0.5) -> Iterator[dict]:
-    """The most resident memory of a worker (child of the pool) and of a TaskManager; bytes."""
+def watched(
+    processes: dict[str, psutil.Process], *, every: float = 0.5
+) -> Iterator[dict[str, int]]:
+    """Peak resident memory of a worker (child of the pool) and of a TaskManager, in bytes."""
     peak = {"worker": 0, "TaskManager": 0}
     over = threading.Event()
 
@@ -58,7 +60,7 @@ def watched(processes: dict[str, psutil.Process], *, every: float = 0.5) -> Iter
 
 
 def seconds(place: Path, shards: Sequence[Shard], arguments: Sequence[str]) -> float:
-    """Of scoring and bucketing `shards` anew."""
+    """Seconds and memory of scoring and bucketing `shards` from scratch."""
     for stage in ("score", "bucket"):
         shutil.rmtree(place / stage, ignore_errors=True)
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Generated pairs in the form that back-translation leaves, any number of them, for timings.
+"""Generates any number of pairs, as back-translation would write them, for timings.
 
 Words are made up and drawn by Zipf's law; a translation is its reference with some words replaced,
 dropped or swapped. Lengths are those of captions (about 12 tokens).
@@ -65,7 +65,7 @@ def _sentences(words: pa.Array, numbers: np.ndarray, offsets: np.ndarray) -> pa.
 
 
 def write(folder: Path, rows: int, *, shard_rows: int = 10_000) -> list[Shard]:
-    """Write `rows` pairs as the finished shards of a stage; give them."""
+    """Write `rows` pairs as finished shards of a stage; the shards."""
     found: list[Shard] = []
     nothing = schema.rejected(schema.INGEST).empty_table()
     for index, first in enumerate(range(0, rows, shard_rows)):

@@ -1,4 +1,4 @@
-"""Peak memory of scoring, bucketing and selecting: does it stay flat as the corpus grows?
+"""Peak memory of scoring, bucketing and selecting as the corpus grows.
 
 python -m benchmarks.memory [--workers N] [PAIRS …]
 """

@@ -1,4 +1,4 @@
-"""The three scores written plainly, pair by pair: what the vectorised scorers are measured against.
+"""The three scores in plain Python, pair by pair: the baseline of the vectorised scorers.
 
 Ordinary Python on lists of strings: a tokeniser call a sentence, `collections.Counter` for
 trigrams, numpy for the mean of a sentence's word vectors. It also defines the scores for the tests.

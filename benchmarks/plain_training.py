@@ -1,4 +1,4 @@
-"""The published training procedure in plain PyTorch: what ours is timed and checked against.
+"""The published training procedure in plain PyTorch: the baseline of our timings and checks.
 
 Follows the authors' own PyTorch trainer (Wieting et al. 2021): sentences are padded lists of ids, a
 mega-batch is encoded mini-batch by mini-batch, negatives are looked for sentence by sentence, an
@@ -25,7 +25,7 @@ class PlainEncoder(nn.Module):
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__()
-        self.embedding = nn.Embedding.from_pretrained(vectors.clone(), freeze=False)
+        self.embedding = nn.Embedding(len(vectors), vectors.shape[1], _weight=vectors.clone())
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """The mean of the words' outputs."""
@@ -74,10 +74,10 @@ class PlainTrainer:
         self.encoder, self.margin, self.batch_size = encoder, margin, batch_size
         self.adam = torch.optim.Adam(encoder.parameters(), lr=learning_rate)
         self.losses: list[float] = []
-        self.gap = 0.0  # most by which a negative that was given instead is farther than its own
+        self.gap = 0.0  # the most by which a given negative is farther than the nearest
 
     def train_mega_batch(self, pairs: Sequence[Pair], instead: np.ndarray | None = None) -> None:
-        """Look for all negatives, then step by mini-batch.
+        """Find all negatives, then make one step per mini-batch.
 
         Args:
             instead: rows of the negatives of left among right and of right among left, [2, n], to
@@ -110,7 +110,7 @@ class PlainTrainer:
     def negatives(
         self, anchors: Tensor, others: Tensor, pairs: Sequence[Pair], side: int
     ) -> list[int]:
-        """For every sentence of one side the nearest of the other that is not like its pair."""
+        """For every sentence of one side, the nearest of the other side except its pair."""
         places: dict[tuple[int, ...], list[int]] = {}
         for i, pair in enumerate(pairs):
             places.setdefault(tuple(pair[1 - side]), []).append(i)
@@ -125,7 +125,7 @@ class PlainTrainer:
     def step(
         self, batch: Sequence[Pair], left_negatives: list[Sentence], right_negatives: list[Sentence]
     ) -> None:
-        """One mini-batch, one update."""
+        """Update the encoder on one mini-batch."""
         left, right = (self.encode([pair[side] for pair in batch]) for side in (0, 1))
         positive = cosine_similarity(left, right)
         loss = torch.zeros((), device=positive.device)
@@ -134,7 +134,7 @@ class PlainTrainer:
             ones = torch.ones(len(batch), device=positive.device)
             loss = loss + margin_ranking_loss(positive, against, ones, margin=self.margin)
         self.adam.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         self.adam.step()
         self.losses.append(loss.item())
 
@@ -145,4 +145,5 @@ class PlainTrainer:
         for row, sentence in enumerate(sentences):
             ids[row, : len(sentence)] = torch.tensor(sentence)
         device = self.encoder.embedding.weight.device
-        return self.encoder(ids.to(device), lengths.to(device))
+        encoded: Tensor = self.encoder(ids.to(device), lengths.to(device))
+        return encoded

@@ -1,4 +1,4 @@
-"""How a benchmark shows what it measured: a table for people, JSON for programs."""
+"""Shows the figures of a benchmark: a printed table, and a JSON file."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Measured:
         self.ratios: dict[str, float] = {}
 
     def add(self, name: str, value: float) -> None:
-        """A figure that was measured."""
+        """Add a measured figure."""
         self.figures[name] = value
 
     def ratio(self, name: str, value: float, against: float) -> None:
-        """`value` in units of `against`, both measured in this run."""
+        """Add the ratio of `value` to `against`, both measured in this run."""
         self.ratios[name] = value / against
 
     def done(self, name: str) -> dict[str, Any]:
-        """Print, write `results/<name>.json`, and give what was written."""
+        """Print the figures, write `results/<name>.json`, and return its content."""
         table = Table("", "", title=self.title, show_header=False)
         table.columns[1].justify = "right"
         for what, value in self.figures.items():

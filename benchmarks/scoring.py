@@ -27,7 +27,7 @@ from models.text.vectors import read_vectors
 
 
 def plain(folder: Path, rows: int) -> float:
-    """Seconds of the plain version: read, score row by row, sort for deciles, write."""
+    """Seconds of the plain version: read, score each row, sort for deciles, write."""
     vectors = read_vectors(folder / "vectors.txt")
     known = dict(zip(vectors.words.to_pylist(), vectors.matrix, strict=True))
     started = time.monotonic()

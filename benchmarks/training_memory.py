@@ -1,4 +1,4 @@
-"""Peak memory of training an encoder: does it stay flat as the corpus grows?
+"""Peak memory of training an encoder as the corpus grows.
 
 python -m benchmarks.training_memory [--model ENCODER] [PAIRS …]
 """
@@ -20,7 +20,7 @@ from models.embeddings.training.train import train_embeddings
 
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """Measure and print; with `--folder`, be the process that is measured."""
+    """Measure and print; with `--folder`, run as the measured process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="word-avg")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)

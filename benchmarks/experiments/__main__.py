@@ -1,7 +1,7 @@
-"""The papers' tables in small. python -m benchmarks.experiments [TABLE …] [--corpus FOLDER] …
+"""Small versions of the papers' tables. python -m benchmarks.experiments [TABLE …] …
 
-Cells that are finished are kept in --folder and not trained again: it can be stopped at any time.
-Every table says what the paper claims, and whether the order holds here.
+Finished cells are cached in --folder and not trained again, so the program can be interrupted.
+Every table lists the claims of the paper, and whether they hold here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.experiments import cells, context, labelled, phrases
-from benchmarks.experiments.cells import Cell, Inputs, Scores, prepare, read
+from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores, prepare
 from benchmarks.experiments.context import ContextCell
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.phrases import PhraseCell
@@ -32,7 +32,7 @@ KINDS: dict[type, Any] = {
     PhraseCell: phrases,
     ContextCell: context,
 }
-"""The modules that know how a kind of cell is kept and made."""
+"""The module of each kind of cell: `cell_path` names its file, `run` computes it."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("tables", nargs="*", metavar="TABLE")
     parser.add_argument("--corpus", type=Path, default=ROOT / "runs" / "multi30k" / "corpus")
     parser.add_argument(
-        "--data", type=Path, default=data, help="has ppdb, sts, sick and books in it"
+        "--data", type=Path, default=data, help="folder with ppdb, sts, sick and books"
     )
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         if not sorted(inputs.corpus.glob("*.parquet")):
             run_first = "make corpus CONFIG=configs/multi30k.yaml"
             raise UserError(
-                f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names it"
+                f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names another"
             )
         prepare(inputs)
         known = tables(inputs.folder / "paragram.txt")
@@ -86,16 +86,16 @@ def main(arguments: Sequence[str]) -> int:
 def train(
     chosen: Mapping[str, Table], seeds: int, inputs: Inputs, workers: int
 ) -> dict[Any, list[Scores]]:
-    """The scores of all cells, one per seed; those that are not there are made, several at once."""
+    """The scores of all cells, one per seed; missing cells are computed in parallel."""
     wanted = list(dict.fromkeys(cell for table in chosen.values() for cell in table.rows.values()))
     paths = {
-        (cell, seed): KINDS[type(cell)].kept(cell, seed, inputs)
+        (cell, seed): KINDS[type(cell)].cell_path(cell, seed, inputs)
         for cell in wanted
         for seed in range(1, seeds + 1)
     }
     missing = [key for key, path in paths.items() if not path.exists()]
     start = multiprocessing.get_context("spawn")
-    os.environ["OMP_NUM_THREADS"] = "1"  # of the workers: each trains on one core
+    os.environ["OMP_NUM_THREADS"] = "1"  # inherited by the workers: each trains on one core
     with (
         meter("experiments", len(missing), "cells") as progress,
         ProcessPoolExecutor(workers, start) as processes,
@@ -111,7 +111,9 @@ def train(
         except BaseException:
             processes.shutdown(cancel_futures=True)
             raise
-    return {cell: [read(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted}
+    return {
+        cell: [load_scores(paths[cell, seed]) for seed in range(1, seeds + 1)] for cell in wanted
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One trained and evaluated encoder: a cell of a table. Finished ones are kept."""
+"""A cell of a table: an encoder, trained and evaluated. Finished cells are cached in files."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from models.embeddings.training.train import train_embeddings
 from models.errors import UserError
 from models.files import atomic_file, digest
 
-VERSION = 1  # of what is computed here: a change makes all cells anew
+VERSION = 1  # bump when cells have other scores: all cells are then computed again
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What to train, and on what."""
+    """An encoder's options and its training pairs."""
 
     options: EmbeddingOptions
     pairs: str = "sentences"
-    """`sentences` of the corpus, `phrases`, or the name of a folder that has some for every seed"""
+    """`sentences` of the corpus, `phrases`, or the name of a folder with pairs for each seed"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The data of all experiments, and where results are kept."""
+    """The data of all experiments, and the folder of the results."""
 
     corpus: Path
     """Parquet shards with the columns reference and translation"""
@@ -52,11 +52,11 @@ class Inputs:
 
 
 Scores = dict[str, float]
-"""Pearson × 100 by measure: STS 2012–2014 (for choices), STS 2015 and SICK trial (reported)."""
+"""Pearson × 100 by measure: STS 2012–2014 (development), STS 2015 and SICK trial (reported)."""
 
 
 def prepare(inputs: Inputs) -> None:
-    """Make once what all cells share: word vectors to start from, and phrase pairs as a shard."""
+    """Make once what all cells share: initial word vectors, and phrase pairs as a shard."""
     words = inputs.folder / "paragram.txt"
     if not words.exists():
         train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
@@ -65,8 +65,8 @@ def prepare(inputs: Inputs) -> None:
         _write_phrases(inputs, shard)
 
 
-def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
-    """Where the scores of a cell are, or will be: named by what they depend on."""
+def cell_path(cell: Cell, seed: int, inputs: Inputs) -> Path:
+    """The file of a cell's scores; its name is a hash of what they depend on."""
     options = cell.options.chosen()
     if cell.options.initial_vectors:
         options["initial_vectors"] = digest(cell.options.initial_vectors)
@@ -77,27 +77,27 @@ def kept(cell: Cell, seed: int, inputs: Inputs) -> Path:
         "pairs": digest(folder_of(cell, seed, inputs)),
         "evaluation": [digest(inputs.sts), digest(inputs.sick)],
     }
-    return named(key, inputs)
+    return keyed_path(key, inputs)
 
 
 def task_cell(options: EmbeddingOptions, inputs: Inputs, **others: Any) -> Path:
-    """Where the scores of a task are, or will be: named by its options, its files and `others`."""
+    """The file of a task's scores, named by a hash of its options, its files and `others`."""
     chosen = options.chosen()
     assert options.section is not None
     chosen[options.task] = options.section.without_files()
     chosen["initial_vectors"] = None
     files = {key: digest(path) for key, path in options.files().items()}
-    return named({"options": chosen, "files": files, **others}, inputs)
+    return keyed_path({"options": chosen, "files": files, **others}, inputs)
 
 
-def named(key: Mapping[str, Any], inputs: Inputs) -> Path:
-    """The file that is known by the content of `key`."""
+def keyed_path(key: Mapping[str, Any], inputs: Inputs) -> Path:
+    """The file named by a hash of `key`."""
     name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
     return inputs.folder / "cells" / f"{name}.json"
 
 
 def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, evaluate, keep the scores at `path`."""
+    """Train on one thread, evaluate, and write the scores to `path`."""
     shards = sorted(str(shard) for shard in folder_of(cell, seed, inputs).glob("*.parquet"))
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -115,31 +115,32 @@ def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
         "sts_2015": float(np.mean(by_year["STS 2015"])),
         "sick": agreement(embed, trial).pearson,
     }
-    keep(path, scores, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
+    save_scores(path, scores, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
     return scores
 
 
-def keep(path: Path, scores: Scores, options: EmbeddingOptions, **others: Any) -> None:
-    """Write what a cell gave, for `read`, and what it was."""
+def save_scores(path: Path, scores: Scores, options: EmbeddingOptions, **others: Any) -> None:
+    """Write the scores of a cell for `load_scores`, and its settings."""
     with atomic_file(path) as temporary:
         cell = {"scores": scores, "options": options.chosen(), **others}
         temporary.write_text(json.dumps(cell, indent=1))
 
 
-def read(path: Path) -> Scores:
-    """Scores that were kept.
+def load_scores(path: Path) -> Scores:
+    """The scores that `save_scores` wrote.
 
     Raises:
         UserError: the file is damaged.
     """
     try:
-        return json.loads(path.read_text())["scores"]
+        scores: Scores = json.loads(path.read_text())["scores"]
+        return scores
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: damaged; remove it, and it is made anew ({error})") from error
+        raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
 
 
 def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:
-    """Where the shards are that a cell is trained on."""
+    """The folder of the shards that a cell is trained on."""
     if cell.pairs == "sentences":
         return inputs.corpus
     if cell.pairs == "phrases":
@@ -148,7 +149,7 @@ def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:
 
 
 def _write_phrases(inputs: Inputs, shard: Path) -> None:
-    """As many phrase pairs, drawn at random, as have the corpus's number of words (W&G 4.1)."""
+    """Write random phrase pairs that together have as many words as the corpus (W&G 4.1)."""
     words = 0
     for path in sorted(inputs.corpus.glob("*.parquet")):
         table = pq.read_table(path, columns=["reference", "translation"])

@@ -1,13 +1,13 @@
 """Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
 
-Encoders and decoders are BOW or GRU, trained in small, so that none takes more than some minutes:
-on the 21,000 sentences of three books where the paper has some 70 million, of each its first 15
-words; decoders choose among the 1000 most frequent words. Words start from PARAGRAM vectors,
-through which others are known, too (vocabulary expansion).
+Encoders and decoders are BOW or GRU. Training is small, so that no cell takes more than some
+minutes: the data are the first 15 words of each of the 21,000 sentences of three books (the paper
+has about 70 million), and decoders predict the 1000 most frequent words. Word vectors start from
+PARAGRAM vectors, which also cover other words (vocabulary expansion).
 
-STS 2012 to 2014 chose the learning rate, and choose how many steps decoders are unrolled and
-whether their states are joined or averaged, for either way to compare two vectors; STS 2015 and
-SICK trial are only reported.
+STS 2012 to 2014 are development data: the learning rate was tuned on them, and for each way to
+compare two vectors they select the number of decoder steps and whether the states are concatenated
+or averaged. STS 2015 and SICK trial are only reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.applications.decoder_spaces import Agreement, Space, compare_spaces
@@ -29,7 +29,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import ContextOptions
 from models.files import digest
 
-VERSION = 1  # of what is computed here: a change makes all cells anew
+VERSION = 1  # bump when cells have other scores: all cells are then computed again
 _BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
 _COMPARE = ("dot", "cosine")
 _STEPS = 10
@@ -38,21 +38,21 @@ _SMALL = "Decoding Decoders on three books with 1000 words"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContextCell:
-    """A model to train on contiguous text; its options name the files."""
+    """A model trained on contiguous text; its options name the files."""
 
     options: EmbeddingOptions
 
 
-def kept(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
-    """Where the scores of a cell are, or will be: named by what they depend on."""
+def cell_path(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
+    """The file of a cell's scores; its name is a hash of what they depend on."""
     tests = [digest(inputs.sts), digest(inputs.sick)]
     return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
 
 
 def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, compare the spaces, keep the scores at `path`.
+    """Train on one thread, compare the spaces, and write the scores to `path`.
 
-    The scores of every space, and of `states`, which is the best one that is not the encoder's.
+    There are scores of every space, and of `states`: the best space of decoder states.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -68,7 +68,7 @@ def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
             chosen[compare], named["states"] = str(best), of[best]
         for name, values in named.items():
             scores.update({f"{name}, {compare} {key}": value for key, value in values.items()})
-    keep(path, scores, cell.options, seed=seed, chosen=chosen, metrics=metrics)
+    save_scores(path, scores, cell.options, seed=seed, chosen=chosen, metrics=metrics)
     return scores
 
 
@@ -83,7 +83,7 @@ def _scores(agreement: Agreement, compare: str) -> Scores:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """All tables by name; the second shows all steps of one model of the first."""
+    """All tables by name; the second has all steps of one model of the first."""
     models = {
         f"{encoder}–{decoder}": ContextCell(options=_options(encoder, decoder, inputs))
         for decoder in ("GRU", "BOW")
@@ -97,7 +97,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         f"{_SMALL}: the spaces of the GRU–GRU model",
         dict.fromkeys(all_spaces, models["GRU–GRU"]),
         [],
-        parts={space: f"{space}, " for space in all_spaces},
+        prefixes={space: f"{space}, " for space in all_spaces},
         measures={
             f"{compare} {key}": f"{head}, {compare}"
             for compare in _COMPARE
@@ -108,12 +108,12 @@ def tables(inputs: Inputs) -> dict[str, Table]:
     return {
         "decoding": _encoder_or_states("", models),
         "decoding-steps": steps,
-        "decoding-longer": _encoder_or_states(", trained for longer", two),
+        "decoding-longer": _encoder_or_states(", longer training", two),
     }
 
 
 def _encoder_or_states(what: str, models: Mapping[str, ContextCell]) -> Table:
-    rows, parts, claims = {}, {}, []
+    rows, prefixes, claims = {}, {}, []
     for compare in _COMPARE:
         for name, cell in models.items():
             of = {space: f"{name}, {space}, {compare}" for space in ("encoder", "states")}
@@ -122,9 +122,9 @@ def _encoder_or_states(what: str, models: Mapping[str, ContextCell]) -> Table:
             else:
                 del of["states"]
             rows.update(dict.fromkeys(of.values(), cell))
-            parts.update({row: f"{space}, {compare} " for space, row in of.items()})
-    title = f"{_SMALL}{what}: encoder–decoder, what a sentence's vector is, how two are compared"
-    return Table(title, rows, claims, parts=parts)
+            prefixes.update({row: f"{space}, {compare} " for space, row in of.items()})
+    title = f"{_SMALL}{what}: encoder–decoder, sentence vector, comparison"
+    return Table(title, rows, claims, prefixes=prefixes)
 
 
 def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:

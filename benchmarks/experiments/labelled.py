@@ -1,8 +1,9 @@
 """Cells and tables of training on labelled pairs: the KL objective, and MaLSTM.
 
-W&G is Wieting & Gimpel 2017, MaLSTM Mueller & Thyagarajan 2016. SICK's training pairs are trained
-on and choose the epoch; of STS 2012 to 2014 40% of every set are trained on and 10% choose. SICK
-trial, the other halves and STS 2015 are only reported.
+W&G is Wieting & Gimpel 2017, MaLSTM is Mueller & Thyagarajan 2016. With SICK, its training pairs
+are used for training and for the selection of the epoch. With STS 2012 to 2014, 40% of every set
+are used for training and 10% for the selection. SICK trial, the other half of each set, and STS
+2015 are only reported.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.cells import Inputs, Scores, keep, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.applications.evaluation import agreement
@@ -26,26 +27,26 @@ from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
 from models.embeddings.training.train import train_embeddings
 from models.files import digest
 
-VERSION = 1  # of what is computed here: a change makes all cells anew
+VERSION = 1  # bump when cells have other scores: all cells are then computed again
 _YEARS = ("2012", "2013", "2014")
 _MODELS = {"AVG": "word-avg", "LSTM Avg": "lstm-avg", "GRAN": "gran"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelledCell:
-    """A task to train on labelled pairs; its options name the files."""
+    """A task trained on labelled pairs; its options name the files."""
 
     options: EmbeddingOptions
 
 
-def kept(cell: LabelledCell, seed: int, inputs: Inputs) -> Path:
-    """Where the scores of a cell are, or will be: named by what they depend on."""
+def cell_path(cell: LabelledCell, seed: int, inputs: Inputs) -> Path:
+    """The file of a cell's scores; its name is a hash of what they depend on."""
     tests = digest(inputs.sts / "2015")
     return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
 
 
 def run(cell: LabelledCell, seed: int, inputs: Inputs, path: Path) -> Scores:
-    """Train on one thread, keep the scores at `path`."""
+    """Train on one thread, and write the scores to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
@@ -55,13 +56,13 @@ def run(cell: LabelledCell, seed: int, inputs: Inputs, path: Path) -> Scores:
             year = read_sts(inputs.sts / "2015")
             pearsons = [agreement(model.embed, pairs, model.compare).pearson for pairs in year]
             scores["sts_2015"] = float(np.mean(pearsons))
-    keep(path, scores, cell.options, seed=seed, metrics=metrics)
+    save_scores(path, scores, cell.options, seed=seed, metrics=metrics)
     return scores
 
 
 def _test(metrics: Mapping[str, Any]) -> Scores:
     test = metrics["test"]
-    found = test.get("mean") or next(iter(test.values()))  # one set is its own mean
+    found = test.get("mean") or next(iter(test.values()))  # a single set has no mean
     scores = {key: found[key] for key in ("pearson", "spearman", "mse")}
     if "uncalibrated" in metrics:
         scores["uncalibrated"] = metrics["uncalibrated"]["SICK trial"]["mse"]
@@ -71,7 +72,7 @@ def _test(metrics: Mapping[str, Any]) -> Scores:
 
 
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
-    """Make once, on the corpus, the trained encoders that cells of the chosen tables start from."""
+    """Train once, on the corpus, the encoders that cells of the chosen tables start from."""
     starts = {
         cell.options.similarity.start
         for table in chosen.values()
@@ -80,12 +81,12 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     }
     shards = sorted(str(shard) for shard in inputs.corpus.glob("*.parquet"))
     for name in _MODELS:
-        folder = _universal(name, inputs)
+        folder = _universal_encoder(name, inputs)
         if str(folder) in starts and not folder.exists():
             train_embeddings(shards, folder, _encoder(name, inputs), seed=1, threads=1)
 
 
-def _universal(name: str, inputs: Inputs) -> Path:
+def _universal_encoder(name: str, inputs: Inputs) -> Path:
     return inputs.folder / "universal" / _MODELS[name]
 
 
@@ -122,7 +123,7 @@ def _wg8(data: str, paths: list[str], inputs: Inputs) -> Table:
             batch_size=25,
         )
         rows[f"{name}, from scratch"] = LabelledCell(options=scratch)
-        start = SimilarityOptions(data=paths, start=str(_universal(name, inputs)))
+        start = SimilarityOptions(data=paths, start=str(_universal_encoder(name, inputs)))
         pulled = replace(scratch, similarity=start, initial_vectors=None, l2=1e-5, l2_words=1e-5)
         rows[f"{name}, universal"] = LabelledCell(options=pulled)
     claims = [Claim(f"{name}, universal", f"{name}, from scratch") for name in _MODELS]

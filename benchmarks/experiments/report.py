@@ -1,4 +1,4 @@
-"""A table of what was found, beside what the paper claims."""
+"""Shows a table of results beside the claims of the paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.files import atomic_file
 
 
 def show(table: Table, found: Found) -> None:
-    """Print it."""
+    """Print the table and its claims."""
     console = Console(width=110)
     rows = RichTable(
         "",
@@ -28,14 +28,14 @@ def show(table: Table, found: Found) -> None:
     console.print(rows)
     if not table.claims:
         return
-    claims = RichTable("the paper's claim", *_judged(table))
+    claims = RichTable("the paper's claim", *_judged_measures(table))
     for claim, verdicts in judgements(table, found):
         claims.add_row(claim, *verdicts)
     console.print(claims)
 
 
 def write(path: Path, table: Table, found: Found) -> None:
-    """Write it as Markdown."""
+    """Write the table and its claims as Markdown."""
     text = [f"### {table.title}", ""]
     text += _markdown(
         (table.unit, *table.measures.values()),
@@ -45,7 +45,7 @@ def write(path: Path, table: Table, found: Found) -> None:
         text += [
             "",
             *_markdown(
-                ("the paper's claim", *_judged(table)),
+                ("the paper's claim", *_judged_measures(table)),
                 [(claim, *verdicts) for claim, verdicts in judgements(table, found)],
             ),
         ]
@@ -87,7 +87,7 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
     return f"{verdict} ({difference:+.1f} ± {error:.1f})"
 
 
-def _judged(table: Table) -> list[str]:
+def _judged_measures(table: Table) -> list[str]:
     return [table.measures[measure] for measure in table.reported]
 
 

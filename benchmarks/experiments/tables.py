@@ -1,8 +1,9 @@
-"""The tables: which cells they have, and what the papers claim of them.
+"""The tables: their cells, and the claims of the papers.
 
-W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018. As in W&G, sizes are 300, mini-batches
-have 100 pairs, words start from PARAGRAM vectors, and negatives come from the mini-batch; as in
-ParaNMT, from mega-batches. One epoch each, so that all tables together take less than two hours.
+W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018. As in W&G, vectors have 300
+dimensions and start from PARAGRAM, mini-batches have 100 pairs, and negatives come from the
+mini-batch; in the tables of ParaNMT they come from mega-batches. Each training has one epoch, so
+that all tables together take less than two hours.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from benchmarks.experiments.cells import Cell, Scores
 from models.embeddings.options import EmbeddingOptions
 
 Found = Mapping[Any, Sequence[Scores]]
-"""Scores by cell, an entry a seed."""
+"""Scores by cell, one entry per seed."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """That one row is better than another, by the paper."""
+    """A claim of the paper: one row is better than another."""
 
     better: str
     worse: str
@@ -39,26 +40,26 @@ class Table:
     rows: Mapping[str, Any]
     claims: list[Claim]
     measures: Mapping[str, str] = field(default_factory=lambda: MEASURES)
-    """Heads of the columns; `development` is of the data that was for choices."""
-    parts: Mapping[str, str] = field(default_factory=dict)
-    """Where rows share a cell: what the names of a row's own measures begin with."""
+    """Heads of the columns; `development` is measured on the development data."""
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    """For rows that share a cell: the prefix of each row's own measures."""
     unit: str = "Pearson × 100"
     paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """What the paper reports, by row and measure."""
+    """Figures of the paper, by row and measure."""
 
     @property
     def reported(self) -> list[str]:
-        """The measures by which claims are judged; of an error less is better, none is judged."""
+        """The measures that claims are judged by: no development data, no errors."""
         return [m for m in self.measures if "development" not in m and m not in ERRORS]
 
     def values(self, row: str, measure: str, found: Found) -> list[float]:
-        """What the seeds gave."""
-        key = self.parts.get(row, "") + measure
+        """The scores of a row, one per seed."""
+        key = self.prefixes.get(row, "") + measure
         return [scores[key] for scores in found[self.rows[row]]]
 
 
 def tables(vectors: Path) -> dict[str, Table]:
-    """All tables by name; `vectors` are the PARAGRAM vectors that words start from."""
+    """All tables by name; `vectors` are the initial word vectors (PARAGRAM)."""
     words = EmbeddingOptions(initial_vectors=str(vectors), epochs=1, mega_batch=1, loaders=0)
     names = {
         "AVG": "word-avg",
@@ -108,7 +109,7 @@ def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
         f"{name}{noise}": Cell(options=replace(plain[name], **keys))  # type: ignore[arg-type]
         for name in ("AVG", "LSTM", "LSTM Avg")
         for noise, keys in noises.items()
-        if not (name == "AVG" and "scramble" in keys)  # an average does not see the order
+        if not (name == "AVG" and "scramble" in keys)  # an average ignores word order
     }
     claims = [
         Claim(f"{row}", row.split(",")[0]) for row in rows if row.startswith("LSTM") and "," in row

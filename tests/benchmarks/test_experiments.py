@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments.__main__ import main
-from benchmarks.experiments.cells import Cell, Inputs, kept
+from benchmarks.experiments.cells import Cell, Inputs, cell_path
 from benchmarks.experiments.report import judge, write
 from benchmarks.experiments.tables import Claim, Table, tables
 from models.embeddings.encoders import kinds
@@ -80,14 +80,14 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path):
         folder=tmp_path,
     )
     cell = Cell(options=EmbeddingOptions(initial_vectors=str(tmp_path / "v.txt")))
-    paths = [kept(cell, 1, inputs), kept(cell, 1, inputs), kept(cell, 2, inputs)]
-    paths.append(kept(replace(cell, options=replace(cell.options, margin=0.3)), 1, inputs))
+    paths = [cell_path(cell, 1, inputs), cell_path(cell, 1, inputs), cell_path(cell, 2, inputs)]
+    paths.append(cell_path(replace(cell, options=replace(cell.options, margin=0.3)), 1, inputs))
     (tmp_path / "v.txt").write_text("a 2\n")
-    paths.append(kept(cell, 1, inputs))
+    paths.append(cell_path(cell, 1, inputs))
     pq.write_table(pa.table({"reference": ["a"], "translation": ["c"]}), shard)
-    paths.append(kept(cell, 1, inputs))
+    paths.append(cell_path(cell, 1, inputs))
     (tmp_path / "sts" / "x.tsv").write_text("1\ta\tb\n")
-    paths.append(kept(cell, 1, inputs))
+    paths.append(cell_path(cell, 1, inputs))
     assert paths[0] == paths[1] and len(set(paths)) == len(paths) - 1
 
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from benchmarks.experiments.cells import read
-from benchmarks.experiments.labelled import LabelledCell, kept, run, tables
+from benchmarks.experiments.cells import load_scores
+from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
 from benchmarks.experiments.report import lines
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings.encoders import kinds
@@ -31,14 +31,14 @@ def test_a_cell_of_each_kind_of_data(inputs):
         (sick, {"development", "pearson", "spearman", "mse"}),
         (sts, {"development", "pearson", "spearman", "mse", "sts_2015"}),
     ):
-        path = kept(cell, 1, inputs)
+        path = cell_path(cell, 1, inputs)
         assert not path.exists()
         assert set(run(cell, 1, inputs, path)) == measures
-        assert read(path).keys() == measures
+        assert load_scores(path).keys() == measures
         assert sorted(p.suffix for p in path.parent.iterdir()) == [".json"] * (1 + (cell is sts))
-    names = {kept(sick, 1, inputs), kept(sick, 2, inputs), kept(sts, 1, inputs)}
+    names = {cell_path(sick, 1, inputs), cell_path(sick, 2, inputs), cell_path(sts, 1, inputs)}
     (inputs.sick / "SICK_trial.txt").write_text("sentence_A\tsentence_B\trelatedness_score\n")
-    names.add(kept(sick, 1, inputs))
+    names.add(cell_path(sick, 1, inputs))
     assert len(names) == 4
 
 

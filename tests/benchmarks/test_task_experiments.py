@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import context, phrases
-from benchmarks.experiments.cells import read
+from benchmarks.experiments.cells import load_scores
 from benchmarks.experiments.report import lines, write
 from models.embeddings.datasets.phrases import read_phrase_pairs
 from models.embeddings.encoders import check_encoder
@@ -55,7 +55,7 @@ def test_tables(inputs, kind):
             check_encoder(cell.options)
         for claim in table.claims:
             assert claim.better in table.rows and claim.worse in table.rows
-        assert set(table.parts) in (set(), set(table.rows))
+        assert set(table.prefixes) in (set(), set(table.rows))
 
 
 def test_phrases(inputs):
@@ -75,12 +75,13 @@ def test_phrases(inputs):
     cells = tables["pgru"].rows
     for name in ("PGRU, k = 9", "AVG, k = 29, 10% of the data"):
         cell = phrases.PhraseCell(options=replace(cells[name].options, dim=4, epochs=2))
-        path = phrases.kept(cell, 1, inputs)
+        path = phrases.cell_path(cell, 1, inputs)
         scores = phrases.run(cell, 1, inputs, path)
-        assert scores == read(path) and 0 <= scores["chosen"] <= 100
+        assert scores == load_scores(path) and 0 <= scores["chosen"] <= 100
         assert [p for p in path.parent.iterdir() if p.suffix != ".json"] == []
     assert (
-        len({phrases.kept(cell, seed, inputs) for cell in cells.values() for seed in (1, 2)}) == 20
+        len({phrases.cell_path(cell, seed, inputs) for cell in cells.values() for seed in (1, 2)})
+        == 20
     )
 
     (inputs.folder / "phrases.txt.gz").write_bytes(b"[X] ||| a dog ||| the dog ||| Count=2\n" * 9)
@@ -99,10 +100,10 @@ def test_contiguous_text(inputs, tmp_path):
     )
     scores = {}
     for cell in (with_states, without):
-        path = context.kept(cell, 1, inputs)
+        path = context.cell_path(cell, 1, inputs)
         scores[cell] = context.run(cell, 1, inputs, path)
-        assert scores[cell] == read(path)
-    chosen = json.loads(context.kept(with_states, 1, inputs).read_text())["chosen"]
+        assert scores[cell] == load_scores(path)
+    chosen = json.loads(context.cell_path(with_states, 1, inputs).read_text())["chosen"]
     found = scores[with_states]
     for compare in ("dot", "cosine"):
         for measure in ("development", "sts_2015", "sick"):
@@ -123,7 +124,7 @@ def test_contiguous_text(inputs, tmp_path):
     }
     for name, one in own.items():
         ((_, shown),) = lines(one, cells)
-        part = table.parts[name]
+        part = table.prefixes[name]
         source = cells[table.rows[name]][0]
         assert shown == [f"{source[part + measure]:.1f} ± 0.0" for measure in table.measures]
     write(tmp_path / "t.md", own["BOW–BOW, encoder, dot"], cells)

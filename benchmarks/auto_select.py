@@ -1,8 +1,8 @@
-"""What `select.by: auto` is worth. python -m benchmarks.choice [--run FOLDER] [--data FOLDER] …
+"""The gain from `select.by: auto`. python -m benchmarks.auto_select [--run FOLDER] …
 
-Trains the run's encoder on the corpus that was chosen, on as many pairs drawn at random, and on all
-pairs, and evaluates the three. Only STS 2012–2014 may have been the labelled sample of the choice:
-STS 2015 is for this. Cells that are finished are kept in --folder.
+Trains the run's encoder on the selected corpus, on the same number of random pairs, and on all
+pairs, and evaluates the three encoders. The labelled pairs of the run must come from STS 2012–2014
+only: STS 2015 is the test set here. Finished cells are cached in --folder.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from pipeline.report.auto_select import candidate_name
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pairs, train what is missing, print and write the table."""
+    """Write the training pairs, train missing cells, print and write the table."""
     data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.choice")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.auto_select")
     parser.add_argument("--run", type=Path, default=ROOT / "runs" / "multi30k")
-    parser.add_argument("--data", type=Path, default=data, help="has sts and sick in it")
+    parser.add_argument("--data", type=Path, default=data, help="folder with sts and sick")
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores())
@@ -54,27 +54,27 @@ def main(arguments: Sequence[str]) -> int:
     )
     try:
         table = prepare(options.run, inputs, options.seeds)
-        scores = train({"choice": table}, options.seeds, inputs, options.workers)
+        scores = train({"auto_select": table}, options.seeds, inputs, options.workers)
         show(table, scores)
-        write(inputs.folder / "choice.md", table, scores)
+        write(inputs.folder / "auto_select.md", table, scores)
     except UserError as error:
-        print(f"benchmarks.choice: {error}", file=sys.stderr)
+        print(f"benchmarks.auto_select: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
-    """Write the pairs of every cell; give the table to be filled.
+    """Write the training pairs of every cell; the table of the cells.
 
     Raises:
-        UserError: the run has no finished choice.
+        UserError: the run has no finished automatic selection.
     """
     record = Manifest(str(run)).record
     found, config = record.find(AutoSelectRecord), record.config
     if found is None or "corpus" not in record.stages:
         raise UserError(
-            f"{run}: no finished run with select.by: auto; "
-            "`paraloom select --config … --set select.by=auto` makes one"
+            f"{run}: no finished run with select.by: auto; run "
+            "`paraloom select --config … --set select.by=auto`"
         )
     encoder = replace(
         EmbeddingOptions.of(config.json_values()["embeddings"]), loaders=0, device="cpu"
@@ -97,20 +97,20 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
         where=tuple(map(Predicate.parse, config.select.where)),
     )
     total = sum(shard.rows for shard in bucket)
-    place, one = str(inputs.folder / "draw"), config.score.scorers[:1]  # has all pairs
-    drawn = sampling.run(units(bucket, ""), place, criteria, one, (), most=total, seeds=[0])
+    folder, one = str(inputs.folder / "sample"), config.score.scorers[:1]  # samples all pairs
+    sample = sampling.run(units(bucket, ""), folder, criteria, one, (), most=total, seeds=[0])
     for seed in range(1, seeds + 1):
         pairs = {
             "chosen": chosen,
-            "random": pa.table(drawn.texts(drawn.rows(seed, most=len(chosen))), names=texts),
-            "all": pa.table(drawn.texts(drawn.rows(seed)), names=texts),
+            "random": pa.table(sample.texts(sample.rows(seed, most=len(chosen))), names=texts),
+            "all": pa.table(sample.texts(sample.rows(seed)), names=texts),
         }
         for cell in rows.values():
             shard = folder_of(cell, seed, inputs) / "part-0.parquet"
             with atomic_file(shard) as temporary:
                 pq.write_table(pairs[cell.pairs], temporary)
     better, worse, _ = rows
-    title = f"An encoder on {len(chosen):,} chosen pairs of {len(drawn.rows(1)):,}"
+    title = f"An encoder on {len(chosen):,} chosen pairs of {len(sample.rows(1)):,}"
     return Table(title, rows, [Claim(better, worse)])
 
 

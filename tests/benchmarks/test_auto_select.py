@@ -1,4 +1,4 @@
-"""The pairs that the choice is compared on."""
+"""The pairs that the automatic selection is compared on."""
 
 import json
 from dataclasses import asdict
@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs.io.shards import commit
-from benchmarks.choice import main, prepare
+from benchmarks.auto_select import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
 from models.embeddings.options import EmbeddingOptions
 from pipeline.records import Candidate
@@ -80,6 +80,6 @@ def test_as_many_at_random_and_all_that_could_be_selected(inputs):
     assert found[random.pairs, 1] != found[random.pairs, 2]
 
 
-def test_without_a_choice(tmp_path, capsys):
+def test_without_automatic_selection(tmp_path, capsys):
     assert main(["--run", str(tmp_path), "--folder", str(tmp_path / "cells")]) == 2
     assert "no finished run with select.by: auto" in capsys.readouterr().err
