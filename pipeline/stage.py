@@ -207,7 +207,8 @@ def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
 
     def enabled(config: Config) -> bool:
         return any(
-            name in SCORERS and SCORERS[name].needs == resource for name in config.score.scorers
+            name in SCORERS and SCORERS[name].resource_name == resource
+            for name in config.score.scorers
         )
 
     return enabled

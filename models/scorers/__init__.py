@@ -65,8 +65,8 @@ class Scorer:
     resource: Resource | None = None
 
     @property
-    def needs(self) -> str | None:
-        """The name of its resource."""
+    def resource_name(self) -> str | None:
+        """The name of its resource, if it has one."""
         return self.resource.name if self.resource else None
 
 

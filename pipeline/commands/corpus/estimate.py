@@ -161,7 +161,7 @@ def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
     names = [
         name
         for name in run.config.score.scorers
-        if name not in SCORERS or SCORERS[name].needs in (None, *paths)
+        if name not in SCORERS or SCORERS[name].resource_name in (None, *paths)
     ]
     return names or ["translation_score"], paths
 
