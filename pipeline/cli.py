@@ -158,8 +158,8 @@ def _application() -> Any:
     return group
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(asked: bool) -> None:
+    if asked:
         print(f"paraloom {metadata.version('paraloom')}")
         raise typer.Exit
 

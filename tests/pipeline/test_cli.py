@@ -2,12 +2,15 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from pipeline.cli import COMMANDS, PANELS, RENAMED, main
+from pipeline.cli import COMMANDS, PANELS, RENAMED, Command, main
+from pipeline.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,33 +24,33 @@ select: {{by: translation_score}}
 
 
 @pytest.fixture
-def config(tmp_path):
+def config(tmp_path: Path) -> Path:
     path = tmp_path / "c.yaml"
     path.write_text(GOOD.format(run=tmp_path / "run"))
     return path
 
 
-def said(capsys):
+def said(capsys: pytest.CaptureFixture[str]) -> str:
     captured = capsys.readouterr()
     (line,) = captured.err.strip().splitlines()
     assert line.startswith("paraloom: ")
     return line
 
 
-def real(*arguments):
+def real(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "pipeline.cli", *arguments], cwd=ROOT, capture_output=True, text=True
     )
 
 
-def test_an_error_of_the_user_is_one_line_and_exit_code_2(config):
+def test_an_error_of_the_user_is_one_line_and_exit_code_2(config: Path) -> None:
     done = real("corpus", "--config", str(config), "--set", "nmt.beem=3")
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == f"paraloom: {config}: nmt.beem: unknown key; did you mean beam?\n"
 
 
-def test_a_missing_input_is_found_before_any_work(config, tmp_path):
+def test_a_missing_input_is_found_before_any_work(config: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / "model").mkdir(parents=True)
     done = real("ingest", "--config", str(config))
     assert (done.returncode, done.stdout) == (2, "")
@@ -55,7 +58,9 @@ def test_a_missing_input_is_found_before_any_work(config, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["corpus", "ingest", "select", "train-nmt"])
-def test_a_missing_configuration(command, tmp_path, capsys):
+def test_a_missing_configuration(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([command, "--config", str(tmp_path / "none.yaml")]) == 2
     assert (
         said(capsys)
@@ -63,35 +68,41 @@ def test_a_missing_configuration(command, tmp_path, capsys):
     )
 
 
-def test_a_missing_model(config, tmp_path, capsys):
+def test_a_missing_model(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["select", "--config", str(config)]) == 2
     assert said(capsys) == f"paraloom: nmt.model: {tmp_path}/run/model is not there"
 
 
-def test_an_unknown_encoder_is_found_before_any_work(config, tmp_path, capsys):
+def test_an_unknown_encoder_is_found_before_any_work(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "run" / "model").mkdir(parents=True)
     change = ["--set", "embeddings.model=word-agv"]
     assert main(["corpus", "--config", str(config), *change]) == 2
     assert "embeddings.model: " in said(capsys)
 
 
-def test_a_stage_that_the_configuration_does_not_have(config, tmp_path, capsys):
+def test_a_stage_that_the_configuration_does_not_have(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "run" / "model").mkdir(parents=True)
     assert main(["train-nmt", "--config", str(config)]) == 2
     assert "nothing to do for nmt" in said(capsys)
 
 
-def test_a_run_folder_that_cannot_be_written(config, tmp_path, capsys):
+def test_a_run_folder_that_cannot_be_written(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").touch()
     change = ["--set", f"run={tmp_path}/file/run", "--set", "nmt.model=null"]
     assert main(["ingest", "--config", str(config), *change]) == 2
     assert "file/run: cannot be written (" in said(capsys)
 
 
-def test_a_bug_is_not_hidden(config, monkeypatch):
+def test_a_bug_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipeline.run
 
-    def bug(*args, **kwargs):
+    def bug(*args: Any, **kwargs: Any) -> NoReturn:
         raise ZeroDivisionError
 
     monkeypatch.setattr(pipeline.run, "run_stages", bug)
@@ -99,10 +110,12 @@ def test_a_bug_is_not_hidden(config, monkeypatch):
         main(["select", "--config", str(config)])
 
 
-def test_an_interrupt_says_what_to_do(config, monkeypatch, capsys):
+def test_an_interrupt_says_what_to_do(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import pipeline.run
 
-    def interrupted(*args, **kwargs):
+    def interrupted(*args: Any, **kwargs: Any) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline.run, "run_stages", interrupted)
@@ -110,12 +123,14 @@ def test_an_interrupt_says_what_to_do(config, monkeypatch, capsys):
     assert "the same command resumes" in said(capsys)
 
 
-def test_arguments_reach_the_run(config, monkeypatch):
+def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipeline.run
 
     calls = []
 
-    def run_stages(config, targets, beam, force):
+    def run_stages(
+        config: Config, targets: Sequence[str], beam: Sequence[str], *, force: bool
+    ) -> None:
         calls.append((config.seed, targets, list(beam), force))
 
     monkeypatch.setattr(pipeline.run, "run_stages", run_stages)
@@ -128,24 +143,24 @@ def test_arguments_reach_the_run(config, monkeypatch):
     ]
 
 
-def test_beam_options_where_no_beam_is(capsys):
+def test_beam_options_where_no_beam_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--", "--runner", "X"]) == 2
     assert said(capsys) == "paraloom: doctor takes no Beam options"
 
 
-def test_evaluate_on_nothing(tmp_path, capsys):
+def test_evaluate_on_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--model", str(tmp_path)]) == 2
     assert "give --sts DIR" in said(capsys)
 
 
-def test_no_neighbours(tmp_path, capsys):
+def test_no_neighbours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["neighbours", "--model", str(tmp_path), "--in", str(tmp_path), "--count", "0"]
     assert main(arguments) == 2
     assert said(capsys) == "paraloom: neighbours: --count must be at least 1"
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_has_help(command, capsys):
+def test_every_command_has_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command.name, "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert f"Usage: paraloom {command.name} " in text
@@ -153,7 +168,7 @@ def test_every_command_has_help(command, capsys):
     assert ("Options after -- go to Beam" in text) == command.beam
 
 
-def test_every_command_is_listed_in_its_panel(capsys):
+def test_every_command_is_listed_in_its_panel(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     panel, listed = None, {}
     for line in capsys.readouterr().out.splitlines():
@@ -166,7 +181,7 @@ def test_every_command_is_listed_in_its_panel(capsys):
     assert not listed.keys() & RENAMED.keys()
 
 
-def test_the_list_of_commands_imports_none_of_them():
+def test_the_list_of_commands_imports_none_of_them() -> None:
     code = """
 import sys, time
 from pipeline.cli import main
@@ -179,7 +194,7 @@ assert time.process_time() < 1, time.process_time()
     assert done.returncode == 0, done.stderr
 
 
-def test_the_version(capsys):
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"paraloom {metadata.version('paraloom')}\n"
 
@@ -198,13 +213,17 @@ def test_the_version(capsys):
         (["status", "x", "--gpu-hour", "much"], "status: invalid value for '--gpu-hour': "),
     ],
 )
-def test_a_usage_error_is_one_line(arguments, message, capsys):
+def test_a_usage_error_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
     assert said(capsys).startswith(f"paraloom: {message}")
 
 
 @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_old_names_of_commands_still_work(old, new, capsys):
+def test_old_names_of_commands_still_work(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([old, "--help"]) == 0
     captured = capsys.readouterr()
     assert captured.err == f"paraloom: {old} is now called {new}\n"
@@ -214,7 +233,7 @@ def test_old_names_of_commands_still_work(old, new, capsys):
 @pytest.mark.parametrize(
     ("words", "expected"), [("paraloom sta", "status"), ("paraloom corpus --fo", "--force")]
 )
-def test_a_shell_completes_commands_and_options(words, expected):
+def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
     environment = {**os.environ, "_PARALOOM_COMPLETE": "complete_bash", "COMP_WORDS": words}
     environment["COMP_CWORD"] = str(words.count(" "))
     command = [sys.executable, "-m", "pipeline.cli"]

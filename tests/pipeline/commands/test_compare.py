@@ -1,5 +1,7 @@
 import json
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,13 +13,13 @@ from pipeline.cli import main
 from pipeline.commands.run.compare import compare
 
 
-def run(*folders, capsys):
+def run(*folders: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     code = main(["compare", *(str(folder / "run") for folder in folders)])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), captured.err.strip()
 
 
-def rewrite(folder, stage, number, change):
+def rewrite(folder: Path, stage: str, number: int, change: Callable[[pa.Table], pa.Table]) -> None:
     """Write a part file anew, as a run that made other rows would have."""
     receipt = receipts(str(folder / "run" / stage))[number]
     (shard,) = receipt.shards
@@ -25,7 +27,9 @@ def rewrite(folder, stage, number, change):
     write_receipt(str(folder / "run" / stage), receipt.model_copy(update={"shards": shards}))
 
 
-def test_a_run_is_the_same_as_its_copy(finished_run, a_run, capsys):
+def test_a_run_is_the_same_as_its_copy(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = run(finished_run, a_run, capsys=capsys)
     assert code == 0
     assert out.endswith("same rows and values")
@@ -34,7 +38,9 @@ def test_a_run_is_the_same_as_its_copy(finished_run, a_run, capsys):
     ]
 
 
-def test_other_parts_in_another_order_are_the_same(finished_run, a_run, capsys):
+def test_other_parts_in_another_order_are_the_same(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = str(a_run / "run" / "score")
     found = receipts(folder)
     tables = [pq.read_table(shard.path) for receipt in found for shard in receipt.shards]
@@ -50,8 +56,10 @@ def test_other_parts_in_another_order_are_the_same(finished_run, a_run, capsys):
     assert (code, out.count("different")) == (0, 0)
 
 
-def test_where_runs_part_is_told(finished_run, a_run, capsys):
-    def change(table):
+def test_where_runs_part_is_told(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def change(table: pa.Table) -> pa.Table:
         scores = table["trigram_overlap"].to_pylist()
         scores[3] = 2.0
         where = table.schema.get_field_index("trigram_overlap")
@@ -67,7 +75,12 @@ def test_where_runs_part_is_told(finished_run, a_run, capsys):
     assert out.count("same") == 9
 
 
-def test_a_changed_configuration_is_a_difference(finished_run, a_run, write_config, capsys):
+def test_a_changed_configuration_is_a_difference(
+    finished_run: Path,
+    a_run: Path,
+    write_config: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_config(a_run, select={"deciles": [4, 5, 6]})
     assert again("select", a_run) == 0
     capsys.readouterr()
@@ -79,10 +92,14 @@ def test_a_changed_configuration_is_a_difference(finished_run, a_run, write_conf
     corpus, rejected = differing
     assert corpus.differences.keys() == rejected.differences.keys()  # the row went over
     assert rejected.rejected
-    assert corpus.rows[0] - corpus.rows[1] == rejected.rows[1] - rejected.rows[0]
+    (before, after), (rejected_before, rejected_after) = corpus.rows, rejected.rows
+    assert before and after and rejected_before and rejected_after
+    assert before - after == rejected_after - rejected_before
 
 
-def test_a_stage_that_only_one_has_finished_is_a_difference(finished_run, a_run, capsys):
+def test_a_stage_that_only_one_has_finished_is_a_difference(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
     del content["stages"]["corpus"]
@@ -93,7 +110,9 @@ def test_a_stage_that_only_one_has_finished_is_a_difference(finished_run, a_run,
     assert out.endswith("the first difference is in corpus")
 
 
-def test_further_rounds_are_compared_too(finished_run, a_run, capsys):
+def test_further_rounds_are_compared_too(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = a_run / "run"
     content = json.loads((folder / "manifest.json").read_text())
     content["stages"]["rounds/2/score"] = content["stages"]["score"]
@@ -105,13 +124,17 @@ def test_further_rounds_are_compared_too(finished_run, a_run, capsys):
     assert run(a_run, a_run, capsys=capsys)[0] == 0
 
 
-def test_a_run_on_an_object_store_is_the_same_as_its_copy(finished_run, on_s3, capsys):
+def test_a_run_on_an_object_store_is_the_same_as_its_copy(
+    finished_run: Path, on_s3: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, options = on_s3
     assert main(["compare", folder, str(finished_run / "run"), *options]) == 0
     assert capsys.readouterr().out.endswith("same rows and values\n")
 
 
-def test_a_damaged_part_is_one_line(finished_run, a_run, capsys):
+def test_a_damaged_part_is_one_line(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = a_run / "run/score/part-00000-00001.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     code, _, error = run(finished_run, a_run, capsys=capsys)
@@ -120,7 +143,9 @@ def test_a_damaged_part_is_one_line(finished_run, a_run, capsys):
     assert len(error.splitlines()) == 1
 
 
-def test_lost_receipts_are_one_line(finished_run, a_run, capsys):
+def test_lost_receipts_are_one_line(
+    finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (a_run / "run/score/receipts/part-00000-00001.json").unlink()
     code, _, error = run(finished_run, a_run, capsys=capsys)
     assert code == 2
@@ -128,7 +153,9 @@ def test_lost_receipts_are_one_line(finished_run, a_run, capsys):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_folder_that_is_no_run(finished_run, tmp_path, capsys, order):
+def test_a_folder_that_is_no_run(
+    finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], order: int
+) -> None:
     code, _, error = run(*[finished_run, tmp_path][::order], capsys=capsys)
     assert code == 2
     assert error == f"paraloom: {tmp_path}/run: no run here that has finished a stage of pairs"

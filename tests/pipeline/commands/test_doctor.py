@@ -1,20 +1,26 @@
+from collections.abc import Callable
+from typing import NoReturn
+
 import pytest
 
 from pipeline.cli import main
 from pipeline.commands.run import doctor
 
+Told = Callable[[], tuple[int, dict[str, tuple[str, str]]]]
+
 
 @pytest.fixture
-def told(monkeypatch, capsys):
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
     monkeypatch.setenv("COLUMNS", "200")
 
-    def tell():
+    def tell() -> tuple[int, dict[str, tuple[str, str]]]:
         code = main(["doctor"])
         lines = [line for line in capsys.readouterr().out.splitlines() if line.count("│") == 4]
         cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines]
-        rows = {}
+        rows: dict[str, tuple[str, str]] = {}
+        last = ""
         for name, mark, text in cells:
-            last = name or last  # noqa: F821 (a long cell goes on in the next line)
+            last = name or last  # a long cell goes on in the next line
             before = rows.get(last, ("", ""))
             rows[last] = (before[0] or mark, f"{before[1]} {text}".strip())
         return code, rows
@@ -22,7 +28,7 @@ def told(monkeypatch, capsys):
     return tell
 
 
-def test_what_this_machine_has(told):
+def test_what_this_machine_has(told: Told) -> None:
     code, rows = told()
     needed = [
         "Python 3.11 or later",
@@ -40,7 +46,7 @@ def test_what_this_machine_has(told):
         assert rows[name][1]
 
 
-def test_what_is_missing_fails_with_what_to_do(told, monkeypatch):
+def test_what_is_missing_fails_with_what_to_do(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
     monkeypatch.setattr(doctor, "versions", lambda: found)
     code, rows = told()
@@ -48,8 +54,8 @@ def test_what_is_missing_fails_with_what_to_do(told, monkeypatch):
     assert rows["libraries"] == ("fails", "fairseq-fixed missing: run make setup")
 
 
-def test_an_import_that_breaks_is_the_finding(told, monkeypatch):
-    def broken():
+def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> NoReturn:
         raise ImportError("libcudart.so: [Errno 2] cannot [open]\nmore")
 
     monkeypatch.setattr(doctor, "_ctranslate2", broken)
@@ -61,15 +67,15 @@ def test_an_import_that_breaks_is_the_finding(told, monkeypatch):
     )
 
 
-def test_an_error_without_words(told, monkeypatch):
-    def broken():
+def test_an_error_without_words(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> NoReturn:
         raise MemoryError
 
     monkeypatch.setattr(doctor, "_memory", broken)
     assert told()[1]["memory"] == ("fails", "MemoryError")
 
 
-def test_a_machine_without_a_gpu_is_well(told, monkeypatch):
+def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_torch_gpu", "_ctranslate2_gpu", "_java"):
         monkeypatch.setattr(doctor, name, lambda: (False, "none"))
     for name in ("_libraries", "_memory", "_disk"):

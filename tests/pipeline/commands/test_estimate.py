@@ -1,5 +1,7 @@
 import json
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from run_helpers import STAGES
@@ -7,21 +9,23 @@ from run_helpers import STAGES
 from models.cpu import cores
 from pipeline.cli import main
 from pipeline.commands.corpus import estimate, timings
-from pipeline.config import read_config
+from pipeline.config import Config, read_config
 
 
 @pytest.fixture(autouse=True)
-def few_copies(monkeypatch):
+def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timings, "COPIES", 4)
 
 
-def told(folder, capsys, *more):
+def told(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
     code = main(["estimate", "--config", str(folder / "config.yaml"), *more])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), captured.err.strip()
 
 
-def test_what_a_run_takes_is_what_it_took(write_config, tmp_path, finished_run):
+def test_what_a_run_takes_is_what_it_took(
+    write_config: Callable[..., Path], tmp_path: Path, finished_run: Path
+) -> None:
     write_config(tmp_path)
     found = estimate.estimate(read_config(tmp_path / "config.yaml"))
     assert list(found.jobs) == list(STAGES)
@@ -39,11 +43,21 @@ def test_what_a_run_takes_is_what_it_took(write_config, tmp_path, finished_run):
     assert not (tmp_path / "run").exists()
 
 
-def test_money_hours_and_what_they_follow_from(write_config, tmp_path, monkeypatch, capsys):
+def test_money_hours_and_what_they_follow_from(
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_config(tmp_path, nmt={"compute_type": "int8"})
     made = []
     whole = estimate.estimate
-    monkeypatch.setattr(estimate, "estimate", lambda config: made.append(whole(config)) or made[0])
+
+    def kept(config: Config) -> estimate.Estimate:
+        made.append(whole(config))
+        return made[0]
+
+    monkeypatch.setattr(estimate, "estimate", kept)
     code, out, _ = told(tmp_path, capsys, "--gpu-hour", "36000")
     hours = made[0].jobs["back_translate"].seconds / 3600
     assert code == 0
@@ -54,7 +68,9 @@ def test_money_hours_and_what_they_follow_from(write_config, tmp_path, monkeypat
     assert f"on {cores()} CPU cores, ctranslate2, int8, beam 2" in out
 
 
-def test_a_run_without_a_model_says_what_to_do(write_config, tmp_path, capsys):
+def test_a_run_without_a_model_says_what_to_do(
+    write_config: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_config(tmp_path, nmt={"model": None})
     code, _, error = told(tmp_path, capsys)
     assert code == 2
@@ -65,8 +81,11 @@ def test_a_run_without_a_model_says_what_to_do(write_config, tmp_path, capsys):
 
 
 def test_the_model_and_the_vectors_of_the_run_are_used(
-    write_config, tmp_path, nmt_model, monkeypatch
-):
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    nmt_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     scorers = ["paragram_similarity", "mean_idf", "trigram_overlap"]
     write_config(
         tmp_path,
@@ -82,14 +101,18 @@ def test_the_model_and_the_vectors_of_the_run_are_used(
     assert found.jobs["corpus"].rows == 118
 
 
-def test_sentences_that_all_fail_are_one_line(write_config, tmp_path, capsys):
+def test_sentences_that_all_fail_are_one_line(
+    write_config: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_config(tmp_path, nmt={"max_source_subwords": 1})
     code, _, error = told(tmp_path, capsys)
     assert code == 2
     assert "translates none of 119 sentences of the input" in error
 
 
-def test_no_usable_row_is_one_line(write_config, tmp_path, capsys):
+def test_no_usable_row_is_one_line(
+    write_config: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_config(tmp_path, input={"max_characters": 1})
     code, _, error = told(tmp_path, capsys)
     assert (code, error) == (

@@ -1,5 +1,6 @@
 import io
 import json
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,18 +12,18 @@ from pipeline.cli import main
 from pipeline.commands.run.explain import Step, describe, explain, find
 
 
-def ids(folder, stage, rejected=False):
+def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
     found = receipts(str(folder / "run" / stage))
     shards = [s for r in found for s in (r.rejected_shards if rejected else r.shards)]
     return [name for s in shards for name in pq.read_table(s.path)["id"].to_pylist()]
 
 
-def told(folder, id, capsys):
+def told(folder: Path, id: str, capsys: pytest.CaptureFixture[str]) -> str:
     assert main(["explain", str(folder / "run"), id]) == 0
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_a_pair_in_the_corpus(finished_run, capsys):
+def test_a_pair_in_the_corpus(finished_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = ids(finished_run, "corpus")[3]
     way = find(str(finished_run / "run"), name)
     assert [(step.stage, step.rejected) for step in way] == [
@@ -37,18 +38,20 @@ def test_a_pair_in_the_corpus(finished_run, capsys):
     assert "in the corpus" in text
 
 
-def test_a_pair_that_was_not_selected(finished_run, capsys):
+def test_a_pair_that_was_not_selected(
+    finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = told(finished_run, ids(finished_run, "corpus", rejected=True)[0], capsys)
     assert "out at corpus: outside the selected deciles of trigram_overlap" in text
     assert "in the corpus" not in text
 
 
-def test_a_row_that_was_rejected(finished_run, capsys):
+def test_a_row_that_was_rejected(finished_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (name,) = ids(finished_run, "ingest", rejected=True)
     assert "out at ingest: empty source" in told(finished_run, name, capsys)
 
 
-def test_a_run_on_its_way(a_run, capsys):
+def test_a_run_on_its_way(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = ids(a_run, "corpus")[0]
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
@@ -60,10 +63,10 @@ def test_a_run_on_its_way(a_run, capsys):
     assert "decile" not in text
 
 
-def test_texts_with_brackets_are_shown_as_they_are():
+def test_texts_with_brackets_are_shown_as_they_are() -> None:
     row = {"id": "[bold]x", "source": "[/] [red]", "reference": "r", "reason": "out [of] memory"}
     console = Console(width=200, record=True, file=io.StringIO())
-    for line in describe([Step("ingest", False, row), Step("back_translate", True, row)], {}):
+    for line in describe([Step("ingest", False, row), Step("back_translate", True, row)], ""):
         console.print(line)
     text = console.export_text()
     assert "[bold]x" in text
@@ -71,12 +74,12 @@ def test_texts_with_brackets_are_shown_as_they_are():
     assert "out [of] memory" in text
 
 
-def test_an_unknown_id(finished_run, capsys):
+def test_an_unknown_id(finished_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(finished_run / "run"), "nobody"]) == 2
     assert "no row with the id nobody" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_no_run(tmp_path):
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no run here"):
         explain(str(tmp_path / "nowhere"), "x")
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,6 @@
 import io
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     options = EmbeddingOptions(dim=4)
     words = Vocabulary([f"w{i}" for i in range(30)])
     vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
@@ -26,14 +27,16 @@ def folder(tmp_path):
     return tmp_path / "model"
 
 
-def run(monkeypatch, folder, text, *arguments):
+def run(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *arguments: str
+) -> tuple[int, Path]:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     out = folder.parent / "plot.svg"
     code = cli.main(["plot", "--model", str(folder), "--out", str(out), *arguments])
     return code, out
 
 
-def test_a_picture_from_lines(monkeypatch, folder):
+def test_a_picture_from_lines(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     text = "".join(f"w{i} & w{i + 1}\n" for i in range(29))
     code, out = run(monkeypatch, folder, text)
     assert code == 0
@@ -54,22 +57,29 @@ def test_a_picture_from_lines(monkeypatch, folder):
         ("w1\nw2\n", "-1", "plot: no unit -1"),
     ],
 )
-def test_mistakes_are_one_line(monkeypatch, folder, capsys, text, unit, message):
+def test_mistakes_are_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    unit: str,
+    message: str,
+) -> None:
     code, out = run(monkeypatch, folder, text, "--unit", unit)
     assert code == 2 and not out.exists()
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
 
 
-def test_a_unit_orders_its_sentences():
+def test_a_unit_orders_its_sentences() -> None:
     values = np.array([0.3, -0.5, 0.9])
     root = ElementTree.fromstring(unit_plot(["middle", "low", "high"], values, 7))
-    dots = [float(c.get("cx")) for c in root.iter(f"{SVG}circle")]
+    dots = [float(c.get("cx", "")) for c in root.iter(f"{SVG}circle")]
     texts = [t.text for t in root.iter(f"{SVG}text")]
     assert dots == sorted(dots) and texts[-3:] == ["low", "middle", "high"]
     assert len(list(ElementTree.fromstring(unit_plot(["a"] * 100, np.arange(100.0), 0)))) < 100
 
 
-def test_sentences_that_are_all_the_same():
+def test_sentences_that_are_all_the_same() -> None:
     ElementTree.fromstring(components_plot(["a", "a"], np.ones((2, 3), np.float32)))
     ElementTree.fromstring(unit_plot(["a", "a"], np.ones(2), 0))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,14 +20,14 @@ from tests.models.parsers import train_parser
 ONE = ["--", "--direct_num_workers", "1"]
 
 
-def write(path, rows, **columns):
+def write(path: Path, rows: int, **columns: list[float]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     texts = {"reference": ["a dog runs fast ."] * rows, "translation": ["run !"] * rows}
     pq.write_table(pa.table({**texts, **columns}), path)
 
 
 @pytest.fixture
-def corpora(tmp_path):
+def corpora(tmp_path: Path) -> list[str]:
     """A run with a corpus, a folder, and a file."""
     write(tmp_path / "run/corpus/part-0.parquet", 3, trigram_overlap=[0.0, 0.5, 1.0])
     write(tmp_path / "run/corpus/part-1.parquet", 2, trigram_overlap=[0.5, 0.5])
@@ -37,7 +38,9 @@ def corpora(tmp_path):
     return [str(tmp_path / name) for name in ("run", "folder", "folder/x.parquet")]
 
 
-def test_side_by_side(corpora, tmp_path, capsys):
+def test_side_by_side(
+    corpora: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "statistics.json"
     assert main(["statistics", *corpora, "--json", str(out), *ONE]) == 0
     shown = capsys.readouterr().out
@@ -57,7 +60,7 @@ def test_side_by_side(corpora, tmp_path, capsys):
     assert first["reference_parse_entropy"] is None
 
 
-def test_names_are_shown_as_they_are(tmp_path, capsys):
+def test_names_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [str(tmp_path / name) for name in ("q[/b]", "[red]x", ":dog:")]
     for name in names:
         write(Path(name) / "x.parquet", 1)
@@ -66,12 +69,16 @@ def test_names_are_shown_as_they_are(tmp_path, capsys):
     assert "q[/b]" in said and "[red]x" in said and ":dog:" in said
 
 
-def test_a_folder_to_write_to_is_refused_before_any_work(tmp_path, capsys):
+def test_a_folder_to_write_to_is_refused_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["statistics", "nowhere", "--json", str(tmp_path)]) == 2
     assert f"--json {tmp_path}: is a folder; name a file" in capsys.readouterr().err
 
 
-def test_with_a_pipeline_that_parses(corpora, tmp_path, capsys):
+def test_with_a_pipeline_that_parses(
+    corpora: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     parser = train_parser(tmp_path / "parser")
     assert main(["statistics", corpora[1], "--spacy", parser, *ONE]) == 0
     shown = capsys.readouterr().out
@@ -88,7 +95,13 @@ def test_with_a_pipeline_that_parses(corpora, tmp_path, capsys):
         ("empty", "empty: the run has no corpus yet; name the folder of a stage"),
     ],
 )
-def test_what_is_no_corpus_is_one_line(corpus, said, tmp_path, monkeypatch, capsys):
+def test_what_is_no_corpus_is_one_line(
+    corpus: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/manifest.json").write_text("{}")
@@ -96,14 +109,21 @@ def test_what_is_no_corpus_is_one_line(corpus, said, tmp_path, monkeypatch, caps
     assert capsys.readouterr().err.strip().splitlines()[-1].startswith(f"paraloom: {said}")
 
 
-def test_a_missing_pipeline_is_one_line(corpora, capsys):
+def test_a_missing_pipeline_is_one_line(
+    corpora: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["statistics", corpora[1], "--spacy", "no_such_pipeline", *ONE]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [x for x in lines if x.startswith("paraloom: spaCy cannot load no_such_pipeline: ")]
     assert not [x for x in lines if "Traceback" in x]
 
 
-def test_in_a_run(a_run, write_config, tmp_path, capsys):
+def test_in_a_run(
+    a_run: Path,
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """All pairs beside the corpus; what changes neither leaves the figures."""
     parser = train_parser(tmp_path / "parser")
     write_config(a_run, statistics={"spacy": parser})
@@ -127,7 +147,9 @@ def test_in_a_run(a_run, write_config, tmp_path, capsys):
     assert "statistics" not in ran(capsys.readouterr().err)
 
 
-def test_a_run_needs_its_parser_before_any_work(a_run, capsys):
+def test_a_run_needs_its_parser_before_any_work(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = read_config(a_run / "config.yaml", ["statistics.spacy=no_such_pipeline"])
     with pytest.raises(UserError, match=r"^statistics\.spacy: spaCy cannot load no_such_pipeline"):
         run_stages(config, ["corpus", "statistics"], ONE[1:])

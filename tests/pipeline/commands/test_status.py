@@ -3,6 +3,7 @@ import os
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,14 +19,14 @@ from pipeline.manifest import locked
 NOW = 1_900_000_000.0
 
 
-def told(folder, capsys, *more):
+def told(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
     code = main(["status", str(folder / "run"), *more])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), captured.err.strip()
 
 
 @pytest.fixture
-def under_way(a_run):
+def under_way(a_run: Path) -> Path:
     """Back-translation under way for 60 s: 4 of 6 shards, two of them before it was taken up."""
     run = a_run / "run"
     content = json.loads((run / "manifest.json").read_text())
@@ -43,7 +44,7 @@ def under_way(a_run):
     return a_run
 
 
-def test_a_stage_under_way(under_way, capsys):
+def test_a_stage_under_way(under_way: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with locked(str(under_way / "run")):
         found = status(str(under_way / "run"), NOW)
         code, out, _ = told(under_way, capsys)
@@ -63,7 +64,9 @@ def test_a_stage_under_way(under_way, capsys):
     assert "│ 4 of 6 │ 79 of 119 │ 0 │" in out
 
 
-def test_a_run_whose_process_is_gone_is_stopped(under_way, capsys):
+def test_a_run_whose_process_is_gone_is_stopped(
+    under_way: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = status(str(under_way / "run"), NOW)
     assert found.stages[1].state == "stopped"
     assert found.stages[1].remaining is None
@@ -72,15 +75,18 @@ def test_a_run_whose_process_is_gone_is_stopped(under_way, capsys):
     assert "stopped in back_translate; the same command resumes it" in out
 
 
-def test_the_rate_is_that_of_the_last_shards(under_way, monkeypatch):
+def test_the_rate_is_that_of_the_last_shards(
+    under_way: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pipeline.commands.run.status._RECENT", 1)
     with locked(str(under_way / "run")):
         stage = status(str(under_way / "run"), NOW).stages[1]
     assert stage.rate == pytest.approx(20 / 30)
 
 
-def test_cost_so_far_and_to_the_end(under_way, capsys):
+def test_cost_so_far_and_to_the_end(under_way: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = translation_hours(str(under_way / "run"))
+    assert found and found.remaining
     assert found.workers == 3
     assert found.spent == pytest.approx(4 * 36 / 3600)
     assert found.remaining == pytest.approx(found.spent * 40 / 79)
@@ -89,8 +95,9 @@ def test_cost_so_far_and_to_the_end(under_way, capsys):
     assert "0.02 more to the end (6.03 in all)" in out
 
 
-def test_cost_of_a_finished_run(finished_run, capsys):
+def test_cost_of_a_finished_run(finished_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = translation_hours(str(finished_run / "run"))
+    assert found
     assert found.remaining == 0
     spent = sum(r.seconds for r in receipts(str(finished_run / "run" / "back_translate")))
     assert 0 < found.spent <= spent / 3600 + 1e-6  # receipts are rounded to milliseconds
@@ -99,7 +106,7 @@ def test_cost_of_a_finished_run(finished_run, capsys):
     assert "more to the end" not in out
 
 
-def test_before_the_first_shard(under_way, capsys):
+def test_before_the_first_shard(under_way: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(under_way / "run" / "back_translate")
     with locked(str(under_way / "run")):
         found = status(str(under_way / "run"), NOW)
@@ -110,13 +117,13 @@ def test_before_the_first_shard(under_way, capsys):
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"name": "x"}'])
-def test_a_receipt_that_cannot_be_read_is_a_shard_to_do(under_way, text):
+def test_a_receipt_that_cannot_be_read_is_a_shard_to_do(under_way: Path, text: str) -> None:
     receipt = min((under_way / "run" / "back_translate" / "receipts").iterdir())
     receipt.write_text(text)
     assert status(str(under_way / "run"), NOW).stages[1].shards == (3, 6)
 
 
-def test_ingest_under_way_shows_its_part_files(a_run):
+def test_ingest_under_way_shows_its_part_files(a_run: Path) -> None:
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
     content |= {"stages": {}, "under_way": {"stage": "ingest", "since": NOW - 5}}
@@ -126,7 +133,7 @@ def test_ingest_under_way_shows_its_part_files(a_run):
     assert stage.rate is None
 
 
-def test_a_stage_of_a_further_round(a_run):
+def test_a_stage_of_a_further_round(a_run: Path) -> None:
     run = a_run / "run"
     content = json.loads((run / "manifest.json").read_text())
     content["wanted"] += ["rounds/2/score", "rounds/2/bucket"]
@@ -139,9 +146,9 @@ def test_a_stage_of_a_further_round(a_run):
     assert last.state == "waiting"
 
 
-def test_a_run_seen_from_another_process(a_run, capsys):
-    for stage in STAGES[1:]:
-        shutil.rmtree(a_run / "run" / stage)
+def test_a_run_seen_from_another_process(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in STAGES[1:]:
+        shutil.rmtree(a_run / "run" / name)
     process = popen("select", a_run)
     try:
         while not any((a_run / "run" / "back_translate").glob("receipts/*.json")):
@@ -152,9 +159,10 @@ def test_a_run_seen_from_another_process(a_run, capsys):
         stage = found.stages[1]
         assert found.is_running
         assert (stage.name, stage.state) == ("back_translate", "under way")
-        assert 0 < stage.rows[0] <= stage.rows[1] == 119
+        assert stage.rows[0] and 0 < stage.rows[0] <= 119 == stage.rows[1]
+        assert found.last_shard_age is not None and stage.seconds
         assert 0 <= found.last_shard_age < stage.seconds < 600
-        assert stage.rate > 0
+        assert stage.rate and stage.rate > 0
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -165,7 +173,9 @@ def test_a_run_seen_from_another_process(a_run, capsys):
     assert told(a_run, capsys)[1].startswith(f"{a_run}/run: finished")
 
 
-def test_a_run_on_an_object_store(on_s3, capsys):
+def test_a_run_on_an_object_store(
+    on_s3: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, options = on_s3
     assert main(["status", folder, "--gpu-hour", "36000", *options]) == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -180,20 +190,22 @@ def test_a_run_on_an_object_store(on_s3, capsys):
     assert (found.stages[2].state, found.stages[2].shards) == ("under way", (6, 6))
 
 
-def test_what_is_not_asked_for_does_not_wait(a_run, capsys):
+def test_what_is_not_asked_for_does_not_wait(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert again("score", a_run, "--force") == 0
     capsys.readouterr()
     assert [stage.name for stage in status(str(a_run / "run")).stages] == list(STAGES[:3])
 
 
-def test_a_folder_that_is_no_run(tmp_path, capsys):
+def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, error = told(tmp_path, capsys)
     assert (code, error) == (2, f"paraloom: {tmp_path}/run: no run here: it has no manifest.json")
     assert list(tmp_path.iterdir()) == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9), st.sampled_from("ab"))))
-def test_threads_of_a_worker_count_once(spans):
+def test_threads_of_a_worker_count_once(spans: list[tuple[int, int, str]]) -> None:
     made = [
         Receipt(name="", key="", rows_in=0, shards=(), rejected={}, seconds=length,
                 ended=start + length, worker=worker)
@@ -206,12 +218,12 @@ def test_threads_of_a_worker_count_once(spans):
     assert busy_seconds(made) == expected
 
 
-def test_durations():
+def test_durations() -> None:
     spoken = [duration(s) for s in (None, 0, 12.3, 59.6, 754, 7384, 190_000)]
     assert spoken == ["", "0 s", "12 s", "1 min 00 s", "12 min 34 s", "2 h 03 min", "2 d 04 h"]
 
 
-def test_brackets_in_a_path_are_no_markup(a_run, capsys):
+def test_brackets_in_a_path_are_no_markup(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = (a_run / "run").rename(a_run / "[red]x")
     show(str(path), None)
     assert "[red]x: finished" in "".join(capsys.readouterr().out.splitlines())
