@@ -2,9 +2,9 @@
 
     python -P models/nmt/fairseq_run.py COMMANDS.json
 
-where the file holds `[["preprocess", "--option", "value", …], ["train", …]]`. Made to be started by
-`models.nmt.train` with a pipe as standard input: when the parent dies, the pipe closes, and this
-process ends rather than train on unseen.
+The file contains `[["preprocess", "--option", "value", …], ["train", …]]`. `models.nmt.train`
+starts this script with a pipe as standard input: when the parent dies, the pipe closes and this
+process exits.
 """
 
 import argparse
@@ -22,20 +22,20 @@ import numpy as np
 
 
 def _end_with_parent() -> None:
-    while os.read(0, 1):  # not sys.stdin: its lock would be held in every fork
+    while os.read(0, 1):  # sys.stdin has a lock, which every fork would inherit locked
         pass
     os._exit(1)
 
 
-def _keep(task: object, path: str, updates: int) -> None:
-    """fairseq's hook after a save: keep a copy, whole or not at all.
+def _copy_checkpoint(task: object, path: str, updates: int) -> None:
+    """fairseq's hook after a save: copy the checkpoint atomically to `update_<updates>.pt`.
 
-    fairseq itself keeps no checkpoint by updates where an epoch happens to end.
+    fairseq itself saves no checkpoint by updates at the end of an epoch.
     """
-    kept = Path(path).with_name(f"update_{updates}.pt")
-    temporary = kept.with_suffix(".tmp")
+    copy = Path(path).with_name(f"update_{updates}.pt")
+    temporary = copy.with_suffix(".tmp")
     shutil.copyfile(path, temporary)
-    temporary.replace(kept)
+    temporary.replace(copy)
 
 
 def _batch_by_size(
@@ -94,7 +94,7 @@ def main() -> None:
     from fairseq.tasks.translation import TranslationTask
 
     data_utils.batch_by_size = _batch_by_size
-    TranslationTask.post_save = _keep
+    TranslationTask.post_save = _copy_checkpoint
     for name, *arguments in json.loads(Path(sys.argv[1]).read_text()):
         if name == "train" and not torch.cuda.is_available():
             arguments.append("--cpu")

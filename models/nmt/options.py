@@ -8,6 +8,8 @@ from pydantic import Field
 
 from models.options import Count, InputPath, Options, PositiveNumber, Rate, options
 
+Engine = Literal["ctranslate2", "fairseq"]
+
 
 @options
 class NmtTrainingOptions(Options):
@@ -57,7 +59,7 @@ class NmtOptions(Options):
 
     model: Annotated[str, InputPath(copied=False)] | None = None
     """Folder of a model; null trains one on the input."""
-    engine: Literal["ctranslate2", "fairseq"] = "ctranslate2"
+    engine: Engine = "ctranslate2"
     """Decoder: CTranslate2 is several times faster, fairseq is the reference."""
     beam: Count = 12
     """Beam size; the best hypothesis is the translation."""

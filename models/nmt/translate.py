@@ -45,15 +45,18 @@ class Counters:
 
 
 class RetryHints(Protocol):
-    """What earlier tries at the same sentences left, of which the process died."""
+    """The record of earlier attempts at the same sentences, which ended with a crash."""
 
-    isolated: Sequence[Sequence[int]]
-    """Groups of rows that one died with: each is given to the engine with nothing beside it."""
-    poison: Sequence[int]
-    """Rows of which one died alone: they are rejected."""
+    @property
+    def isolated(self) -> Sequence[Sequence[int]]:
+        """Groups of rows that crashed the process; each is translated by itself."""
+
+    @property
+    def poison(self) -> Sequence[int]:
+        """Rows that crash the process even by themselves; they are rejected."""
 
     def under_way(self, groups: Sequence[Sequence[int]]) -> None:
-        """Told before the engine works on other batches, which rows these are."""
+        """Record the rows that the engine gets next; called before it gets them."""
 
 
 class Translator:
@@ -96,8 +99,7 @@ class Translator:
         """Translate sentences; row i of the result belongs to sentence i.
 
         Args:
-            hints: what is known of earlier tries, of which the process died; the batches are the
-                same but for what they died of.
+            hints: rows that crashed earlier attempts; other rows are batched as without hints.
 
         Returns:
             `translation` (null where rejected), `translation_score` (log p(translation | source)

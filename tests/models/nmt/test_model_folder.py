@@ -11,7 +11,7 @@ import torch
 from models.errors import UserError
 from models.nmt.checkpoint import build_model, read_checkpoint, read_state
 from models.nmt.model_folder import ModelFolder
-from models.nmt.options import NmtOptions
+from models.nmt.options import Engine, NmtOptions
 from models.nmt.translate import Translator
 
 
@@ -26,7 +26,11 @@ class Malicious:
 @pytest.mark.parametrize("legacy", [False, True, None], ids=["zip", "legacy", "plain pickle"])
 @pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
 def test_a_checkpoint_that_holds_code_is_refused(
-    model: Path, tmp_path: Path, engine: str, legacy: bool | None, monkeypatch: pytest.MonkeyPatch
+    model: Path,
+    tmp_path: Path,
+    engine: Engine,
+    legacy: bool | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # must not weaken us
     trace = tmp_path / "trace"
@@ -71,7 +75,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "other"])
-def test_a_damaged_checkpoint_is_named(model: Path, engine: str, damage: str) -> None:
+def test_a_damaged_checkpoint_is_named(model: Path, engine: Engine, damage: str) -> None:
     path = model / "checkpoint.pt"
     whole = path.read_bytes()
     if damage == "other":
@@ -91,7 +95,7 @@ def test_a_damaged_subword_model_is_named(model: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
-def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: str) -> None:
+def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: Engine) -> None:
     for language in ("cs", "en"):
         path = model / f"dict.{language}.txt"
         path.write_text(path.read_text() + "extra 1\n")

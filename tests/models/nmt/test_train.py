@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from models.errors import UserError
 from models.files import digest
-from models.nmt import NmtTrainingOptions, Translator, train
+from models.nmt import NmtTrainingOptions, Translator, fairseq_run
 from models.nmt.train import train_nmt
 from models.nmt.training_data import hold_out, train_subwords, write_text
 from models.progress import Meter
@@ -71,7 +71,7 @@ def test_when_fairseq_fails_its_log_is_named(
 ) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("print('begin'); raise MemoryError('too small a machine')")
-    monkeypatch.setattr(train.fairseq_run, "__file__", str(broken))
+    monkeypatch.setattr(fairseq_run, "__file__", str(broken))
     with pytest.raises(UserError, match=r"fairseq\.log: fairseq failed .*too small a m") as error:
         train_nmt([toy_corpus], tmp_path / "model", TINY, threads=1)
     log = Path(str(error.value).partition(": ")[0])
@@ -88,7 +88,7 @@ def test_the_trainer_ends_with_its_parent(tmp_path: Path) -> None:
     )
     (tmp_path / "commands.json").write_text('[["endless"]]')
     process = subprocess.Popen(
-        [sys.executable, "-P", str(train.fairseq_run.__file__), str(tmp_path / "commands.json")],
+        [sys.executable, "-P", str(fairseq_run.__file__), str(tmp_path / "commands.json")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={"PYTHONPATH": str(tmp_path)},
@@ -173,4 +173,4 @@ def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
 )
 def test_options_are_checked(key: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"^{key}: must"):
-        NmtTrainingOptions(**{key: value})
+        NmtTrainingOptions.of({key: value})

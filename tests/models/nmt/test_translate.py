@@ -2,6 +2,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator, translate
 from models.nmt.engine import Hypothesis, Pieces
+from models.nmt.model_folder import ModelFolder
+from models.nmt.options import Engine
 from models.nmt.translate import SCHEMA, batches_by_tokens
 
 from .conftest import toy_pairs
@@ -90,7 +93,7 @@ def test_rows_keep_their_order(toy_model: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
-def test_threads_may_share_a_translator(toy_model: Path, engine: str) -> None:
+def test_threads_may_share_a_translator(toy_model: Path, engine: Engine) -> None:
     sources, _ = toy_pairs()
     translator = Translator(toy_model, NmtOptions(engine=engine, beam=3), threads=2)
     parts = [sources[:40], sources[40:60], sources[60:100]]
@@ -101,7 +104,9 @@ def test_threads_may_share_a_translator(toy_model: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
-def test_what_cannot_be_translated_is_rejected_with_a_reason(toy_model: Path, engine: str) -> None:
+def test_what_cannot_be_translated_is_rejected_with_a_reason(
+    toy_model: Path, engine: Engine
+) -> None:
     options = NmtOptions(engine=engine, max_source_subwords=20)
     translator = Translator(toy_model, options, threads=1)
     long = "Muž vidí dům. " * 20
@@ -117,7 +122,7 @@ def test_what_cannot_be_translated_is_rejected_with_a_reason(toy_model: Path, en
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
-def test_a_translation_that_does_not_end_is_rejected(real_model: Path, engine: str) -> None:
+def test_a_translation_that_does_not_end_is_rejected(real_model: Path, engine: Engine) -> None:
     options = NmtOptions(engine=engine, max_source_subwords=2)  # so four subwords are the most
     translator = Translator(real_model, options, threads=1)
     rows, _ = translator.translate(["traktor", "muž"])
@@ -141,7 +146,7 @@ def test_float16_needs_a_gpu(toy_model: Path) -> None:
     with pytest.raises(ValueError, match="compute_type: float16 needs a GPU"):
         NmtOptions(device="cpu", compute_type="float16")
     if not torch.cuda.is_available():
-        for engine in ("ctranslate2", "fairseq"):
+        for engine in get_args(Engine):
             with pytest.raises(UserError, match="float16 needs a GPU, and there is none"):
                 Translator(toy_model, NmtOptions(engine=engine, compute_type="float16"))
             with pytest.raises(UserError, match="device: there is no CUDA device"):
@@ -190,7 +195,7 @@ def test_a_failing_sentence_is_isolated(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch, bad: set[int]
 ) -> None:
     sources = toy_pairs()[0][:60]
-    subwords = translate.ModelFolder(toy_model).sentencepiece()
+    subwords = ModelFolder(toy_model).sentencepiece()
     poisonous = {tuple(subwords.encode(sources[row], out_type=str)) for row in bad}
     engine = Echo(lambda batch: any(tuple(pieces) in poisonous for pieces in batch))
     rows, counters = translator_with(engine, toy_model, monkeypatch).translate(sources)
