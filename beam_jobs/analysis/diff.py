@@ -85,7 +85,7 @@ def _same(shard: Shard, other: Shard) -> bool:
     if shard.rows != other.rows:
         return False
     tables = [_sorted(read_shard(s)) for s in (shard, other)]
-    return tables[0].equals(tables[1])
+    return bool(tables[0].equals(tables[1]))
 
 
 def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, ColumnDiff]) -> None:

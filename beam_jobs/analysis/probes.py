@@ -121,14 +121,9 @@ def key_of(
     """The key of what all probes depend on; `vectors` is the digest of the initial vectors."""
     settings = asdict(replace(options, initial_vectors=vectors))
     texts = [
-        [pairs.group, pairs.name, *map(_list, (pairs.first, pairs.second, pairs.scores))]
-        for pairs in labelled
+        [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in labelled
     ]
     return content_key(settings, texts)
-
-
-def _list(values: pa.Array | np.ndarray) -> list:
-    return values.tolist()
 
 
 class _RunProbe(UnitDoFn):

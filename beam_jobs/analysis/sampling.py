@@ -89,7 +89,7 @@ class Sample:
 
     @cached_property
     def _hashes(self) -> np.ndarray:
-        return self.table["hash"].to_numpy()
+        return np.asarray(self.table["hash"].to_numpy())
 
     @cached_property
     def _texts_hashes(self) -> np.ndarray:

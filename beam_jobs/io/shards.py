@@ -26,7 +26,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from beam_jobs.io import storage
 from beam_jobs.io.storage import MissingError
@@ -101,7 +101,7 @@ class Measurements(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
-    __pydantic_extra__: dict[str, int | float]  # `back_translate`: its counters
+    __pydantic_extra__: dict[str, int | float] = Field(init=False)  # `back_translate`: its counters
 
     deciles: dict[str, Deciles] = {}
     score: float = 0.0

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import xxhash
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
@@ -60,7 +60,8 @@ def open_file(path: str) -> BinaryIO:
     with _blaming(path, "read"):
         if not is_remote(path):
             return Path(path).open("rb")
-        return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        return cast(BinaryIO, stream)
 
 
 def read_bytes(path: str) -> bytes:
@@ -138,7 +139,7 @@ def exists(path: str) -> bool:
     if not is_remote(path):
         return Path(path).exists()
     with _blaming(path, "read"):
-        return FileSystems.exists(path)
+        return bool(FileSystems.exists(path))
 
 
 def names(folder: str) -> list[str]:
@@ -155,7 +156,7 @@ def names(folder: str) -> list[str]:
 def match(pattern: str) -> list[FileMetadata]:
     """The objects that a pattern names (`*` within a name, `**` across folders), with sizes."""
     with _blaming(pattern, "listed"):
-        return FileSystems.match([pattern])[0].metadata_list
+        return list(FileSystems.match([pattern])[0].metadata_list)
 
 
 def remove(path: str) -> None:
@@ -178,7 +179,7 @@ def size(path: str) -> int:
     """Bytes of a file."""
     if not is_remote(path):
         return Path(path).stat().st_size
-    return match(path)[0].size_in_bytes
+    return int(match(path)[0].size_in_bytes)
 
 
 def file_digest(path: str) -> str:

@@ -1,88 +1,77 @@
-"""Which sentences a worker process died of: a record a unit, written before the work on it begins.
+"""Crash recovery: finds the sentences that kill a worker process, with a record of every attempt.
 
-A process that is killed for want of memory leaves no error behind. Whoever begins a unit and finds
-its record knows that the try before broke off. The second try does the same work in the same
-batches, and notes which of them are under way; what it dies of is tried apart the next time, batch
-by batch, then sentence by sentence; a sentence of which it dies alone is left out.
+A process that is killed, for instance because memory ran out, cannot report an error. If a record
+of a unit exists when the work on it begins, the previous attempt crashed. The second attempt does
+the same work in the same batches, and records which batches are in progress. Later attempts
+translate those in isolation: batch by batch, then sentence by sentence. A sentence is rejected only
+if it kills the worker when translated by itself.
 
     <stage>/attempts/<unit>.json
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import dataclass
-from typing import Any
+
+from pydantic import BaseModel, Field, PrivateAttr
 
 from beam_jobs.io import storage
 from beam_jobs.io.storage import MissingError
 
+Groups = list[list[int]]
 
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """One try at a unit; it is what `models.nmt.translate.RetryHints` asks for.
+
+class Attempt(BaseModel):
+    """The record of one attempt at a unit; implements `models.nmt.translate.RetryHints`.
 
     Attributes:
-        number: 1 for the first.
-        isolated: groups of rows with which a process has died; each is to be tried by itself.
-        poison: rows of which one died alone.
+        key: the key of the unit.
+        number: 1 for the first attempt.
+        in_progress: groups of rows (batches) that the process is working on.
+        isolated: groups of rows that crashed a process; each is to be translated by itself.
+        poison: rows that crashed a process when translated by themselves.
     """
 
-    path: str
     key: str
-    number: int = 1
-    isolated: list[list[int]]
-    poison: list[int]
+    number: int
+    in_progress: Groups = Field(alias="under_way")
+    isolated: Groups = Field(alias="apart")
+    poison: list[int] = Field(alias="fatal")
+    _path: str = PrivateAttr("")
 
     def under_way(self, groups: Sequence[Sequence[int]]) -> None:
-        """Note which groups of rows (batches) are worked on from now on."""
-        values = {
-            "key": self.key,
-            "number": self.number,
-            "under_way": [list(map(int, group)) for group in groups],
-            "apart": self.isolated,
-            "fatal": self.poison,
-        }
-        storage.write_bytes(self.path, json.dumps(values).encode())
+        """Record the groups of rows that are in progress from now on."""
+        self.in_progress = [list(map(int, group)) for group in groups]
+        storage.write_bytes(self._path, self.model_dump_json(by_alias=True).encode())
 
     def over(self) -> None:
-        """Forget it: the unit has its receipt."""
-        storage.remove(self.path)
+        """Remove the record: the unit is finished."""
+        storage.remove(self._path)
 
 
 def begin(folder: str, name: str, key: str) -> Attempt:
-    """Begin work on a unit, with what an earlier try at the same work left."""
+    """Begin an attempt at a unit, with what earlier attempts at the same work recorded."""
     path = storage.join(folder, "attempts", f"{name}.json")
-    before = _read(path, key)
-    attempt = Attempt(
-        path=path,
-        key=key,
-        number=before["number"] + 1,
-        isolated=before["apart"],
-        poison=before["fatal"],
-    )
-    died = before["under_way"]
-    if died:
-        rows = {row for group in died for row in group}
+    attempt = _read(path)
+    if attempt is None or attempt.key != key:
+        attempt = Attempt(key=key, number=0, under_way=[], apart=[], fatal=[])
+    attempt._path = path
+    attempt.number += 1
+    if crashed := attempt.in_progress:
+        rows = {row for group in crashed for row in group}
         attempt.isolated = [group for group in attempt.isolated if rows.isdisjoint(group)]
         if len(rows) == 1:
             attempt.poison += rows
-        else:  # one batch: its sentences; several at once: each of them
-            attempt.isolated += [[row] for row in died[0]] if len(died) == 1 else died
+        elif len(crashed) == 1:  # a batch: isolate its sentences
+            attempt.isolated += [[row] for row in crashed[0]]
+        else:
+            attempt.isolated += crashed
     attempt.under_way([])
     return attempt
 
 
-_NONE: dict[str, Any] = {"number": 0, "under_way": [], "apart": [], "fatal": []}
-
-
-def _read(path: str, key: str) -> dict[str, Any]:
+def _read(path: str) -> Attempt | None:
     try:
-        values = json.loads(storage.read_bytes(path))
-        if values["key"] == key and values.keys() >= _NONE.keys():
-            return values
-    except (MissingError, ValueError, KeyError, TypeError):
-        pass
-    return {name: copy(value) for name, value in _NONE.items()}
+        return Attempt.model_validate_json(storage.read_bytes(path))
+    except (MissingError, ValueError):
+        return None

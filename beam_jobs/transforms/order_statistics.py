@@ -19,7 +19,7 @@ import xxhash
 
 LEVELS = 4
 
-Counts = dict[tuple, tuple[np.ndarray, np.ndarray]]
+Counts = dict[tuple[str, tuple[int, ...]], tuple[np.ndarray, np.ndarray]]
 """(score, digits so far) → the next digits that occur, and how often each."""
 
 
@@ -94,7 +94,7 @@ def count(columns: dict[str, Column], targets: Targets | None, seed: int = 0) ->
 
 def merge(many: Iterable[Counts]) -> Counts:
     """Add up counts."""
-    groups: dict[tuple, list[tuple[np.ndarray, np.ndarray]]] = {}
+    groups: dict[tuple[str, tuple[int, ...]], list[tuple[np.ndarray, np.ndarray]]] = {}
     for counts in many:
         for key, value in counts.items():
             groups.setdefault(key, []).append(value)

@@ -72,7 +72,7 @@ def java() -> str:
     Raises:
         UserError: there is none, or it is too old.
     """
-    program = shutil.which(JavaHelper.get_java())
+    program: str | None = shutil.which(JavaHelper.get_java())
     hint = f"Flink needs Java {JAVA}: apt-get install openjdk-{JAVA}-jre-headless"
     if program is None:
         raise UserError(f"no Java found; {hint}")

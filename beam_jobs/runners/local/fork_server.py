@@ -28,7 +28,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 _IMPORTED = (
     "apache_beam.runners.worker.sdk_worker_main",
@@ -174,7 +174,7 @@ def _report(pipes: dict[int, int]) -> None:
         os.close(pipe)
 
 
-def _work(request: dict, stderr: int, left: Mapping[str, str]) -> NoReturn:
+def _work(request: dict[str, Any], stderr: int, left: Mapping[str, str]) -> NoReturn:
     """Run the worker; `left` are the environment variables that imported modules have set."""
     code = 1
     try:

@@ -24,7 +24,7 @@ def environment(worker: str, options: str, control: str, logging: str) -> dict[s
     """The variables that Beam's worker reads; `options` are the pipeline's, as JSON."""
 
     def descriptor(url: str) -> str:
-        return text_format.MessageToString(ApiServiceDescriptor(url=url))
+        return str(text_format.MessageToString(ApiServiceDescriptor(url=url)))
 
     return {
         "WORKER_ID": worker,
