@@ -80,7 +80,7 @@ def run(
         for i, bitext in enumerate(bitexts)
     ]
     transform = Ingest(output, shard_rows=shard_rows, max_characters=max_characters, rows=rows)
-    return launch("ingest", units, transform, output, arguments, rows_a_part=shard_rows)
+    return launch("ingest", units, transform, output, arguments, rows_per_part=shard_rows)
 
 
 class _Write(UnitDoFn):

@@ -1,4 +1,4 @@
-"""Running a job that gives one table about a corpus, not shards."""
+"""Running a job that returns one table about a corpus instead of shards."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def collect(
 ) -> pa.Table:
     """Run `transform` (units in, one table out) and return its table.
 
-    `output` is a folder that all workers see: the table comes back through it, and a file a unit
-    that was begun shows the progress; both are removed.
+    `output` is a folder that all workers can access: it holds the table, and a file for each unit
+    that was begun, to show progress. Both are removed at the end.
 
     Raises:
-        UserError: the first error that a user can cause, from whichever worker.
+        UserError: the first error of a worker that the user can fix.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
-    begun, left = storage.join(output, "begun"), storage.join(output, "collected.arrow")
+    begun, result = storage.join(output, "begun"), storage.join(output, "collected.arrow")
 
     def begin(unit: Unit) -> Unit:
         storage.write_bytes(storage.join(begun, unit.name), b"begun")
         return unit
 
-    def leave(table: pa.Table) -> None:
+    def write(table: pa.Table) -> None:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-        storage.write_bytes(left, sink.getvalue().to_pybytes())
+        storage.write_bytes(result, sink.getvalue().to_pybytes())
 
     def done() -> int:
         return sum(rows.get(name, 0) for name in storage.names(begun))
@@ -55,7 +55,7 @@ def collect(
     def clear() -> None:
         for unit in storage.names(begun):
             storage.remove(storage.join(begun, unit))
-        storage.remove(left)
+        storage.remove(result)
 
     clear()
     with (
@@ -68,30 +68,30 @@ def collect(
 
         def build(root: beam.Pipeline) -> beam.PCollection:
             work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
-            return work | transform | "Leave" >> beam.Map(leave)
+            return work | transform | "Write" >> beam.Map(write)
 
         retry_on_worker_death(lambda: run_pipeline(build, options, default_runner(arguments)))
-    table = pa.ipc.open_file(storage.read_bytes(left)).read_all()
+    table = pa.ipc.open_file(storage.read_bytes(result)).read_all()
     clear()
     return table
 
 
 class Concatenate(beam.CombineFn):
-    """Tables, in whatever order, into one."""
+    """Concatenates tables, in any order."""
 
     def __init__(self, schema: pa.Schema):
         self.schema = schema
 
     def create_accumulator(self) -> pa.Table:
-        """No rows."""
+        """An empty table."""
         return self.schema.empty_table()
 
     def add_input(self, table: pa.Table, more: pa.Table) -> pa.Table:
-        """Some rows more."""
+        """Append rows."""
         return pa.concat_tables([table, more])
 
     def merge_accumulators(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """The rows of several workers."""
+        """Concatenate the tables of several workers."""
         return pa.concat_tables([self.schema.empty_table(), *tables])
 
     def extract_output(self, table: pa.Table) -> pa.Table:

@@ -1,7 +1,7 @@
-"""Whether two sets of part files hold the same rows and values, however they are cut or ordered.
+"""Comparison of two sets of part files by rows and values, independent of shards and order.
 
-Parts of equal name that hold the same are done with. The rows of all others are brought together by
-a hash of their id, in files of a bounded number of rows: memory does not grow with the corpus.
+Parts of equal name and content are skipped. The rows of the others are partitioned by a hash of the
+id into files of a bounded number of rows, so that memory does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from beam_jobs.io.shards import Shard, read_shard
 from beam_jobs.transforms.duplicates import row_hash
 
 ROW = "(the row itself)"
-"""Stands for a column where only one side has a row."""
+"""Used instead of a column name if only one side has a row."""
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
@@ -28,31 +28,31 @@ _EXAMPLES = 5
 
 @dataclass(slots=True)
 class ColumnDiff:
-    """Where the two sides part in one column.
+    """The differences in one column.
 
     Attributes:
         rows: how many rows differ.
-        examples: (id, value of the first side, value of the second), the first ones by id; types in
-            place of values where the column's differ or only one side has it.
+        examples: (id, first value, second value), ordered by id; types instead of values if the
+            types of the column differ or only one side has it.
     """
 
     rows: int = 0
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any]) -> None:
-        """Count the rows of one more block, given in the order of their ids, with first values."""
+        """Count the rows of a block, ordered by id; `first` and `second` are its first values."""
         self.rows += len(ids)
         new = list(zip(ids[:_EXAMPLES].to_pylist(), first, second, strict=False))
         self.examples = sorted(self.examples + new, key=lambda e: e[0])[:_EXAMPLES]
 
 
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
-    """The columns in which two sets of part files differ (none: they hold the same).
+    """The columns in which two sets of part files differ (empty if they are equal).
 
-    Rows belong together by `id`; where rows share one, in the order of their other columns.
+    Rows are matched by `id`, and rows of equal id in the order of their other columns.
 
     Raises:
-        UserError: a part file is not there or damaged.
+        UserError: a part file is missing or damaged.
     """
     found: dict[str, ColumnDiff] = {}
     others = {shard.name: shard for shard in second}
@@ -68,19 +68,19 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     if rows:
         partitions = 1 + rows // _ROWS_AT_ONCE
         with tempfile.TemporaryDirectory() as folder:
-            places = [Path(folder, name) for name in ("first", "second")]
-            for place, side in zip(places, left, strict=True):
-                place.mkdir()
-                _spread(side, place, partitions)
+            folders = [Path(folder, name) for name in ("first", "second")]
+            for part_folder, side in zip(folders, left, strict=True):
+                part_folder.mkdir()
+                _spread(side, part_folder, partitions)
             for partition in range(partitions):
-                sides = [_gather(place / str(partition)) for place in places]
+                sides = [_gather(part_folder / str(partition)) for part_folder in folders]
                 _compare(sides[0], sides[1], found)
     return found
 
 
 def _same(shard: Shard, other: Shard) -> bool:
-    """Whether two parts hold the same, in whatever order."""
-    if shard.digest == other.digest:  # still: what stands there must be what was written
+    """Whether two parts have the same rows, in any order."""
+    if shard.digest == other.digest:  # verify the checksums of the files
         return all(read_shard(s, []) is not None for s in (shard, other))
     if shard.rows != other.rows:
         return False
@@ -89,7 +89,7 @@ def _same(shard: Shard, other: Shard) -> bool:
 
 
 def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, ColumnDiff]) -> None:
-    """Compare the rows of one partition: those on one side alone, and the values of the others."""
+    """Compare the rows of one partition."""
     if first is None or second is None:
         tables = [None if t is None else _sorted(t) for t in (first, second)]
         _alone(tables[0], True, found)
@@ -107,7 +107,7 @@ def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, C
 
 
 def _numbered(codes: np.ndarray) -> np.ndarray:
-    """Codes of ids, equal ones side by side, made unique by their place among those."""
+    """Codes of ids, with equal neighbours made unique by their position among those."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     place = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
     return (codes << 32) | place
@@ -127,7 +127,7 @@ def _without(table: pa.Table, rows: np.ndarray) -> pa.Table:
 
 
 def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:
-    """Compare tables whose rows belong together one by one."""
+    """Compare tables with matching rows."""
     if not len(first):
         return
     for name in dict.fromkeys([*first.column_names, *second.column_names]):
@@ -147,7 +147,7 @@ def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDi
 
 
 def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Which values differ [n] (bool); two that are no number, or not there, do not."""
+    """Which values differ [n] (bool); two NaN or two null values do not."""
     differ = pc.fill_null(pc.not_equal(first, second), False)
     if pa.types.is_floating(first.type):
         differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(first), pc.is_nan(second))))
@@ -155,13 +155,13 @@ def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _sorted(table: pa.Table) -> pa.Table:
-    """By id, and rows of equal id by their other columns."""
+    """Sorted by id, then by the other columns."""
     names = ["id", *sorted(name for name in table.column_names if name != "id")]
     return table.sort_by([(name, "ascending") for name in names])
 
 
 def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
-    """Append the rows to one file a partition; files are open one at a time."""
+    """Append the rows to one file per partition; only one file is open at a time."""
     for table in _blocks(shards):
         hashes = row_hash(table["id"].combine_chunks())[:, 0]
         partition = (hashes % np.uint64(partitions)).astype(np.int64)
@@ -178,7 +178,7 @@ def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
 
 
 def _blocks(shards: Sequence[Shard]) -> Iterator[pa.Table]:
-    """The shards' rows in blocks of at least some size, but for the last."""
+    """The shards' rows in blocks of at least `_ROWS_AT_ONCE` rows, except for the last."""
     waiting: list[pa.Table] = []
     for shard in shards:
         waiting.append(read_shard(shard))
@@ -190,7 +190,7 @@ def _blocks(shards: Sequence[Shard]) -> Iterator[pa.Table]:
 
 
 def _gather(path: Path) -> pa.Table | None:
-    """The rows of a partition's file, which holds one stream a block; None if it has none."""
+    """The rows of a partition's file (one Arrow stream per block); None if there is none."""
     if not path.exists():
         return None
     tables = []

@@ -1,8 +1,8 @@
-"""The sample that `human_likeness` is trained on, and in which folds of the corpus its texts occur.
+"""The training sample of `human_likeness`, and the folds of the corpus in which its texts occur.
 
-Two readings: pairs drawn by a hash of their ids; then, for the texts of the sample, the folds of
-all pairs of the corpus that have the same text on either side, after normalisation. Memory is that
-of the sample.
+Two passes: the first samples pairs by a hash of their ids; the second finds, for each text of the
+sample, the folds of all pairs that have the same normalised text on either side. Memory is
+proportional to the sample.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from beam_jobs.transforms.order_statistics import id_hash
 from models.scorers.human_classifier import fold_of
 
 VERSION = 1
-"""Raised when the job draws or marks otherwise."""
+"""Bump when the sample or its folds change for the same input."""
 
 PAIRS = 100_000
-"""About so many pairs at most are drawn."""
+"""Approximate maximum size of the sample, in pairs."""
 
 _SIDES = ("reference", "translation")
 _SAMPLE = pa.schema([("id", pa.string()), *((side, pa.string()) for side in _SIDES)])
 
 
-class DrawSample(beam.PTransform):
-    """Units in, one table out: id, both texts, and the folds of either, one bit a fold (uint8)."""
+class SampleWithFolds(beam.PTransform):
+    """Units in, one table out: id, both texts, and the folds of each, one bit per fold (uint8)."""
 
     def __init__(self, rows: int, seed: int):
         super().__init__()
-        self.below = np.uint64(min(int(PAIRS / max(rows, 1) * 2**64), 2**64 - 1))
+        self.threshold = np.uint64(min(int(PAIRS / max(rows, 1) * 2**64), 2**64 - 1))
         self.seed = seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Draw, then look for the texts that were drawn in the whole corpus."""
-        below, seed = self.below, self.seed
+        """Sample pairs, then search the whole corpus for their texts."""
+        threshold, seed = self.threshold, self.seed
 
-        def draw(unit: Unit) -> pa.Table:
+        def take(unit: Unit) -> pa.Table:
             table = read_shard(unit.shard, _SAMPLE.names).cast(_SAMPLE)
-            drawn = id_hash(table["id"].combine_chunks(), seed) <= below
-            return table.filter(pa.array(drawn))
+            sampled = id_hash(table["id"].combine_chunks(), seed) <= threshold
+            return table.filter(pa.array(sampled))
 
         sample = (
             units
-            | "Draw" >> beam.Map(draw)
+            | "Sample" >> beam.Map(take)
             | "Together" >> beam.CombineGlobally(Concatenate(_SAMPLE))
             | "In order" >> beam.Map(lambda table: table.sort_by("id"))
         )
@@ -64,24 +64,24 @@ class DrawSample(beam.PTransform):
 
 
 def run(units: Sequence[Unit], output: str, arguments: Sequence[str], *, seed: int) -> pa.Table:
-    """Draw the sample of `units`; `output` is a folder for what passes on the way."""
-    transform = DrawSample(sum(unit.rows for unit in units), seed)
+    """Sample pairs of `units`; `output` is a folder for intermediate files."""
+    transform = SampleWithFolds(sum(unit.rows for unit in units), seed)
     return collect("classifier", units, transform, output, arguments)
 
 
 def _hashes(table: pa.Table) -> np.ndarray:
-    """Hashes of all references, then of all translations: uint64 [2 * rows]."""
+    """Hashes of all references, followed by all translations: uint64 [2 * rows]."""
     return np.concatenate([row_hash(normalised(table[s].combine_chunks()))[:, 0] for s in _SIDES])
 
 
 def _mark(unit: Unit, texts: np.ndarray) -> np.ndarray:
-    """The folds of a shard's pairs in which each of `texts` occurs: uint8 bits, as many."""
+    """The folds of a shard's pairs in which each text occurs: uint8 [len(texts)], one bit each."""
     table = read_shard(unit.shard, _SIDES)
     here = _hashes(table)
     bits = np.uint8(1) << np.tile(fold_of(table["reference"].combine_chunks()), 2)
     order = np.argsort(texts, kind="stable")
     ordered = texts[order]
-    # Equal texts of the sample stand together: the first one takes the marks for all of them.
+    # Equal texts of the sample are neighbours: the first one collects the bits of all of them.
     first = np.searchsorted(ordered, here)
     found = np.flatnonzero(first < len(ordered))
     found = found[ordered[first[found]] == here[found]]
@@ -94,7 +94,7 @@ def _mark(unit: Unit, texts: np.ndarray) -> np.ndarray:
 
 
 def _any(many: Iterable[np.ndarray]) -> Any:
-    """All marks together; 0 of no shard."""
+    """The union of all bits; 0 if there is no shard."""
     total: Any = np.uint8(0)
     for marks in many:
         total = total | marks

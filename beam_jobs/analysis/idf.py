@@ -1,4 +1,4 @@
-"""Counting the words of a corpus, shard by shard: what inverse document frequencies come from."""
+"""Counting the words of a corpus, shard by shard, for inverse document frequencies."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from beam_jobs.io.shards import Unit, read_shard
 from models.text.idf import WordCounts, count_words, merge_counts
 
 VERSION = 1
-"""Raised when the job counts otherwise."""
+"""Bump when the counts change for the same input."""
 
 _DOCUMENTS = b"documents"  # in the metadata of a table's schema
 
 
 class MergeCounts(beam.CombineFn):
-    """Counts of shards into counts of the corpus.
+    """Merges the counts of shards into counts of the corpus.
 
-    Memory grows with the vocabulary, not with the corpus: parts are merged as soon as they are as
-    large as what they are merged into, so that every word is moved only a few times.
+    Memory grows with the vocabulary, not with the corpus. Pending counts are merged when they are
+    as large as the merged ones, so that every word is copied only a few times.
     """
 
     def create_accumulator(self) -> list[WordCounts]:
-        """Nothing counted yet."""
+        """No counts."""
         return []
 
     def add_input(self, parts: list[WordCounts], counts: WordCounts) -> list[WordCounts]:
-        """Add the counts of a shard; the first part is the merged one."""
+        """Add the counts of a shard; the first element of `parts` is the merged one."""
         parts = [*parts, counts]
         merged, *pending = (part.table.num_rows for part in parts)
         return [merge_counts(parts)] if sum(pending) >= merged else parts
 
     def merge_accumulators(self, many: Iterable[list[WordCounts]]) -> list[WordCounts]:
-        """Bring together what several workers counted."""
+        """Merge the counts of several workers."""
         return [merge_counts(part for parts in many for part in parts)]
 
     def extract_output(self, parts: list[WordCounts]) -> WordCounts:
-        """All counts, words in order."""
+        """All counts, sorted by word."""
         return merge_counts(parts)
 
 
 class CountWords(beam.PTransform):
-    """Units in, one `WordCounts` out: of a column of texts, as one table with its metadata."""
+    """Units in, the word counts of a text column out: one table, with the documents as metadata."""
 
     def __init__(self, column: str):
         super().__init__()
         self.column = column
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Count shard by shard and add up."""
+        """Count shard by shard, then merge."""
         column = self.column
 
         def count(unit: Unit) -> WordCounts:
@@ -64,7 +64,7 @@ class CountWords(beam.PTransform):
 def run(
     units: Sequence[Unit], output: str, arguments: Sequence[str], *, column: str = "reference"
 ) -> WordCounts:
-    """Count the words of a column of `units`; `output` is a folder for what passes on the way."""
+    """Count the words of a column of `units`; `output` is a folder for intermediate files."""
     table = collect("idf", units, CountWords(column), output, arguments)
     return WordCounts(int(table.schema.metadata[_DOCUMENTS]), table.replace_schema_metadata())
 

@@ -1,7 +1,7 @@
-"""A phrase table of a corpus: pairs of phrases that stand in for each other, counted.
+"""A phrase table of a corpus: counts of pairs of phrases that replace each other.
 
-In rounds: each reads the whole corpus but counts only the phrase pairs that a hash gives it, so
-that memory does not grow with the corpus, and the same pairs give the same table on any runner.
+In rounds: each reads the whole corpus but counts only the phrase pairs that a hash assigns to it,
+so that memory does not grow with the corpus. The table is the same on any runner.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from models.text.phrases import SCHEMA, find_phrases, merge_phrases
 from models.text.tokens import PairText
 
 ROWS = 2_000_000
-"""Sentence pairs of the corpus for each round."""
+"""Sentence pairs per round."""
 
-_PARTITIONS = 16  # of a round, each counted by one worker
+_PARTITIONS = 16  # per round; one worker counts each
 _BATCH = 4_096  # sentence pairs aligned at once
 
 
@@ -38,8 +38,8 @@ def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_coun
     A line is `[X] ||| phrase ||| paraphrase ||| Count=n`; the most frequent pairs come first.
 
     Args:
-        table: the file; on any file system that Beam knows.
-        min_count: pairs that stand in fewer places are left out.
+        table: path of the file; on any file system that Beam supports.
+        min_count: pairs that occur less often are left out.
 
     Returns:
         the number of pairs.
@@ -58,7 +58,7 @@ def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_coun
 
 
 class CountPhrases(beam.PTransform):
-    """Units in, one phrase table out: of the round `number` of so many."""
+    """Units in, one phrase table out: that of round `number` (from 0) of `rounds`."""
 
     def __init__(self, min_count: int, number: int = 0, rounds: int = 1):
         super().__init__()
@@ -66,7 +66,7 @@ class CountPhrases(beam.PTransform):
         self.dofn = _Count(number, rounds)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Count shard by shard, add up, leave out what is rare."""
+        """Count shard by shard, merge, and filter by `min_count`."""
         min_count = self.min_count
 
         def frequent(element: tuple[int, pa.Table]) -> pa.Table:
@@ -98,7 +98,7 @@ class _Count(OneCoreDoFn):
 
 
 class _Add(beam.CombineFn):
-    """Tables into one; merged as soon as what is pending is as large as what it is merged into."""
+    """Merges tables, as soon as the pending ones are as large as the merged one."""
 
     def create_accumulator(self) -> list[pa.Table]:
         return []
@@ -116,7 +116,7 @@ class _Add(beam.CombineFn):
 
 
 def _write(path: str, parts: Sequence[Path]) -> int:
-    """Merge the sorted tables of all rounds into one file, without holding any of them."""
+    """Merge the sorted tables of all rounds into one file, row by row."""
     number = 0
     with (
         storage.writing(path) as raw,
@@ -130,7 +130,7 @@ def _write(path: str, parts: Sequence[Path]) -> int:
 
 
 def _rows(part: Path) -> Iterator[tuple[int, str, str]]:
-    """The rows of a table as they are to be ordered: by count, descending, then by text."""
+    """The rows of a table with negated counts, so that they sort by count, then by text."""
     with pa.memory_map(str(part)) as source:
         reader = pa.ipc.open_file(source)
         for i in range(reader.num_record_batches):

@@ -1,8 +1,8 @@
-"""Statistics of corpora (ParaNMT, Table 2): counted shard by shard, the same on any runner.
+"""Statistics of corpora (ParaNMT, Table 2), computed block by block; the same on any runner.
 
-Two readings: the first counts words (and parses), from which come the entropies and the IDF; the
-second takes means over sentences and pairs. Moments of blocks are merged in the order of the
-blocks, so the number of workers changes no bit.
+Two passes: the first counts words (and parses) for the entropies and the IDF; the second computes
+means over sentences and pairs. Moments of blocks are merged in the order of the blocks, so that the
+result does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from models.text.tokens import PairText
 from models.text.vectors import WordVectors, open_vectors
 
 VERSION = 1
-"""Raised when the job's figures change for the same input."""
+"""Bump when the statistics change for the same input."""
 
 SIDES = ("reference", "translation")
 PARSED = 100_000
-"""Of a corpus at most about so many pairs are parsed, drawn by a hash of their texts: parsing is
-slow, and ParaNMT's Table 2 is of 100K samples."""
+"""Approximate maximum of pairs that are parsed, sampled by a hash of their texts: parsing is slow,
+and ParaNMT's Table 2 is of 100K samples."""
 
 _BATCH = 4_096  # rows in memory
 _BLOCK = 50_000  # rows of a large file that one worker reads
@@ -70,14 +70,14 @@ _MOMENTS = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Some row groups of a Parquet file: what a worker reads at once."""
+    """A unit of work: some row groups of a Parquet file."""
 
     corpus: int
     index: int
     path: str
     groups: tuple[int, ...]
     rows: int
-    draw: float  # share of the pairs that are parsed
+    parsed_share: float  # of the pairs
 
     key = ""
 
@@ -91,7 +91,7 @@ def find_blocks(corpus: int, paths: Sequence[str]) -> list[Block]:
     """The blocks of a corpus of Parquet files.
 
     Raises:
-        UserError: a file is not there, is no Parquet, or has no texts `reference`, `translation`.
+        UserError: a file is missing, not Parquet, or lacks the texts `reference` or `translation`.
     """
     groups: list[tuple[str, tuple[int, ...], int]] = []
     for path in paths:
@@ -107,9 +107,11 @@ def find_blocks(corpus: int, paths: Sequence[str]) -> list[Block]:
                 groups[-1] = (path, (*groups[-1][1], group), groups[-1][2] + rows)
             else:
                 groups.append((path, (group,), rows))
-    draw = min(1.0, PARSED / max(sum(rows for _, _, rows in groups), 1))
+    parsed_share = min(1.0, PARSED / max(sum(rows for _, _, rows in groups), 1))
     return [
-        Block(corpus=corpus, index=i, path=path, groups=numbers, rows=rows, draw=draw)
+        Block(
+            corpus=corpus, index=i, path=path, groups=numbers, rows=rows, parsed_share=parsed_share
+        )
         for i, (path, numbers, rows) in enumerate(groups)
     ]
 
@@ -125,13 +127,13 @@ def run(
     """The statistics of every corpus of `blocks`, by name.
 
     Args:
-        output: a folder for what passes on the way, which all workers see.
-        spacy: the pipeline that parses; None leaves the entropy of parses out.
-        idf: IDF in text form; None counts it over the references of all corpora together.
+        output: a folder for intermediate files that all workers can access.
+        spacy: the spaCy pipeline that parses; None skips the entropy of parses.
+        idf: IDF in text form; None computes it from the references of all corpora.
 
     Returns:
         For every corpus, in order: tokens, IDF (of sentences) and entropies (of words, of parses)
-        of either side, and every score that the corpus has; mean and deviation of each.
+        of both sides, and every score of the corpus; mean and standard deviation of each.
     """
     counts = _by_name(collect("count words", blocks, _Counting(spacy), output, arguments))
     folder = Path(output)
@@ -149,7 +151,7 @@ def run(
 
 
 class _Counting(beam.PTransform):
-    """Blocks in, one table out: word counts by corpus and side, and those of parses."""
+    """Blocks in, one table out: counts of words and of parses, by corpus and side."""
 
     def __init__(self, spacy: str | None):
         super().__init__()
@@ -182,7 +184,7 @@ class _Count(OneCoreDoFn):
             for side in SIDES:
                 parts.setdefault(side, []).append(count_words(batch[side]))
                 if self.spacy:
-                    texts = batch[side].filter(_drawn(batch, block.draw)).to_pylist()
+                    texts = batch[side].filter(_sampled(batch, block.parsed_share)).to_pylist()
                     parses = pa.array(self.parser.top_levels(texts), pa.string())
                     parts.setdefault(f"{side}_parse", []).append(count_kinds(parses))
         for name, counts in parts.items():
@@ -220,7 +222,7 @@ class _Measure(OneCoreDoFn):
                 if pa.types.is_floating(column.type):
                     values = column.drop_null().to_numpy(zero_copy_only=False)
                     found[name] = Moments.of(values[np.isfinite(values)])
-            # Last: a column may have the name of a statistic
+            # Last, since a column may have the name of a statistic
             found |= sentence_moments(PairText(*(batch[side] for side in SIDES)), self.table)
             for name, moments in found.items():
                 parts.setdefault(name, []).append(moments)
@@ -252,7 +254,7 @@ def _open(path: str) -> pq.ParquetFile:
 
 
 def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dict[str, pa.Array]]:
-    """The columns of some thousand rows at a time: texts, and unless named, what is floating."""
+    """Some columns, in batches of rows; by default the texts and all floating-point columns."""
     file = _open(block.path)
     floating = [f.name for f in file.schema_arrow if pa.types.is_floating(f.type)]
     columns = list(columns or (*SIDES, *floating))
@@ -267,7 +269,7 @@ def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dic
         raise UserError(f"{block.path}: cannot be read as Parquet ({why})") from error
 
 
-def _drawn(batch: dict[str, pa.Array], share: float) -> pa.Array:
+def _sampled(batch: dict[str, pa.Array], share: float) -> pa.Array:
     hashes = row_hash(*(batch[side] for side in SIDES))[:, 0]
     return pa.array(hashes <= np.uint64(min(int(share * 2**64), 2**64 - 1)))
 
@@ -280,7 +282,7 @@ def _as_table(element: tuple[tuple[int, str], WordCounts]) -> pa.Table:
 
 
 def _by_name(table: pa.Table) -> dict[tuple[int, str], WordCounts]:
-    """Word counts by corpus and name, from what `_as_table` made of them."""
+    """Word counts by corpus and name; the inverse of `_as_table`."""
     found = {}
     for row in (
         table.group_by(["corpus", "name", "texts"]).aggregate([]).sort_by("corpus").to_pylist()
@@ -293,7 +295,7 @@ def _by_name(table: pa.Table) -> dict[tuple[int, str], WordCounts]:
 
 
 def _by_corpus(table: pa.Table) -> dict[int, dict[str, Moments]]:
-    """The moments of whole corpora, from those of their blocks."""
+    """The moments of corpora, merged from those of their blocks."""
     parts: dict[int, dict[str, list[Moments]]] = {}
     for row in table.sort_by([("corpus", "ascending"), ("block", "ascending")]).to_pylist():
         of = parts.setdefault(row["corpus"], {}).setdefault(row["statistic"], [])

@@ -1,6 +1,6 @@
-"""Clients for S3 that last.
+"""Persistent S3 clients.
 
-Beam makes one for every request, which takes twenty times as long as the request.
+Beam creates a client for every request, which takes twenty times as long as the request.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 from apache_beam.io.aws import s3io
 
-_kept = threading.local()  # a client reads from one stream at a time
+_cached = threading.local()  # a client reads from one stream at a time
 
 
-class LastingS3IO(s3io.S3IO):
-    """Beam's S3, with one client a thread for the same options."""
+class CachedS3IO(s3io.S3IO):
+    """Beam's S3, with one client per thread for the same options."""
 
     client: Any
 
@@ -22,12 +22,12 @@ class LastingS3IO(s3io.S3IO):
         if client is not None or options is None:
             super().__init__(client, options)
             return
-        if getattr(_kept, "options", None) is not options:  # to compare them would take as long
+        if getattr(_cached, "options", None) is not options:  # comparing values would take as long
             super().__init__(None, options)
-            _kept.options, _kept.client = options, self.client
-        self.client = _kept.client
+            _cached.options, _cached.client = options, self.client
+        self.client = _cached.client
 
 
-def keep_clients() -> None:
-    """Let Beam's file system for S3 keep its clients, in this process."""
-    s3io.S3IO = LastingS3IO
+def cache_clients() -> None:
+    """Make Beam's S3 file system reuse its clients in this process."""
+    s3io.S3IO = CachedS3IO

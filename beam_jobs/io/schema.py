@@ -1,4 +1,4 @@
-"""The pair record: which column is what, and which stage adds it (DESIGN: the pair record)."""
+"""The schemas of the pair record after each stage, and of rejected rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SELECT_REJECTED = pa.schema([pa.field("id", pa.string(), nullable=False), REASON
 
 
 def scored(scorers: tuple[str, ...]) -> pa.Schema:
-    """The schema after `score`; `translation_score` is there already."""
+    """The schema after `score`; `translation_score` is added by `back_translate`."""
     columns = [
         *BACK_TRANSLATE,
         pa.field("reference_tokens", pa.int16(), nullable=False),

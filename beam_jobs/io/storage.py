@@ -1,9 +1,9 @@
-"""Whole files on any file system that Beam knows, local ones without a detour.
+"""Atomic reading and writing of whole files, local or on any file system that Beam supports.
 
-A shard is some thousand rows, so a file is read and written as one piece of bytes. It appears under
-its name whole or not at all: locally it is written under a temporary name and renamed; an object
-store shows an object when the last byte has come, so it is written in its place. Nothing is ever
-renamed there, where that would be a copy and a deletion, and a process killed between the two.
+A shard has some thousand rows, so a file is read and written as one block of bytes. Local files are
+written under a temporary name and renamed. An object store shows an object only when it is
+complete, so objects are written directly: a rename there is a copy and a deletion, between which a
+process can be killed.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ import xxhash
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from beam_jobs.io.s3 import keep_clients
+from beam_jobs.io.s3 import cache_clients
 from models import files
 from models.errors import UserError
 from models.files import atomic_file
 
 _BLOCK = 1 << 23
-_IN_MEMORY = 1 << 26  # bytes of a stream that need no temporary file
+_IN_MEMORY = 1 << 26  # bytes; longer streams use a temporary file
 
 
-keep_clients()
+cache_clients()
 
 
 class MissingError(UserError):
-    """There is no file of this name."""
+    """The file does not exist."""
 
 
 def is_remote(path: str) -> bool:
-    """Whether `path` names another file system (`gs://…`, `s3://…`)."""
+    """Whether `path` is on another file system (`gs://…`, `s3://…`)."""
     return "://" in path
 
 
@@ -51,13 +51,13 @@ def join(folder: str, *names: str) -> str:
 
 
 def open_file(path: str) -> BinaryIO:
-    """A stream of the file's bytes, as they are; the caller closes it.
+    """Open a file for reading bytes, without decompression; the caller closes it.
 
     Raises:
-        MissingError: it is not there.
+        MissingError: it does not exist.
         UserError: it cannot be read; names the path.
     """
-    with _blaming(path, "read"):
+    with _file_errors(path, "read"):
         if not is_remote(path):
             return Path(path).open("rb")
         stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
@@ -68,15 +68,15 @@ def read_bytes(path: str) -> bytes:
     """The content of a file.
 
     Raises:
-        MissingError: it is not there.
+        MissingError: it does not exist.
         UserError: it cannot be read; names the path.
     """
-    with open_file(path) as stream, _blaming(path, "read"):
+    with open_file(path) as stream, _file_errors(path, "read"):
         return stream.read()
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Put `data`, which is not empty, at `path`, whole or not at all.
+    """Write `data`, which is not empty, to `path` atomically.
 
     Raises:
         UserError: the folder cannot be written or the disk is full; names the path.
@@ -90,7 +90,7 @@ def write_bytes(path: str, data: bytes) -> None:
 
 @contextmanager
 def writing(path: str) -> Iterator[BinaryIO]:
-    """A stream for a file too large to hold; it is at `path` only if the block ends well.
+    """Open a large file for writing; it appears at `path` only if the block succeeds.
 
     Raises:
         UserError: as `write_bytes`.
@@ -106,13 +106,13 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
 
 def put(source: BinaryIO, path: str) -> None:
-    """Write a whole stream, which is not empty, to an object store; raises as `write_bytes`."""
-    with _blaming(path, "written"):
+    """Write a stream, which is not empty, to an object store; raises as `write_bytes`."""
+    with _file_errors(path, "written"):
         sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
         try:
             shutil.copyfileobj(source, sink, _BLOCK)
         except BaseException:
-            # Closing is what shows an object, and a stream that is let go closes itself.
+            # Closing publishes the object, and so does the deletion of the stream.
             with suppress(Exception):
                 sink.close()
                 FileSystems.delete([path])
@@ -121,16 +121,16 @@ def put(source: BinaryIO, path: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Put what is at `source` at `target` as well, on the same file system, whole or not at all.
+    """Copy a file atomically on the same file system.
 
     Raises:
-        UserError: one cannot be read or the other not be written; names the target.
+        UserError: `source` cannot be read or `target` cannot be written.
     """
     if not is_remote(target):
         with atomic_file(target) as temporary:
             shutil.copyfile(source, temporary)
         return
-    with open_file(source) as stream:  # Beam's own copy does not say on every store if it failed
+    with open_file(source) as stream:  # Beam's copy does not report failures on every store
         put(stream, target)
 
 
@@ -138,12 +138,12 @@ def exists(path: str) -> bool:
     """Whether a file is at `path`."""
     if not is_remote(path):
         return Path(path).exists()
-    with _blaming(path, "read"):
+    with _file_errors(path, "read"):
         return bool(FileSystems.exists(path))
 
 
 def names(folder: str) -> list[str]:
-    """The sorted names of the visible files directly in `folder`; none where it is missing."""
+    """The sorted names of the visible files in `folder`; empty if it does not exist."""
     if not is_remote(folder):
         try:
             with os.scandir(folder) as entries:
@@ -154,22 +154,22 @@ def names(folder: str) -> list[str]:
 
 
 def match(pattern: str) -> list[FileMetadata]:
-    """The objects that a pattern names (`*` within a name, `**` across folders), with sizes."""
-    with _blaming(pattern, "listed"):
+    """The objects that match a pattern (`*` within a name, `**` across folders)."""
+    with _file_errors(pattern, "listed"):
         return list(FileSystems.match([pattern])[0].metadata_list)
 
 
 def remove(path: str) -> None:
-    """Remove the file at `path` if there is one."""
+    """Remove the file at `path`, if it exists."""
     if not is_remote(path):
         Path(path).unlink(missing_ok=True)
         return
-    with _blaming(path, "removed"):
+    with _file_errors(path, "removed"):
         FileSystems.delete([path])
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove the files in `folder` that a process was writing when it was killed."""
+    """Remove the temporary files of killed processes in `folder`."""
     if not is_remote(folder) and Path(folder).is_dir():
         for path in Path(folder).glob(".*.*.????????"):
             path.unlink(missing_ok=True)
@@ -187,28 +187,28 @@ def file_digest(path: str) -> str:
     if not is_remote(path):
         return files.digest(path)
     total = hashlib.sha256()
-    with open_file(path) as stream, _blaming(path, "read"):
+    with open_file(path) as stream, _file_errors(path, "read"):
         while block := stream.read(_BLOCK):
             total.update(block)
     return total.hexdigest()
 
 
 def digest(data: bytes) -> str:
-    """The checksum that shards are known by (XXH3, 128 bits, hexadecimal)."""
+    """The checksum of shards (XXH3, 128 bits, hexadecimal)."""
     return xxhash.xxh3_128_hexdigest(data)
 
 
 def why(error: BaseException) -> str:
-    """What an error of a file system says, on one line."""
+    """The message of a file system's error, on one line."""
     if isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values())) or error
-    said = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
-    return " ".join(str(said).split()) or type(error).__name__
+    message = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+    return " ".join(str(message).split()) or type(error).__name__
 
 
 @contextmanager
-def _blaming(path: str, what: str) -> Iterator[None]:
-    """Say which file an error in the block comes from, whichever library raises it."""
+def _file_errors(path: str, what: str) -> Iterator[None]:
+    """Turn errors in the block, of any library, into a UserError that names the file."""
     try:
         yield
     except UserError:

@@ -1,4 +1,4 @@
-"""Running a job: Beam options, progress by receipts, errors in one line, the account at the end."""
+"""Running a job: Beam options, progress, one-line errors, and the receipts of the result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from models.errors import UserError
 from models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
-"""Of the Beam metrics that jobs count."""
+"""The namespace of the jobs' Beam counters."""
 
 _ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
 _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
@@ -48,14 +48,14 @@ _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a job left: a receipt a unit, in the order of the units, and Beam's counters."""
+    """The result of a job: a receipt for each unit, in their order, and Beam's counters."""
 
     receipts: tuple[Receipt, ...]
     metrics: dict[str, int] = field(default_factory=dict)
 
 
 class Unit(Protocol):
-    """What a job works on at once."""
+    """A unit of work."""
 
     @property
     def name(self) -> str:
@@ -63,18 +63,18 @@ class Unit(Protocol):
 
     @property
     def key(self) -> str:
-        """The key of all that its output depends on."""
+        """The key of everything that its output depends on."""
 
     @property
     def rows(self) -> int | None:
-        """Rows to read, where that is known before."""
+        """Rows to read, if known in advance."""
 
 
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
-    """Beam's options: what the user gave, and where no runner is named, processes on this machine.
+    """Beam's options: the user's, and if they name no runner, local worker processes.
 
     Args:
-        processes: at most this many worker processes, if the user did not choose a runner.
+        processes: maximum number of worker processes, if the user did not choose a runner.
 
     Raises:
         UserError: Beam cannot read an option.
@@ -83,28 +83,28 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     standard = options.view_as(StandardOptions)
     if standard.runner:
         return options
-    # Named, so that Beam does not first try to download another local runner.
+    # Set explicitly, so that Beam does not try to download another local runner.
     standard.runner = "FnApiRunner"
     workers = local_workers(arguments)
     workers = min(workers, processes or workers)
     direct = options.view_as(DirectOptions)
     direct.direct_num_workers = workers
-    direct.direct_running_mode = "in_memory"  # `default_runner` says where the workers are
+    direct.direct_running_mode = "in_memory"  # `default_runner` starts the workers
     return options
 
 
 def local_workers(arguments: Sequence[str]) -> int:
-    """How many workers the user allows on this machine; as many as cores where nothing is said."""
+    """Workers on this machine: the user's `--direct_num_workers`, or the number of cores."""
     direct = parse_options(arguments).view_as(DirectOptions)
     given = any(argument.startswith("--direct_num_workers") for argument in arguments)
     return int(direct.direct_num_workers) if given and direct.direct_num_workers else cores()
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Reach object stores with the user's Beam options, and see that those of `paths` answer.
+    """Configure object stores with the user's Beam options, and check that those of `paths` answer.
 
     Raises:
-        UserError: Beam cannot read an option; a bucket is not there or cannot be reached.
+        UserError: Beam cannot read an option; a bucket does not exist or cannot be reached.
     """
     options = parse_options(arguments)
     remote.connect(options)
@@ -115,14 +115,14 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     """Beam's options; UserError if it cannot read one."""
-    said = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(printed):
             options = PipelineOptions(list(arguments))
-            options.get_all_options()  # else Beam parses each when it is first asked for
+            options.get_all_options()  # otherwise Beam parses each on first use
             return options
-    except SystemExit as error:  # argparse has printed its usage and why
-        reason = said.getvalue().strip().rpartition("error: ")[2]
+    except SystemExit as error:  # argparse has printed its usage and the reason
+        reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
 
 
@@ -134,19 +134,19 @@ def launch(
     arguments: Sequence[str],
     *,
     processes: int | None = None,
-    rows_a_part: int | None = None,
+    rows_per_part: int | None = None,
 ) -> Result:
     """Run `transform` (units in, receipts out) and return its receipts.
 
     Args:
-        processes: at most this many worker processes, if the user did not choose a runner.
-        rows_a_part: rows of a part file, to show progress where the units' rows are not known.
+        processes: maximum number of worker processes, if the user did not choose a runner.
+        rows_per_part: rows of a part file, to show progress if the rows of units are unknown.
 
-    Units whose receipt in `output` has their key, and whose part files are intact, cost a checksum.
+    Finished units, whose receipt in `output` is valid, are only verified by their checksums.
 
     Raises:
-        UserError: the first error that a user can cause, from whichever worker.
-        RuntimeError: a unit is left without its receipt.
+        UserError: the first error of a worker that the user can fix.
+        RuntimeError: a unit has no receipt.
     """
     expected = {unit.name: unit for unit in units}
     for receipt in shard_files.receipts(output):
@@ -158,8 +158,8 @@ def launch(
     total = sum(known) if len(known) == len(rows) else None
 
     def done() -> int:
-        if rows_a_part is not None:
-            return rows_a_part * len(storage.names(output))
+        if rows_per_part is not None:
+            return rows_per_part * len(storage.names(output))
         names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
@@ -182,14 +182,14 @@ def launch(
         metrics = retry_on_worker_death(work, done)
     receipts = []
     for unit in units:
-        left = shard_files.read_receipt(output, unit.name)
-        if left is None or left.key != unit.key:
+        receipt = shard_files.read_receipt(output, unit.name)
+        if receipt is None or receipt.key != unit.key:
             raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
-        if unit.rows is not None and left.rows_in != unit.rows:
+        if unit.rows is not None and receipt.rows_in != unit.rows:
             raise RuntimeError(
-                f"{name}: {unit.name} has {unit.rows} rows, {left.rows_in} were read"
+                f"{name}: {unit.name} has {unit.rows} rows, {receipt.rows_in} were read"
             )
-        receipts.append(left)
+        receipts.append(receipt)
     shard_files.remove_orphans(output, receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
 
@@ -199,16 +199,16 @@ def run_pipeline(
     options: PipelineOptions,
     runner: FnApiRunner | None = None,
 ) -> dict[str, int]:
-    """Build and run a Beam pipeline; give its counters.
+    """Build and run a Beam pipeline; return its counters.
 
     Args:
-        runner: takes the place of the one that the options name.
+        runner: replaces the one that the options name.
 
     Raises:
-        UserError: a worker raised one (or a DamagedError); everything else comes as Beam raised it.
+        UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
     try:
-        with _place(options):
+        with _runner_context(options):
             pipeline = _pipeline(options, runner)
             build(pipeline)
             result = pipeline.run()
@@ -221,10 +221,10 @@ def run_pipeline(
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
         known = isinstance(error, UserError)
-        said = _user_error(f"{type(error).__name__}: {error}" if known else str(error))
-        if said is None:
+        found = _user_error(f"{type(error).__name__}: {error}" if known else str(error))
+        if found is None:
             raise
-        raise said from error
+        raise found from error
     counters: dict[str, int] = {}
     for counter in query["counters"]:
         name = counter.key.metric.name
@@ -233,15 +233,15 @@ def run_pipeline(
 
 
 def _name_job(options: PipelineOptions, name: str, output: str) -> None:
-    """Name a job after stage and folder: the same command again finds what a killed one left."""
+    """Name a job after stage and folder, so that the same command finds the job of a killed run."""
     cloud = options.view_as(GoogleCloudOptions)
     if cloud.job_name is None:
-        place = output if storage.is_remote(output) else str(Path(output).resolve())
-        cloud.job_name = f"paraloom-{name}-{shard_files.content_key(place)[:8]}".replace("_", "-")
+        path = output if storage.is_remote(output) else str(Path(output).resolve())
+        cloud.job_name = f"paraloom-{name}-{shard_files.content_key(path)[:8]}".replace("_", "-")
 
 
-def _place(options: PipelineOptions) -> AbstractContextManager[None]:
-    """What has to be there while a job runs elsewhere."""
+def _runner_context(options: PipelineOptions) -> AbstractContextManager[None]:
+    """Checks the Flink cluster before and while the job runs."""
     if options.view_as(StandardOptions).runner != "FlinkRunner":
         return nullcontext()
     from beam_jobs.runners.flink.submit import ready
@@ -252,14 +252,14 @@ def _place(options: PipelineOptions) -> AbstractContextManager[None]:
 def _pipeline(options: PipelineOptions, runner: FnApiRunner | None) -> beam.Pipeline:
     try:
         return beam.Pipeline(runner=runner, options=options)
-    except (ValueError, ImportError) as error:  # a runner's name, or what it lacks
+    except (ValueError, ImportError) as error:  # an unknown runner, or a missing dependency of it
         raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
-    """Processes of our own on this machine, unless the user named a runner or allows only one.
+    """The runner with local worker processes, unless the user names one or allows only one worker.
 
-    Then one job has them that works with one process, too: the model's memory is that process's.
+    A job that needs only one worker has it too: the memory of the model is in a separate process.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
@@ -267,17 +267,17 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
 
 
 def _user_error(text: str) -> UserError | None:
-    """The error that a user can cause, from what Beam says of a worker's exception."""
+    """The error that the user can fix, from Beam's report of a worker's exception."""
     found = _USER_ERROR.search(text)
     return _ERRORS[found.group(1)](found.group(2).strip()) if found else None
 
 
 @contextmanager
 def redirect_stderr(output: str) -> Iterator[TextIO]:
-    """Send what Beam and its workers print to `logs/` of the run; give the terminal to the block.
+    """Redirect stderr of Beam and its workers to `logs/` of the run; yield the terminal.
 
-    Of a run in an object store they stay on this machine. Beam's processes inherit file descriptor
-    2 and say much on it, an error with its traceback several times over.
+    The logs of a run in an object store stay on this machine. File descriptor 2 is redirected,
+    since worker processes inherit it; Beam prints the traceback of an error several times.
     """
     parent, _, name = output.rstrip("/").rpartition("/")
     folder = remote.local_workdir(parent) / "logs"
@@ -301,13 +301,13 @@ def redirect_stderr(output: str) -> Iterator[TextIO]:
 
 @contextmanager
 def report_progress(done: Callable[[], int], progress: Meter, output: str) -> Iterator[None]:
-    """Report progress while a job runs anywhere: what is finished shows in its output folder."""
+    """Report progress while a job runs, from the finished units in its output folder."""
     stop = threading.Event()
-    seconds = 10.0 if storage.is_remote(output) else 0.5  # a look costs requests there
+    seconds = 10.0 if storage.is_remote(output) else 0.5  # each check costs requests there
 
     def watch() -> None:
         while not stop.wait(seconds):
-            with suppress(UserError):  # the job itself will meet it
+            with suppress(UserError):  # the job itself reports it
                 progress.set(done())
 
     watcher = threading.Thread(target=watch, daemon=True)

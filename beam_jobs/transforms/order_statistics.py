@@ -1,9 +1,9 @@
-"""The exact value at given ranks of a corpus that no worker holds: a radix selection in four scans.
+"""Exact quantiles of a distributed column, by radix selection in four passes.
 
-Rows are ordered by (score, hash of id). A scan counts one digit of that key among the rows whose
-leading digits are already known; after each scan the digit at every wanted rank is known too. The
-digits: the score's high 16 bits, its low 16 bits, the hash's high 16 bits, then the whole hash,
-which by then few rows share. Counts add up in any order, so the result is the same on any runner.
+Rows are ordered by (score, hash of id). Each pass counts one digit of that key among the rows that
+share the digits found so far, and so finds the next digit at every rank. The digits are the score's
+high 16 bits, its low 16 bits, the hash's high 16 bits, and the whole hash, which few of the
+remaining rows share. Counts add up in any order, so the result is the same on any runner.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import xxhash
 LEVELS = 4
 
 Counts = dict[tuple[str, tuple[int, ...]], tuple[np.ndarray, np.ndarray]]
-"""(score, digits so far) → the next digits that occur, and how often each."""
+"""(score, digits so far) → the next digits that occur, and the count of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One score of a shard as sortable keys: `score` uint32 [n], `ids` of the same rows."""
+    """One score of a shard as sortable keys: `score` uint32 [n], and the `ids` of the rows."""
 
     score: np.ndarray
     ids: pa.Array
@@ -33,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A wanted rank: the key's digits so far, and the rank among the rows that share them."""
+    """A rank to find: the key's digits so far, and the rank among the rows that share them."""
 
     digits: tuple[int, ...]
     rank: int
@@ -62,7 +62,7 @@ def sortable(score: np.ndarray) -> np.ndarray:
 
 
 def id_hash(ids: pa.Array, seed: int = 0) -> np.ndarray:
-    """A hash of each id, uint64 [n] (XXH3): what breaks ties, and what draws at random."""
+    """A hash of each id, uint64 [n] (XXH3), for breaking ties and for sampling."""
     digest = xxhash.xxh3_64_intdigest
     texts = ids.cast(pa.binary()).to_pylist()
     return np.fromiter((digest(text, seed) for text in texts), np.uint64, len(texts))
@@ -118,35 +118,35 @@ def narrow(counts: Counts, targets: Targets | None, ranks: Ranks) -> Targets:
             rows = int(totals.sum())
             targets[name] = [Target((), rank) for rank in ranks(rows) if 0 <= rank < rows]
     result: Targets = {}
-    for name, wanted in targets.items():
+    for name, of_score in targets.items():
         result[name] = []
-        for target in wanted:
+        for target in of_score:
             digits, totals = counts[name, target.digits]
             upto = np.cumsum(totals)
             at = int(np.searchsorted(upto, target.rank, side="right"))
-            below = int(upto[at - 1]) if at else 0
-            result[name].append(Target((*target.digits, int(digits[at])), target.rank - below))
+            before = int(upto[at - 1]) if at else 0
+            result[name].append(Target((*target.digits, int(digits[at])), target.rank - before))
     return result
 
 
 def position(column: Column, targets: list[Target], seed: int = 0) -> np.ndarray:
     """How many targets' keys are at or below each row's key, int8 [n]."""
-    place = np.zeros(len(column.score), np.int8)
+    result = np.zeros(len(column.score), np.int8)
     for score, hashed in (target.key for target in targets):
-        place += column.score > score
+        result += column.score > score
         tied = np.flatnonzero(column.score == score)
         if len(tied):
-            place[tied] += id_hash(column.ids.take(pa.array(tied)), seed) >= np.uint64(hashed)
-    return place
+            result[tied] += id_hash(column.ids.take(pa.array(tied)), seed) >= np.uint64(hashed)
+    return result
 
 
 class OrderStatistics(beam.PTransform):
     """Units in, one element out: the `Targets` at `ranks(n)` of every score, n its rows.
 
     Args:
-        read: gives a unit's columns; called once per scan.
-        ranks: from the number of rows to the wanted ranks (0 is the lowest row).
-        seed: of the hash of the ids.
+        read: reads a unit's columns; called once per pass.
+        ranks: maps the number of rows to the ranks to find (0 is the lowest row).
+        seed: seed of the hash of the ids.
     """
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):
@@ -154,7 +154,7 @@ class OrderStatistics(beam.PTransform):
         self.read, self.ranks, self.seed = read, ranks, seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Four scans, each with the targets of the one before as a side input."""
+        """Four passes, each with the targets of the previous one as a side input."""
         read, ranks, seed = self.read, self.ranks, self.seed
 
         def first(unit: Any) -> Counts:
@@ -183,5 +183,5 @@ def _occurrences(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _narrowed(totals: np.ndarray) -> np.ndarray:
-    """As few bytes as will do: of a large corpus there are millions, and workers send copies."""
+    """The smallest sufficient type: a large corpus has millions of counts, which workers send."""
     return totals.astype(np.uint32 if totals.max(initial=0) < 1 << 32 else np.uint64)

@@ -1,4 +1,4 @@
-"""Conditions on the columns of a pair, as a user writes them: `trigram_overlap <= 0.5`."""
+"""Predicates on the columns of a pair, as users write them: `trigram_overlap <= 0.5`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
 }
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,2})?"
-_CONDITION = re.compile(
+_PREDICATE = re.compile(
     rf"\s*(?P<column>\w+)\s*(?:(?P<compare><=|>=|<|>)\s*(?P<value>{_NUMBER})"
     rf"|\s+in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER}))\s*"
 )
@@ -28,7 +28,7 @@ _TOKENS = ("reference_tokens", "translation_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """`column operator value`; with `in` the value is (lowest, highest), both of them included.
+    """`column operator value`; with `in` the value is (lowest, highest), both inclusive.
 
     >>> print(Predicate.parse("unigram_f1_decile in 2..7"))
     unigram_f1_decile in 2..7
@@ -40,12 +40,12 @@ class Predicate:
 
     @classmethod
     def parse(cls, text: str) -> Predicate:
-        """Read what a user wrote.
+        """Parse a predicate.
 
         Raises:
-            ValueError: it is no condition, or no number is between its ends.
+            ValueError: it is not a predicate, or its range is empty.
         """
-        found = _CONDITION.fullmatch(text)
+        found = _PREDICATE.fullmatch(text)
         if not found:
             raise ValueError(
                 f"{text!r} is no condition; write it as `trigram_overlap <= 0.5` (or <, >=, >) "
@@ -64,10 +64,10 @@ class Predicate:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str]) -> None:
-        """See that pairs scored with `scorers` have the column, and that its decile is one.
+        """Check that pairs scored with `scorers` have the column, and that its deciles are valid.
 
         Raises:
-            ValueError: says which columns there are, or which deciles.
+            ValueError: names the valid columns or deciles.
         """
         deciles = [schema.decile(score) for score in scorers]
         if self.column not in (*scorers, *deciles, *_TOKENS):
@@ -80,11 +80,11 @@ class Predicate:
             raise ValueError(f"'{self}': deciles are whole numbers from 0 to 9")
 
     def holds(self, values: np.ndarray) -> np.ndarray:
-        """Which values meet the condition: bool [n].
+        """Which values satisfy the predicate: bool [n].
 
-        They are compared in their own type: `<= 0.1` holds for a float32 0.1.
+        Values are compared in their own type: `<= 0.1` holds for a float32 0.1.
         """
-        with np.errstate(over="ignore"):  # 1e99 is infinite as a float32, and compares as it should
+        with np.errstate(over="ignore"):  # 1e99 is infinite as a float32, which compares correctly
             if isinstance(self.value, tuple):
                 low, high = self.value
                 return np.asarray((values >= low) & (values <= high))

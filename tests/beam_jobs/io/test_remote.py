@@ -135,7 +135,7 @@ def within_a_minute(arguments, path, message):
 def test_a_client_lasts_as_long_as_the_options_and_the_thread(s3, bucket, monkeypatch):
     made = []
     make = boto3_client.Client.__init__
-    monkeypatch.setattr(s3_module, "_kept", threading.local())
+    monkeypatch.setattr(s3_module, "_cached", threading.local())
     monkeypatch.setattr(
         boto3_client.Client, "__init__", lambda *args, **more: made.append(make(*args, **more))
     )
