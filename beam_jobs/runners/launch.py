@@ -182,14 +182,14 @@ def launch(
         metrics = retry_on_worker_death(work, done)
     receipts = []
     for unit in units:
-        receipt = shard_files.read_receipt(output, unit.name)
-        if receipt is None or receipt.key != unit.key:
+        found = shard_files.read_receipt(output, unit.name)
+        if found is None or found.key != unit.key:
             raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
-        if unit.rows is not None and receipt.rows_in != unit.rows:
+        if unit.rows is not None and found.rows_in != unit.rows:
             raise RuntimeError(
-                f"{name}: {unit.name} has {unit.rows} rows, {receipt.rows_in} were read"
+                f"{name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
             )
-        receipts.append(receipt)
+        receipts.append(found)
     shard_files.remove_orphans(output, receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
 
