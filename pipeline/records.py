@@ -40,7 +40,7 @@ class StageRecord(Lenient):
     """
 
     kind: ClassVar[str] = ""
-    _kinds: ClassVar[dict[str, type[StageRecord]]] = {}
+    kinds: ClassVar[dict[str, type[StageRecord]]] = {}
 
     key: str = ""
     digest: str = ""
@@ -52,17 +52,7 @@ class StageRecord(Lenient):
         super().__init_subclass__(**more)
         if kind:
             cls.kind = kind
-            StageRecord._kinds[kind] = cls
-
-    @staticmethod
-    def of_stage(name: str, values: Any) -> StageRecord:
-        """The record of the stage `name` (of any round) from JSON values.
-
-        Raises:
-            ValidationError: the values do not fit.
-        """
-        kind = StageRecord._kinds.get(name.rsplit("/", 1)[-1], StageRecord)
-        return values if isinstance(values, kind) else kind.model_validate(values)
+            StageRecord.kinds[kind] = cls
 
 
 class PairsRecord(StageRecord):
@@ -376,7 +366,8 @@ class RunRecord(Lenient):
     def _by_kind(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        return {name: StageRecord.of_stage(name, record) for name, record in values.items()}
+        kinds = {name: StageRecord.kinds.get(name.rsplit("/", 1)[-1]) for name in values}
+        return {n: (kinds[n] or StageRecord).model_validate(values[n]) for n in values}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
         """The record of a finished stage by its class; `name` is needed for one of a round.

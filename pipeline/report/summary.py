@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from beam_jobs.io.shards import Deciles
 from beam_jobs.select import tsv_path
 from pipeline import statistics
 from pipeline.console import console
 from pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
-    Deciles,
     EvaluateRecord,
     PairsRecord,
     RunRecord,
