@@ -1,7 +1,8 @@
 """The stages of a run, in order: one module for each, with its `STAGE`.
 
 A module has in one place what its stage depends on, the fingerprint of its result, how the result
-is made and how it is checked: see `pipeline.stage.Stage`.
+is made and how it is checked: see `pipeline.stage.Stage`. A new stage is a module and a line here;
+one that makes the resource of a scorer is only a module, with the name of the resource.
 
     ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
                       paragram, idf, classifier ↗                  ↘ statistics

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from beam_jobs import score
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key, units
+from models.scorers import ENCODER, SCORERS
 from pipeline.records import ScoreRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-from pipeline.stages import human_likeness, idf, paragram
 
-RESOURCES: tuple[Stage, ...] = (paragram.STAGE, idf.STAGE, human_likeness.STAGE)
-"""The stages that make what scorers need; `models.scorers.SCORERS` names them."""
+RESOURCES: tuple[Stage, ...] = tuple(
+    import_module(f"pipeline.stages.{name}").STAGE
+    for name in dict.fromkeys(s.resource_name for n, s in SCORERS.items() if n != ENCODER)
+    if name
+)
+"""The stages that make the resources of scorers: the modules of this folder with their names."""
 
 
 def resource_paths(run: Run) -> dict[str, str]:

@@ -9,9 +9,10 @@ import typer
 from pipeline import run
 from pipeline.commands.options import Changes, ConfigFile, On, beam_options
 from pipeline.config import read_config
+from pipeline.stages import STAGES, corpus
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
-    "corpus": ("corpus", "statistics", "embeddings", "evaluate"),
+    "corpus": tuple(stage.name for stage in STAGES[STAGES.index(corpus.STAGE) :]),
     "ingest": ("ingest",),
     "back-translate": ("back_translate",),
     "score": ("score",),
