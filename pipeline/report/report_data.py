@@ -291,4 +291,4 @@ def _bins(values: Array, edges: Array) -> Array:
     """The bin of each value, of equal bins; values beyond the axis go to the outermost bins."""
     count = len(edges) - 1
     scaled = (values.astype(np.float64) - edges[0]) * (count / (edges[-1] - edges[0]))
-    return np.clip(np.floor(scaled), 0, count - 1).astype(np.int64)
+    return np.asarray(np.clip(np.floor(scaled), 0, count - 1), np.int64)
