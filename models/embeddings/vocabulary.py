@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -62,17 +62,10 @@ class Vocabulary:
 
     @staticmethod
     def build(
-        batches: Iterable[pa.StringArray],
-        *,
-        kind: Kind = "words",
-        max_size: int | None = None,
-        min_count: int = 1,
-        tags: bool = False,
+        batches: Iterable[pa.StringArray], *, kind: Kind = "words", **limits: Any
     ) -> Vocabulary:
-        """The vocabulary of one kind; see `build_vocabularies`."""
-        return build_vocabularies(
-            batches, [kind], max_size=max_size, min_count=min_count, tags=tags
-        )[kind]
+        """The vocabulary of one kind; for `limits`, see `build_vocabularies`."""
+        return build_vocabularies(batches, [kind], **limits)[kind]
 
     def __len__(self) -> int:
         return len(self.words)

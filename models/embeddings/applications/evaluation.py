@@ -175,10 +175,7 @@ def evaluate_models(
         if names.count(name) > 1:
             raise UserError(f"{name}: stands twice among the models")
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
-    judged = [
-        [_judge(model, scores(model.embed, pairs, model.compare), pairs) for pairs in data]
-        for model in entered
-    ]
+    judged = [[_judge(model, pairs) for pairs in data] for model in entered]
     return Report(
         models=names,
         data=data,
@@ -187,7 +184,8 @@ def evaluate_models(
     )
 
 
-def _judge(model: Model, found: Scores, data: LabelledPairs) -> tuple[Correlation, float]:
+def _judge(model: Model, data: LabelledPairs) -> tuple[Correlation, float]:
+    found = scores(model.embed, data, model.compare)
     error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
     return correlation(found, data.scores), float(error)
 
@@ -220,14 +218,9 @@ def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
     for data in sets:
-        predicted = scores(model.embed, data, model.compare)
-        agreed = correlation(predicted, data.scores)
-        found[f"{data.group} {data.name}"] = {
-            "pairs": len(data),
-            "pearson": agreed.pearson,
-            "spearman": agreed.spearman,
-            "mse": float(np.mean((predicted - data.scores) ** 2)),
-        }
+        agreed, error = _judge(model, data)
+        name = f"{data.group} {data.name}"
+        found[name] = {"pairs": len(data), **agreed._asdict(), "mse": error}
     if len(found) > 1:
         found["mean"] = {
             key: float(np.mean([of[key] for of in found.values()]))

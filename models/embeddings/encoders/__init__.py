@@ -18,7 +18,7 @@ from models.embeddings.encoders.context import Context
 from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from models.embeddings.encoders.mixed import Mixed
 from models.embeddings.encoders.ragged_batches import Input
-from models.embeddings.encoders.recurrent import gran, gru, lstm
+from models.embeddings.encoders.recurrent import gru, recurrent
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
 
@@ -37,17 +37,17 @@ ENCODERS: dict[str, Entry] = {
     "word-sum": Entry(lambda input, options: Sum(input)),
     "trigram-avg": Entry(lambda input, options: Average(input), "trigrams"),
     "gru": Entry(gru),
-    "lstm": Entry(lstm("last")),
-    "lstm-avg": Entry(lstm("mean")),
-    "bilstm": Entry(lstm("last", both=True)),
-    "bilstm-avg": Entry(lstm("mean", both=True)),
-    "bilstm-max": Entry(lstm("max", both=True)),
-    "gran": Entry(gran(1)),
-    "gran-2": Entry(gran(2)),
-    "gran-3": Entry(gran(3)),
-    "gran-4": Entry(gran(4)),
-    "gran-5": Entry(gran(5)),
-    "bigran": Entry(gran(1, both=True)),
+    "lstm": Entry(recurrent("last")),
+    "lstm-avg": Entry(recurrent("mean")),
+    "bilstm": Entry(recurrent("last", both=True)),
+    "bilstm-avg": Entry(recurrent("mean", both=True)),
+    "bilstm-max": Entry(recurrent("max", both=True)),
+    "gran": Entry(recurrent("mean", gran=1)),
+    "gran-2": Entry(recurrent("mean", gran=2)),
+    "gran-3": Entry(recurrent("last", gran=3)),
+    "gran-4": Entry(recurrent("last", gran=4)),
+    "gran-5": Entry(recurrent("mean", gran=5)),
+    "bigran": Entry(recurrent("mean", gran=1, both=True)),
 }
 
 

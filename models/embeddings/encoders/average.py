@@ -14,7 +14,7 @@ class Average(TokenEncoder):
 
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences after the lookup."""
-        return means(*batch)
+        return means(batch)
 
 
 class Sum(TokenEncoder):
@@ -22,4 +22,4 @@ class Sum(TokenEncoder):
 
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences after the lookup."""
-        return weighted_sums(*batch, np.ones(len(batch.rows)))
+        return weighted_sums(batch, np.ones(len(batch.rows)))

@@ -91,30 +91,15 @@ def distinct_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
     return distinct, index[ids]
 
 
-def means(vectors: Tensor, rows: NDArray[np.int32], offsets: NDArray[np.int64]) -> Tensor:
+def means(batch: RaggedBatch) -> Tensor:
     """The mean of each sentence's vectors, [n, dim]; zeros for an empty sentence."""
-    lengths = np.diff(offsets)
-    weights = np.repeat(1 / np.maximum(lengths, 1), lengths)
-    return weighted_sums(vectors, rows, offsets, weights)
+    lengths = np.diff(batch.offsets)
+    return weighted_sums(batch, np.repeat(1 / np.maximum(lengths, 1), lengths))
 
 
-def weighted_sums(
-    vectors: Tensor,
-    rows: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> Tensor:
-    """Σ weight · vector over the tokens of each sentence.
-
-    Args:
-        vectors: [v, dim].
-        rows: for every token, a row of `vectors`, [tokens].
-        offsets: sentence i has the tokens `offsets[i]:offsets[i + 1]`, [n + 1].
-        weights: [tokens].
-
-    Returns:
-        [n, dim]; differentiable in `vectors`.
-    """
+def weighted_sums(batch: RaggedBatch, weights: NDArray[np.float64]) -> Tensor:
+    """Σ weight · vector over the tokens of each sentence, [n, dim], with weights [tokens]."""
+    vectors, rows, offsets = batch
     if vectors.dtype in (torch.bfloat16, torch.float16):
         vectors = vectors.float()  # a long sum in half precision would lose digits
     sums: Tensor = _WeightedSums.apply(vectors, rows, offsets, weights)
@@ -136,15 +121,9 @@ class _WeightedSums(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        vectors: Tensor,
-        rows: NDArray[np.int32],
-        offsets: NDArray[np.int64],
-        weights: NDArray[np.float64],
-    ) -> Tensor:
-        ctx.matrix = len(vectors), rows, offsets, weights
-        return _sparse_product(vectors, rows, offsets, weights)
+    def forward(ctx: Any, vectors: Tensor, *matrix: NDArray[Any]) -> Tensor:
+        ctx.matrix = len(vectors), *matrix
+        return _sparse_product(vectors, *matrix)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
@@ -155,18 +134,13 @@ class _WeightedSums(torch.autograd.Function):
         return by_row, None, None, None
 
 
-def _sparse_product(
-    vectors: Tensor,
-    rows: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> Tensor:
-    device = vectors.device
+def _sparse_product(vectors: Tensor, *matrix: NDArray[Any]) -> Tensor:
+    rows, offsets, weights = (torch.from_numpy(array).to(vectors.device) for array in matrix)
     return embedding_bag(
-        torch.from_numpy(rows).to(device),
+        rows,
         vectors,
-        torch.from_numpy(offsets.astype(np.int32)).to(device),
+        offsets.int(),
         mode="sum",
-        per_sample_weights=torch.from_numpy(weights).to(device, vectors.dtype),
+        per_sample_weights=weights.to(vectors.dtype),
         include_last_offset=True,
     )

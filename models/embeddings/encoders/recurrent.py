@@ -19,6 +19,7 @@ from models.embeddings.options import EmbeddingOptions
 
 Pooling = Literal["last", "mean", "max"]
 Combination = Literal["concat", "mean", "tanh"]
+Build = Callable[[Input, EmbeddingOptions], TokenEncoder]
 
 
 class Recurrent(TokenEncoder):
@@ -56,9 +57,9 @@ class Recurrent(TokenEncoder):
         if self.layer is not None or (self.combination == "mean" and self.pooling == "max"):
             combined = self._combine(outputs, nodes)
             rows = np.arange(len(combined), dtype=np.int32)
-            return _pool(combined, rows, offsets, self.pooling)
+            return _pool(RaggedBatch(combined, rows, offsets), self.pooling)
         pooled = [
-            _pool(output, of.astype(np.int32), offsets, self.pooling)
+            _pool(RaggedBatch(output, of.astype(np.int32), offsets), self.pooling)
             for output, of in zip(outputs, nodes, strict=True)
         ]
         if self.combination == "mean":
@@ -78,54 +79,37 @@ class Recurrent(TokenEncoder):
         return total / 2 if self.layer is None else torch.tanh(total + self.layer.bias)
 
 
-def _pool(
-    vectors: Tensor, rows: NDArray[np.int32], offsets: NDArray[np.int64], pooling: Pooling
-) -> Tensor:
-    """One vector per sentence, [n, size], from `vectors[rows]`; zeros for an empty one."""
+def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
+    """One vector per sentence, [n, size]; zeros for an empty one."""
     if pooling != "max":
-        return means(vectors, rows, offsets)
-    lengths = torch.from_numpy(np.diff(offsets)).to(vectors.device)
-    words = vectors[torch.from_numpy(rows).to(vectors.device)]
+        return means(batch)
+    lengths = torch.from_numpy(np.diff(batch.offsets)).to(batch.vectors.device)
+    words = batch.vectors[torch.from_numpy(batch.rows).to(batch.vectors.device)]
     pooled = torch.segment_reduce(words, "max", lengths=lengths, axis=0, unsafe=True)
     return torch.where((lengths > 0).unsqueeze(1), pooled, 0.0)
 
 
-Build = Callable[[Input, EmbeddingOptions], Recurrent]
-
-
-def lstm(pooling: Pooling, *, both: bool = False) -> Build:
-    """Builds an LSTM in one direction or both."""
+def recurrent(pooling: Pooling, *, gran: int | None = None, both: bool = False) -> Build:
+    """A builder of LSTMs, or of a variant of GRAN, in one direction or both."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
-        networks = [_direction(input, options, backward) for backward in (False, True)[: 1 + both]]
+        if options.cell == "normalised":
+            raise ValueError(
+                "cell: normalised, but only a GRU can be; an LSTM is torch or peephole"
+            )
+        networks: list[LSTM | GRAN] = []
+        for backward in (False, True)[: 1 + both]:
+            size, peepholes = options.hidden or input.dim, options.cell == "peephole"
+            lstm = LSTM(input.dim, size, peepholes=peepholes, backward=backward)
+            networks.append(lstm if gran is None else GRAN(lstm, input.dim, gran))
         return Recurrent(input, networks, pooling, options.combine)
 
     return build
 
 
-def gran(variant: int, *, both: bool = False) -> Build:
-    """Builds a GRAN in one direction or both."""
-
-    def build(input: Input, options: EmbeddingOptions) -> Recurrent:
-        networks = [
-            GRAN(_direction(input, options, backward), input.dim, variant)
-            for backward in (False, True)[: 1 + both]
-        ]
-        return Recurrent(input, networks, "last" if variant in (3, 4) else "mean", options.combine)
-
-    return build
-
-
 def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
-    """Builds a GRU in one direction."""
+    """Build a GRU in one direction."""
     if options.cell == "peephole":
         raise ValueError("cell: peephole, but a GRU has none; it is torch or normalised")
     kind = NormalisedGRU if options.cell == "normalised" else GRU
     return Recurrent(input, [kind(input.dim, options.hidden or input.dim)], "last")
-
-
-def _direction(input: Input, options: EmbeddingOptions, backward: bool) -> LSTM:
-    if options.cell == "normalised":
-        raise ValueError("cell: normalised, but only a GRU can be; an LSTM is torch or peephole")
-    size = options.hidden or input.dim
-    return LSTM(input.dim, size, peepholes=options.cell == "peephole", backward=backward)

@@ -338,8 +338,8 @@ class Trainer(Generic[Batch]):
         """Write a line of metrics."""
         if self.folder is not None:
             at = self.progress
-            head = {"step": at.step, "epoch": at.epoch, "pairs": at.seen}
-            self.folder.log({**head, "pairs_per_second": at.rate, **values})
+            position = {"step": at.step, "epoch": at.epoch, "pairs": at.seen}
+            self.folder.log({**position, "pairs_per_second": at.rate, **values})
             at.lines += 1
 
     def _train_mode(self, train: bool) -> None:
