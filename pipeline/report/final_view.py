@@ -62,7 +62,7 @@ def verdict(record: RunRecord) -> str:
     scores = ", ".join(f"{each.labelled:.2f} in round {each.number}" for each in others)
     over = f"mean over {loop.data_sets} data sets" if loop.data_sets > 1 else "one data set"
     return (
-        f"Round {best.number} of {len(found)} is kept: {best.labelled:.2f} on the labelled pairs, "
+        f"Round {best.number} of {len(found)} is best: {best.labelled:.2f} on the labelled pairs, "
         f"against {scores} (Pearson × 100, {over} with {loop.pairs:,} pairs)"
     )
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ RUN = Candidate(scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(
 
 
 @pytest.fixture
-def inputs(tmp_path) -> Inputs:
+def inputs(tmp_path: Path) -> Inputs:
     """A run of 100 pairs, 20 of them chosen; a tenth has too many tokens."""
     table = pa.table(
         {
@@ -61,7 +62,7 @@ def inputs(tmp_path) -> Inputs:
     )
 
 
-def test_as_many_at_random_and_all_that_could_be_selected(inputs):
+def test_as_many_at_random_and_all_that_could_be_selected(inputs: Inputs) -> None:
     table = prepare(inputs.corpus.parent, inputs, 2)
     chosen, random, everything = table.rows.values()
     assert next(iter(table.rows)) == "chosen: unigram f1, deciles 0–1"
@@ -80,6 +81,6 @@ def test_as_many_at_random_and_all_that_could_be_selected(inputs):
     assert found[random.pairs, 1] != found[random.pairs, 2]
 
 
-def test_without_automatic_selection(tmp_path, capsys):
+def test_without_automatic_selection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--run", str(tmp_path), "--folder", str(tmp_path / "cells")]) == 2
     assert "no finished run with select.by: auto" in capsys.readouterr().err

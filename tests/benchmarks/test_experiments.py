@@ -1,12 +1,13 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments.__main__ import main
-from benchmarks.experiments.cells import Cell, Inputs, cell_path
+from benchmarks.experiments.cells import Cell, Inputs, Scores, cell_path
 from benchmarks.experiments.report import judge, write
 from benchmarks.experiments.tables import Claim, Table, tables
 from models.embeddings.encoders import kinds
@@ -15,7 +16,7 @@ from models.embeddings.options import EmbeddingOptions
 BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(dim=3))
 
 
-def found(better, worse):
+def found(better: list[float], worse: list[float]) -> dict[Any, list[Scores]]:
     measures = ("development", "sts_2015", "sick")
     return {
         cell: [dict.fromkeys(measures, value) for value in values]
@@ -32,12 +33,14 @@ def found(better, worse):
         ([60], [59], "holds (+1.0 ± 0.0)"),
     ],
 )
-def test_a_claim_is_judged_by_the_standard_error_of_the_difference(better, worse, verdict):
+def test_a_claim_is_judged_by_the_standard_error_of_the_difference(
+    better: list[float], worse: list[float], verdict: str
+) -> None:
     table = Table("title", {"A": BETTER, "B": WORSE}, [Claim("A", "B")])
     assert judge(table, table.claims[0], found(better, worse), "sick") == verdict
 
 
-def test_markdown(tmp_path):
+def test_markdown(tmp_path: Path) -> None:
     table = Table("Title", {"A": BETTER, "B": WORSE}, [Claim("A", "B")])
     write(tmp_path / "t.md", table, found([60.0, 62.0], [50.0, 50.0]))
     assert (tmp_path / "t.md").read_text().splitlines() == [
@@ -55,7 +58,7 @@ def test_markdown(tmp_path):
 
 
 @pytest.mark.parametrize("name", tables(Path("vectors.txt")))
-def test_tables_name_encoders_and_claims_name_rows(name):
+def test_tables_name_encoders_and_claims_name_rows(name: str) -> None:
     table = tables(Path("vectors.txt"))[name]
     assert table.claims
     for cell in table.rows.values():
@@ -65,7 +68,7 @@ def test_tables_name_encoders_and_claims_name_rows(name):
         assert table.rows[claim.better] != table.rows[claim.worse]
 
 
-def test_a_cell_is_known_by_what_it_depends_on(tmp_path):
+def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     for name in ("corpus", "sts", "sick"):
         (tmp_path / name).mkdir()
     shard = tmp_path / "corpus" / "a.parquet"
@@ -91,7 +94,7 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path):
     assert paths[0] == paths[1] and len(set(paths)) == len(paths) - 1
 
 
-def test_without_a_corpus(tmp_path, capsys):
+def test_without_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--corpus", str(tmp_path), "--folder", str(tmp_path / "out")]) == 2
     assert (
         "no corpus; `make corpus CONFIG=configs/multi30k.yaml` makes it" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from benchmarks.experiments.cells import load_scores
+from benchmarks.experiments.cells import Inputs, load_scores
 from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
 from benchmarks.experiments.report import lines
 from benchmarks.experiments.tables import Claim, Table
@@ -9,7 +9,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import SimilarityOptions
 
 
-def test_tables_name_encoders_and_claims_name_rows(inputs):
+def test_tables_name_encoders_and_claims_name_rows(inputs: Inputs) -> None:
     for table in tables(inputs).values():
         for cell in table.rows.values():
             assert kinds(cell.options.model)
@@ -19,7 +19,7 @@ def test_tables_name_encoders_and_claims_name_rows(inputs):
         assert table.reported and "mse" not in table.reported
 
 
-def test_a_cell_of_each_kind_of_data(inputs):
+def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
     options = EmbeddingOptions(
         task="similarity", similarity=SimilarityOptions(data=[str(inputs.sick)]), dim=8, epochs=2
     )
@@ -42,7 +42,7 @@ def test_a_cell_of_each_kind_of_data(inputs):
     assert len(names) == 4
 
 
-def test_errors_have_three_digits_and_the_papers_figure_stands_beside():
+def test_errors_have_three_digits_and_the_papers_figure_stands_beside() -> None:
     cell = LabelledCell(options=EmbeddingOptions())
     table = Table(
         "Title",

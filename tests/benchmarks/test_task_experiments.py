@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import context, phrases
-from benchmarks.experiments.cells import load_scores
+from benchmarks.experiments.cells import Inputs, load_scores
 from benchmarks.experiments.report import lines, write
 from models.embeddings.datasets.phrases import read_phrase_pairs
 from models.embeddings.encoders import check_encoder
@@ -22,7 +24,7 @@ NOUNS = ["dog", "cat", "man", "tree", "car", "bird", "house", "boat"]
 VERBS = ["runs", "sleeps", "eats", "sings"]
 
 
-def write_inputs(inputs):
+def write_inputs(inputs: Inputs) -> None:
     """A corpus whose translations have other adjectives, word vectors, books."""
     pairs = [
         (f"The {one} {noun} is in the {place} .", f"The {other} {noun} is in the {place} .")
@@ -48,7 +50,7 @@ def write_inputs(inputs):
 
 
 @pytest.mark.parametrize("kind", [phrases, context])
-def test_tables(inputs, kind):
+def test_tables(inputs: Inputs, kind: ModuleType) -> None:
     for table in kind.tables(inputs).values():
         assert table.reported
         for cell in table.rows.values():
@@ -58,7 +60,7 @@ def test_tables(inputs, kind):
         assert set(table.prefixes) in (set(), set(table.rows))
 
 
-def test_phrases(inputs):
+def test_phrases(inputs: Inputs) -> None:
     write_inputs(inputs)
     tables = phrases.tables(inputs)
     phrases.prepare({}, inputs)
@@ -91,7 +93,7 @@ def test_phrases(inputs):
         phrases.run(phrases.PhraseCell(options=few), 1, inputs, path)
 
 
-def test_contiguous_text(inputs, tmp_path):
+def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
     write_inputs(inputs)
     table = context.tables(inputs)["decoding"]
     with_states, without = (

@@ -184,7 +184,7 @@ def test_whichever_round_is_best_is_kept_and_said(copy, write_config, changes, c
     for name in ("corpus/corpus.tsv.gz", "embeddings/model.safetensors", "evaluation.json"):
         assert (run / name).read_bytes() == (run / f"rounds/{best}" / name).read_bytes()
     assert table(copy, "corpus").equals(table(copy, f"rounds/{best}/corpus"))
-    said = f"Round {best} of 2 is kept: 100.00 on the labelled pairs"
+    said = f"Round {best} of 2 is best: 100.00 on the labelled pairs"
     for text in (captured.out, (run / "report/index.html").read_text()):
         assert said in " ".join(text.split())
     card = " ".join((run / "corpus/README.md").read_text().split())
@@ -314,7 +314,7 @@ def test_a_choice_of_an_earlier_configuration_is_forgotten(
     write_config(tmp_path, **{**changes, "select": select})
     assert again("corpus", tmp_path) == 0
     assert "choice" in manifest(tmp_path)["stages"]  # for whoever goes back to it
-    assert "Round 2 of 2 is kept" in " ".join(card.read_text().split())
+    assert "Round 2 of 2 is best" in " ".join(card.read_text().split())
     assert "selected by training an encoder on each" not in card.read_text()
     pair = table(tmp_path, "corpus").slice(0, 1).to_pylist()[0]
     for rounds_now in (2, 1):
