@@ -64,6 +64,15 @@ class InputPath:
 InputFile = Annotated[str, InputPath()]
 Change = Callable[[str, str, InputPath], str]
 
+
+def former_name(name: str) -> Any:
+    """Mark a renamed key: files that were written with its former name can still be read.
+
+    `as_json` writes the former name, so that the content keys of finished stages stay the same.
+    """
+    return Field(validation_alias=name, serialization_alias=name)
+
+
 _Class = TypeVar("_Class", bound=type)
 
 
@@ -75,7 +84,11 @@ def options(cls: _Class) -> _Class:
         kw_only=True,
         slots=True,
         config=ConfigDict(
-            extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+            extra="forbid",
+            strict=True,
+            allow_inf_nan=False,
+            use_attribute_docstrings=True,
+            validate_by_name=True,
         ),
     )(cls)
     validate = made.__init__
@@ -140,10 +153,14 @@ class Options:
         """The same options with every input path replaced by `change(key, path, mark)`."""
         return cast(Self, _map_files(self, "", None, change))
 
+    def as_json(self) -> dict[str, Any]:
+        """All keys and values; renamed keys have their former names."""
+        return cast(dict[str, Any], TypeAdapter(type(self)).dump_python(self, by_alias=True))
+
     def without_files(self) -> dict[str, Any]:
         """The keys that name no files, for JSON: what counts besides the content of the files."""
         marks = _marks(type(self))
-        return {key: value for key, value in dataclasses.asdict(self).items() if key not in marks}
+        return {key: value for key, value in self.as_json().items() if key not in marks}
 
 
 def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> Any:

@@ -82,13 +82,13 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         f"{name}, {setting}": PhraseCell(
             options=EmbeddingOptions(
                 task="phrases",
-                phrases=PhrasesOptions(table=str(_table(inputs)), drawn=drawn, share=share),
+                phrases=PhrasesOptions(table=str(_table(inputs)), samples=samples, fraction=share),
                 model=model,
                 initial_vectors=str(inputs.folder / "paragram.txt"),
                 epochs=epochs,
             )
         )
-        for setting, (drawn, share) in settings.items()
+        for setting, (samples, share) in settings.items()
         for name, (model, epochs) in _MODELS.items()
     }
     claims = [Claim(f"PGRU, k = {k}", f"AVG, k = {k}") for k in _NEGATIVES]

@@ -123,7 +123,7 @@ class EmbeddingOptions(Options):
         >>> EmbeddingOptions.of(EmbeddingOptions(dim=50).chosen()).dim
         50
         """
-        values = asdict(self)
+        values = self.as_json()
         names = [name for name in self.keys_in_use() if name != "task"]
         task = {} if self.task == "paraphrases" else {"task": self.task}
         return {**task, **{name: values[name] for name in names}}

@@ -48,7 +48,7 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusi
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a configuration."""
-    found = _plain(TypeAdapter(Config).json_schema())
+    found = _plain(TypeAdapter(Config).json_schema(by_alias=False))
     for cls in _sections(Config):  # pydantic lists keys with a mutable default first
         section = found if cls is Config else found["$defs"][cls.__name__]
         section["properties"] = {

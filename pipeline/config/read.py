@@ -14,7 +14,10 @@ import yaml
 from models.errors import UserError
 from pipeline.config.options import Config
 
-RENAMED_KEYS: dict[str, str] = {}
+RENAMED_KEYS = {
+    "embeddings.phrases.drawn": "embeddings.phrases.samples",
+    "embeddings.phrases.share": "embeddings.phrases.fraction",
+}
 """Old dotted keys that this version still reads, and their new names in the same section."""
 REMOVED_KEYS = {
     "sample": "this section was removed, the sample is in pipeline/sample now; remove the section "

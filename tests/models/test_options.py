@@ -19,7 +19,7 @@ from pipeline.config import AutoOptions
 
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
 MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")
-PHRASES = PhrasesOptions(table="t", drawn=9)
+PHRASES = PhrasesOptions(table="t", samples=9)
 CONTEXT = ContextOptions(text=["t"], expand="e", decoder="gru", vector="mean")
 CHANGED = EmbeddingOptions(dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY)
 
@@ -50,6 +50,13 @@ def of_task(
 def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
     """Keys recorded with the dataclasses of version 0.1: another key makes finished work again."""
     assert content_key(values).startswith(key)
+
+
+def test_a_renamed_key_has_its_former_name_in_files() -> None:
+    values = PHRASES.as_json()
+    assert (values["drawn"], values["share"]) == (9, 1.0)
+    assert PhrasesOptions.of(values) == PHRASES
+    assert asdict(PHRASES)["samples"] == 9
 
 
 def test_options_cannot_change() -> None:

@@ -173,17 +173,21 @@ def test_the_configurations_that_come_along_are_sound(
 
 
 def test_a_renamed_key_still_works_and_names_its_new_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pipeline.config.read.RENAMED_KEYS", {"nmt.width": "nmt.beam"})
-    assert read(tmp_path, GOOD, "nmt.width=3").nmt.beam == 3
-    assert (
-        capsys.readouterr().err == "paraloom: nmt.width is now called nmt.beam; please rename it\n"
+    section = "embeddings={task: phrases, phrases: {table: t, drawn: 3, samples: 4}}"
+    assert problem(tmp_path, GOOD, section) == (
+        "embeddings.phrases.drawn: is the old name of embeddings.phrases.samples, which is set "
+        "too; remove embeddings.phrases.drawn"
     )
-    assert problem(tmp_path, GOOD, "nmt.width=3", "nmt.beam=4") == (
-        "nmt.width: is the old name of nmt.beam, which is set too; remove nmt.width"
+    section = "embeddings={task: phrases, phrases: {table: t, drawn: 3}}"
+    phrases = read(tmp_path, GOOD, section, "embeddings.phrases.share=0.5").embeddings.phrases
+    assert phrases is not None and (phrases.samples, phrases.fraction) == (3, 0.5)
+    assert capsys.readouterr().err == (
+        "paraloom: embeddings.phrases.drawn is now called embeddings.phrases.samples; please "
+        "rename it\nparaloom: embeddings.phrases.share is now called embeddings.phrases.fraction; "
+        "please rename it\n"
     )
-    assert read(tmp_path, GOOD).nmt.beam == 12
 
 
 def test_declared_files_by_key(tmp_path: Path) -> None:

@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, options
+from models.options import (
+    Count,
+    Fraction,
+    InputFile,
+    Options,
+    PositiveNumber,
+    Rate,
+    former_name,
+    options,
+)
 
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 
@@ -57,9 +66,9 @@ class PhrasesOptions(Options):
     table: InputFile
     """Phrase pairs: the output of `paraloom extract-phrases`, PPDB, or tab-separated; plain or
     gzip."""
-    drawn: Count = 29
+    samples: Annotated[Count, former_name("drawn")] = 29
     """k: random phrases that serve as negatives of every pair in a mini-batch."""
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    fraction: Annotated[float, Field(gt=0, le=1), former_name("share")] = 1.0
     """Fraction of the table's pairs, sampled at random, to train on."""
     held_out: Rate = 0.1
     """Fraction of phrases whose pairs are left out for the test: find the paraphrase among 100."""

@@ -42,15 +42,17 @@ def train(
     pairs = read_phrase_pairs(section.table, initial and initial.words)
     train, test = split(pairs, section.held_out)
     random = np.random.default_rng(seed)
-    rows = np.sort(random.permutation(len(train))[: round(section.share * len(train))])
+    rows = np.sort(random.permutation(len(train))[: round(section.fraction * len(train))])
     train = train.take(rows)
     if not len(train):
-        raise UserError(f"{section.table}: no pair is left to train on (share {section.share})")
+        raise UserError(
+            f"{section.table}: no pair is left to train on (fraction {section.fraction})"
+        )
     model = new_model(options, list(train), seed, initial=initial)
     usable = Memory(learnable(train.left, train.right, model.vocabularies), section.table)
     chosen = replace(options, learning_rate=section.learning_rate, clip=section.clip)
     trainer = PhraseTrainer(
-        model.encoder, usable, chosen, seed, margin=section.margin, samples=section.drawn
+        model.encoder, usable, chosen, seed, margin=section.margin, samples=section.samples
     )
     trainer.fit()
     others = pairs.phrases()

@@ -120,7 +120,7 @@ def write_table(path):
 
 @pytest.mark.parametrize("model", ["gru", "word-avg"])
 def test_train_save_load(tmp_path, model):
-    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), drawn=9)
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9)
     options = EmbeddingOptions(
         task="phrases", phrases=section, model=model, dim=DIM, epochs=6, batch_size=20
     )
@@ -139,14 +139,14 @@ def test_train_save_load(tmp_path, model):
 def test_a_share_of_the_data(tmp_path):
     table = write_table(tmp_path / "table.txt")
     for share in (1.0, 0.1):
-        section = PhrasesOptions(table=table, share=share)
+        section = PhrasesOptions(table=table, fraction=share)
         options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
         metrics = tasks.train(options, tmp_path / "m", seed=2)
         expected = share * (len(NOUNS) * 7 * 4 - metrics["held_out"])
         assert abs(metrics["pairs"] - expected) <= 1
-    section = PhrasesOptions(table=table, share=0.001)
+    section = PhrasesOptions(table=table, fraction=0.001)
     options = EmbeddingOptions(task="phrases", phrases=section, dim=4)
-    with pytest.raises(UserError, match=r"no pair is left to train on \(share 0\.001\)"):
+    with pytest.raises(UserError, match=r"no pair is left to train on \(fraction 0\.001\)"):
         tasks.train(options, tmp_path / "n", seed=1)
 
 
@@ -166,8 +166,8 @@ def test_words_without_a_vector_are_unknown(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"drawn": 0}, "drawn: must be at least 1, not 0"),
-        ({"share": 0.0}, r"share: must be more than 0, not 0\.0"),
+        ({"samples": 0}, "samples: must be at least 1, not 0"),
+        ({"fraction": 0.0}, r"fraction: must be more than 0, not 0\.0"),
         ({"held_out": 1.0}, r"held_out: must be less than 1, not 1\.0"),
         ({"clip": 0.0}, r"clip: must be more than 0, not 0\.0"),
     ],
