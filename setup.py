@@ -29,7 +29,7 @@ setup(
         "opus-fast-mosestokenizer",
         "psutil",
         "pyarrow",
-        "pydantic>=2",
+        "pydantic>=2.11",
         "pyyaml",
         "rapidfuzz",
         "rich",
