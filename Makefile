@@ -13,7 +13,7 @@ RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
 .PHONY: setup setup-dev corpus train-embeddings test test-faults test-flink flink-up flink-down bench \
-	experiments lock
+	experiments docs lock
 
 # Packages that torch needs on a GPU only.
 CUDA := ^(cuda|nvidia|triton)
@@ -84,6 +84,10 @@ bench: setup
 
 experiments: setup
 	$(BIN)/python -m benchmarks.experiments $(TABLES)
+
+# After a change of a configuration key: docs/configuration.md and configs/schema.json.
+docs: setup
+	$(BIN)/python -m pipeline.config.documentation
 
 # After a change in setup.py. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate \

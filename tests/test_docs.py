@@ -1,0 +1,289 @@
+"""Documents name commands, options, make targets, keys and files that exist; their code runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import yaml
+
+from beam_jobs.io.bitext import Bitext
+from benchmarks.experiments import context, labelled, phrases, tables
+from benchmarks.experiments.cells import Inputs
+from models import scorers
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from pipeline.cli import COMMANDS
+from pipeline.config import read_config
+from pipeline.stages import STAGES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "docker" / "README.md",
+    ROOT / "benchmarks" / "EXPERIMENTS.md",
+]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+COMMAND = {entry.name: entry for entry in COMMANDS}
+_INPUTS = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
+TABLES = {
+    *tables.tables(Path("vectors.txt")),
+    *labelled.tables(_INPUTS),
+    *phrases.tables(_INPUTS),
+    *context.tables(_INPUTS),
+}
+"""The names of the papers' tables."""
+NUMBERS = {"PRICE": "1.5", "N": "2"}
+"""Words that stand for a number in the documents."""
+NOT_HERE = (
+    "benchmarks/results/",  # made by `make bench`
+    "models/cs-en",  # of the reader
+    "models/scorers/unknown_share.py",  # of CONTRIBUTING's reader
+    "pipeline/stages/vocabulary.py",
+)
+
+on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def text_of(page: Path) -> str:
+    return page.read_text("utf-8")
+
+
+def fenced(page: Path, language: str) -> list[str]:
+    """The blocks between ``` of a language."""
+    return re.findall(rf"^ *```{language}\n(.*?)^ *```$", text_of(page), re.M | re.S)
+
+
+def code_lines(page: Path) -> Iterator[str]:
+    """The lines of indented blocks; continued lines are joined, remarks behind 2 spaces cut."""
+    text = re.sub(r"^ *```.*?^ *```$", "", text_of(page), flags=re.M | re.S)
+    for line in re.sub(r" *\\\n +", " ", text).splitlines():
+        if line.startswith("    "):
+            yield re.split(r"  +|  *#", line.strip())[0]
+
+
+def inline(page: Path) -> list[str]:
+    """What stands between backticks."""
+    text = re.sub(r"^ *```.*?^ *```$", "", text_of(page), flags=re.M | re.S)
+    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
+
+
+def calls(page: Path, program: str) -> list[list[str]]:
+    """The arguments of each call of a program, without redirections."""
+    found = []
+    for line in (*code_lines(page), *inline(page)):
+        line = re.sub(r"^\.venv/bin/", "", line)
+        if line == program or line.startswith(f"{program} "):
+            found.append(shlex.split(re.sub(r" [<>] \S+", "", line))[len(program.split()) :])
+    return found
+
+
+def sets_of(arguments: list[str]) -> list[str]:
+    return [b for a, b in pairwise(arguments) if a == "--set"]
+
+
+@on_every_page
+def test_commands_exist_and_take_these_options(page: Path) -> None:
+    for arguments in calls(page, "paraloom"):
+        name, *rest = arguments
+        if name in ("COMMAND", "--help", "--version", "--install-completion"):
+            continue
+        assert name in COMMAND, arguments
+        end = rest.index("--") if "--" in rest else len(rest)
+        assert COMMAND[name].beam or end == len(rest), f"{name} takes no Beam options"
+        if rest:  # only a command's name is no call
+            values = [NUMBERS.get(value, value) for value in rest[:end]]
+            COMMAND[name].load().make_context(name, values)
+
+
+def test_every_command_is_shown() -> None:
+    shown = {arguments[0] for page in PAGES for arguments in calls(page, "paraloom") if arguments}
+    assert shown >= set(COMMAND)
+
+
+@on_every_page
+def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARALOOM_DATA", "data")
+    changes = [change for arguments in calls(page, "paraloom") for change in sets_of(arguments)]
+    changes += [code.removeprefix("--set ").strip("'") for code in inline(page) if "--set " in code]
+    for change in changes:
+        if change != "key.sub=value":
+            read_config(ROOT / "configs" / "multi30k.yaml", [change])
+
+
+@on_every_page
+def test_make_targets_and_variables_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.M))
+    for target, *variables in filter(None, calls(page, "make")):
+        assert target in targets
+        for variable in variables:
+            name, _, value = variable.partition("=")
+            assert f"$({name})" in MAKEFILE, variable
+            if name == "TABLES":
+                assert set(value.split()) <= TABLES
+
+
+@on_every_page
+def test_modules_that_python_runs_exist(page: Path) -> None:
+    for module, *arguments in calls(page, "python -m"):
+        assert importlib.util.find_spec(module), module
+        if module == "benchmarks.experiments":
+            assert set(arguments) <= TABLES
+
+
+@on_every_page
+def test_configurations_are_valid(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARALOOM_DATA", "data")
+    for block in fenced(page, "yaml"):
+        assert "run" in yaml.safe_load(block)
+        (tmp_path / "config.yaml").write_text(block, "utf-8")
+        read_config(tmp_path / "config.yaml")
+
+
+@on_every_page
+def test_keys_exist(page: Path) -> None:
+    keys = set(re.findall(r"^\| `([\w.]+)` \|", text_of(ROOT / "docs/configuration.md"), re.M))
+    sections = {key.rpartition(".")[0] for key in keys}
+    assert len(keys) > 80
+    for code in inline(page):
+        key = re.match(r"((?:\w+\.)+\w+)(?::|$)", code)
+        if key and key[1].split(".")[0] in sections and not (ROOT / key[1]).exists():
+            assert key[1] in keys | sections, code
+
+
+@on_every_page
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(page))
+    for link in links:
+        assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+@on_every_page
+def test_files_that_are_named_exist(page: Path) -> None:
+    folder = r"(?:models|beam_jobs|pipeline|tests|docs|configs|benchmarks|docker)"
+    for code in inline(page):
+        path = re.match(rf"{folder}/[\w./-]*$", code)
+        if path and not code.startswith(NOT_HERE):
+            assert (ROOT / code).exists(), code
+
+
+def test_the_tree_of_folders_is_that_of_the_repository() -> None:
+    (tree,) = re.findall(
+        r"(?:^    .*\n)+(?=\n## The pair record)", text_of(ROOT / "docs/architecture.md"), re.M
+    )
+    folder = ROOT
+    for line in tree.splitlines():
+        names = re.split(r"  +", line.strip())[0]
+        if line.startswith("     "):
+            for name in names.split(", "):
+                assert (folder / name).exists(), name
+        else:
+            folder = ROOT / names
+            assert folder.is_dir(), names
+
+
+def test_the_readme_is_short() -> None:
+    assert len(text_of(ROOT / "README.md").splitlines()) <= 200
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    (version,) = re.findall(r'version="([\d.]+)"', text_of(ROOT / "setup.py"))
+    assert re.findall(r"^## ([\d.]+)", text_of(ROOT / "CHANGELOG.md"), re.M)[0] == version
+
+
+@pytest.fixture
+def finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python blocks read: a corpus and an encoder below `runs/sample`."""
+    corpus = tmp_path / "runs" / "sample" / "corpus"
+    corpus.mkdir(parents=True)
+    pq.write_table(pa.table({"reference": ["A dog."]}), corpus / "part-0.parquet")
+    options = EmbeddingOptions(dim=4)
+    words = Vocabulary(["a", "dog", "barks", "."])
+    vectors = torch.arange(20, dtype=torch.float32).reshape(5, 4)
+    encoder = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
+    encoder.save(tmp_path / "runs" / "sample" / "embeddings")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/models.md"])
+@pytest.mark.usefixtures("finished_run")
+def test_python_blocks_run(page: str) -> None:
+    blocks = fenced(ROOT / page, "python")
+    assert blocks
+    for block in blocks:
+        names: dict[str, Any] = {}
+        exec(compile(block, page, "exec"), names)
+        assert names["vectors"].shape[1] == 4
+        assert "pairs" not in names or names["pairs"].num_rows == 1
+
+
+def test_no_python_block_is_left_out() -> None:
+    with_python = [page.relative_to(ROOT).as_posix() for page in PAGES if fenced(page, "python")]
+    assert with_python == ["README.md", "CONTRIBUTING.md", "docs/models.md"]
+
+
+class TestContributing:
+    """The modules that CONTRIBUTING adds do what it says."""
+
+    @pytest.fixture(scope="class")
+    def blocks(self) -> list[dict[str, Any]]:
+        names: dict[str, Any] = {}
+        found = []
+        for block in fenced(ROOT / "CONTRIBUTING.md", "python"):
+            exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+            found.append(dict(names))
+        assert len(found) == 7
+        return found
+
+    def test_the_scorer(
+        self, blocks: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(scorers.SCORERS, "unknown_share", blocks[1]["entry"])
+        (tmp_path / "tokens.txt").write_text("a\ndog\n.")
+        scorer = scorers.PairScorer(["unknown_share"], vocabulary=tmp_path / "tokens.txt")
+        scores = scorer.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
+        np.testing.assert_allclose(scores["unknown_share"], [0.25])
+        stage = blocks[2]["STAGE"]
+        assert stage.name == scorers.SCORERS["unknown_share"].needs
+        assert set(stage.depends_on) <= {other.name for other in STAGES}
+
+    def test_the_format(self, blocks: list[dict[str, Any]], tmp_path: Path) -> None:
+        reader = blocks[3]["ParaCrawl"]()
+        path = tmp_path / "bitext.txt"
+        path.write_text("https://a\thttps://b\tPes.\tA dog.\n")
+        bitext = Bitext(format=reader.name, paths=(str(path),), name="0-bitext.txt")
+        (block,) = reader.read(bitext, rows=10, max_characters=100)
+        assert block.pairs.to_pylist() == [
+            {"id": "0-bitext.txt:1", "source": "Pes.", "reference": "A dog."}
+        ]
+
+    def test_the_encoder(
+        self, blocks: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(build_encoder.__globals__["ENCODERS"], "unit-avg", blocks[5]["entry"])
+        options = EmbeddingOptions(model="unit-avg", dim=4)
+        vectors = torch.arange(8, dtype=torch.float32).reshape(2, 4)
+        encoder = build_encoder(options, {"words": vectors})
+        model = SentenceEncoder(encoder, {"words": Vocabulary(["dog"])}, options)
+        (vector,) = model.embed(["dog"])
+        np.testing.assert_allclose(vector, vectors[1] / vectors[1].norm(), rtol=1e-6)
+
+    def test_the_stage(self, blocks: list[dict[str, Any]]) -> None:
+        stage = blocks[6]["STAGE"]
+        assert stage.name == "lengths"
+        assert set(stage.depends_on) <= {other.name for other in STAGES}
