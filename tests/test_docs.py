@@ -259,7 +259,7 @@ class TestContributing:
         scores = scorer.score(pa.array(["A dog ."]), pa.array(["A dog barks ."]))
         np.testing.assert_allclose(scores["unknown_share"], [0.25])
         stage = blocks[2]["STAGE"]
-        assert stage.name == scorers.SCORERS["unknown_share"].needs
+        assert stage.name == scorers.SCORERS["unknown_share"].resource_name
         assert set(stage.depends_on) <= {other.name for other in STAGES}
 
     def test_the_format(self, blocks: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ def _batch_by_size(
     )
     multiple = required_batch_size_multiple
     ends: list[int] = []  # of the finished batches
-    # The open batch is [start:end], with examples of at most `longest` tokens. Those behind it, up
-    # to the current one, are the tail, with at most `tail`: it waits to be a whole step.
+    # The current batch is [start:end]; its examples have at most `longest` tokens. The examples
+    # after it have at most `tail` tokens; they join it once its size is a multiple again.
     start = end = longest = tail = 0
     for last, length in enumerate(lengths, start=1):
         tail = max(tail, length)
@@ -79,7 +79,7 @@ def _batch_by_size(
     if end != len(lengths):
         ends.append(end)
     batches = np.split(order, ends)
-    # The last batch goes unless it is a whole number of steps, as in fairseq.
+    # fairseq drops the last batch if its size is not a multiple.
     return batches[:-1] if multiple > 1 and len(batches[-1]) % multiple else batches
 
 
