@@ -155,7 +155,7 @@ def _run_jobs(
         max_characters=options.max_characters + 10,
         rows=len(table),
     )
-    scored = timed("score", score.run, units(parts, ""), scorers=scorers, tables=paths)
+    scored = timed("score", score.run, units(parts, ""), scorers=scorers, resources=paths)
     bucketed = timed("bucket", bucket.run, scored, scorers=scorers)
     timed("corpus", select.run, bucketed, criteria=_criteria(run, scorers))
     return found
