@@ -11,7 +11,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
 from beam_jobs.io import schema
-from beam_jobs.io.remote import local
+from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import Measurements, Receipt, Unit, read_shard
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin
@@ -92,7 +92,7 @@ class _Translate(UnitDoFn):
     def _load(self) -> Any:
         from models.nmt.translate import Translator
 
-        return Translator(local(self.model), self.options, threads=self.threads or cores())
+        return Translator(localise(self.model), self.options, threads=self.threads or cores())
 
     def make(self, unit: Unit) -> Receipt:
         table = read_shard(unit.shard)

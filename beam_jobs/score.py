@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from beam_jobs.io import schema
-from beam_jobs.io.remote import local
+from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.unit_dofn import UnitDoFn
@@ -96,7 +96,7 @@ class _Score(UnitDoFn):
         table = read_shard(unit.shard)
         if self.scorer is None:  # all units of a worker have the same columns
             names = [name for name in self.scorers if name not in table.column_names]
-            resources = {name: local(path) for name, path in self.resources.items()}
+            resources = {name: localise(path) for name, path in self.resources.items()}
             self.scorer = PairScorer(names, **resources)
         scored, rejected = score_table(table, self.scorer, self.scorers)
         return self.commit(unit, table.num_rows, [(unit.name, scored, rejected)])

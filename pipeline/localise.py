@@ -24,7 +24,7 @@ def localised(config: Config) -> Config:
         if not mark.copied or not is_remote(path):
             return path
         try:
-            return remote.local(path)
+            return remote.localise(path)
         except MissingError as error:
             raise UserError(f"{key}: {path} is not there") from error
 

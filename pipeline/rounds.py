@@ -81,7 +81,7 @@ def make_loop(run: Run, key: str) -> LoopRecord:
     labelled = read_labelled(run.config.select.labelled_paths)
     scores = []
     for number in range(1, run.config.loop.rounds + 1):
-        embed = load_encoder(remote.local(run.at(number).folder("embeddings"))).embed
+        embed = load_encoder(remote.localise(run.at(number).folder("embeddings"))).embed
         found = [agreement(embed, data).pearson for data in labelled]
         scores.append(round(float(np.mean(np.nan_to_num(found))), 4))
     best = 1 + scores.index(max(scores))

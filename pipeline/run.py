@@ -74,7 +74,7 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
         UserError: names the key and the path.
     """
     for key, path in config.files(lambda mark: mark.checked).items():
-        if not remote.there(path):
+        if not remote.exists(path):
             raise UserError(f"{key}: {path} is not there")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)

@@ -217,7 +217,7 @@ def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
 def folder_is_valid(run: Run, stage: str) -> bool:
     """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest."""
     folder = run.folder(stage)
-    return remote.there(folder) and digest(remote.local(folder)) == run.digest(stage)
+    return remote.exists(folder) and digest(remote.localise(folder)) == run.digest(stage)
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:

@@ -1,9 +1,8 @@
-"""Object storage: whether it answers, and copies of it on this machine.
+"""Object storage: access checks, and local copies of files and folders.
 
-Models, vectors and what is trained are folders of files that libraries open by themselves. Where a
-run lies in an object store they are made in a folder of this machine and uploaded, and read from
-copies. Whether an uploaded folder is whole is known by its digest, not by what is in it: it stands
-in the manifest, which is written last.
+Libraries open models and vectors as local files. If a run is in an object store, trained folders
+are made on this machine and uploaded, and they are read from local copies. An uploaded folder is
+complete if it has the digest in the manifest, which is written last.
 """
 
 from __future__ import annotations
@@ -27,41 +26,41 @@ from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
 
-_ANSWERS_WITHIN = 40.0  # seconds; an object store answers in one
-_NEEDS = {
+_TIMEOUT = 40.0  # seconds; an object store answers in one
+_LIBRARIES = {
     "s3": ("boto3", "s3"),
     "gs": ("Google's client library", "gcp"),
 }
 
 
 def connect(options: PipelineOptions) -> None:
-    """Reach object stores with Beam's options from here on (`--s3_endpoint_url` and others).
+    """Use Beam's options for object stores in this process (`--s3_endpoint_url` and others).
 
-    A pipeline does the same when it is built, and in its workers.
+    Pipelines and their workers do the same.
     """
     FileSystems.set_options(options)
 
 
-def ask(path: str, options: PipelineOptions) -> None:
-    """See that the bucket of a remote path is there and lets us in, before work begins.
+def check_access(path: str, options: PipelineOptions) -> None:
+    """Check that the bucket of a remote path exists and can be accessed, before work begins.
 
     Raises:
-        UserError: it is not, it does not within 40 seconds, or the library for it is missing.
+        UserError: it cannot, it does not answer in 40 seconds, or a library is missing.
     """
-    said: list[BaseException] = []
+    errors: list[BaseException] = []
 
-    def listed() -> None:
+    def check() -> None:
         try:
             _list_bucket(path, options)
         except BaseException as error:
-            said.append(error)
+            errors.append(error)
 
-    asking = threading.Thread(target=listed, daemon=True)  # Beam itself would try for 10 minutes
-    asking.start()
-    asking.join(_ANSWERS_WITHIN)
-    if asking.is_alive():
-        raise UserError(f"{path}: no answer from the object store in {_ANSWERS_WITHIN:.0f} seconds")
-    for error in said:
+    thread = threading.Thread(target=check, daemon=True)  # Beam itself would try for 10 minutes
+    thread.start()
+    thread.join(_TIMEOUT)
+    if thread.is_alive():
+        raise UserError(f"{path}: no answer from the object store in {_TIMEOUT:.0f} seconds")
+    for error in errors:
         if type(error).__name__ == "NoCredentialsError":
             raise UserError(
                 f"{path}: no credentials for S3; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
@@ -81,73 +80,73 @@ def _list_bucket(path: str, options: PipelineOptions) -> None:
             if boto3 is None:
                 raise ImportError("boto3")
     except (ValueError, ImportError) as error:
-        if scheme not in _NEEDS:
+        if scheme not in _LIBRARIES:
             raise UserError(f"{path}: Beam knows no file system {scheme}://") from error
-        what, extra = _NEEDS[scheme]
+        library, extra = _LIBRARIES[scheme]
         raise UserError(
-            f"{path}: {scheme}:// needs {what}: pip install 'paraloom[{extra}]'"
+            f"{path}: {scheme}:// needs {library}: pip install 'paraloom[{extra}]'"
         ) from error
-    if scheme == "s3":  # Beam's own listing takes a missing bucket for an empty one
+    if scheme == "s3":  # Beam's listing does not distinguish missing and empty buckets
         Client(options).client.list_objects_v2(Bucket=bucket, MaxKeys=1)
     else:
         FileSystems.exists(f"{scheme}://{bucket}/manifest.json")
 
 
-def there(path: str) -> bool:
-    """Whether a file, or a folder with files, is at `path`, local or not."""
+def exists(path: str) -> bool:
+    """Whether `path` is a file or a folder with files, local or remote."""
     return bool(_listing(path)) if storage.is_remote(path) else Path(path).exists()
 
 
-def local(path: str) -> str:
-    """`path` itself where it is local; else a copy of the file or folder on this machine.
+def localise(path: str) -> str:
+    """`path` itself if it is local, otherwise the path of a local copy of the file or folder.
 
-    The copy is made once, by one process, for as long as names, sizes and times stay the same.
+    One process makes the copy; it is reused while names, sizes and times stay the same.
 
     Raises:
-        MissingError: there is nothing at `path`.
-        UserError: it cannot be read, or there is no room for the copy.
+        MissingError: `path` does not exist.
+        UserError: it cannot be read, or the copy cannot be written.
     """
     if not storage.is_remote(path):
         return path
     found = _listing(path)
     if not found:
         raise storage.MissingError(f"{path}: no such file or folder")
-    place = _copy_of(path, found)
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.with_name(f".{place.name}.lock").open("w") as lock:
+    copy = _copy_path(path, found)
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with copy.with_name(f".{copy.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not place.exists():  # another process may have been quicker
-                _fetch(path, found, place)
-    return str(place)
+            if not copy.exists():  # another process may have made it
+                _fetch(path, found, copy)
+    return str(copy)
 
 
 def publish(folder: Path, path: str) -> None:
-    """Bring a folder that was made on this machine to `path`, if that is in an object store.
+    """Upload a local folder to `path`, if that is in an object store.
 
-    The remote folder then holds its files and no others, and it is the copy of the remote one.
+    Other remote files in `path` are removed. The local folder becomes the copy of the remote one.
     """
     if not storage.is_remote(path):
         return
-    kept = set()
+    uploaded = set()
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).as_posix()
         if file.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            kept.add(storage.join(path, name))
+            uploaded.add(storage.join(path, name))
             with file.open("rb") as source:
                 storage.put(source, storage.join(path, name))
     for entry in _listing(path):
-        if entry.path not in kept:
+        if entry.path not in uploaded:
             storage.remove(entry.path)
-    place = _copy_of(path, _listing(path))
-    with suppress(OSError):  # else it is fetched when it is needed
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(folder, place)
+    copy = _copy_path(path, _listing(path))
+    with suppress(OSError):  # `localise` then fetches it
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(folder, copy)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def local_workdir(run: str) -> Path:
-    """Where this machine keeps what belongs to a run and is not, or not yet, to be uploaded."""
+    """The local folder of a run: for a remote run, files that are not (yet) uploaded."""
     if not storage.is_remote(run):
         return Path(run)
     run = run.rstrip("/")
@@ -160,25 +159,25 @@ def _cache() -> Path:
 
 
 def _listing(path: str) -> list[FileMetadata]:
-    """The objects of a remote folder, or the one object of that name."""
+    """The objects of a remote folder, or the single object of that name."""
     path = path.rstrip("/")
     found = storage.match(f"{path}/**") or storage.match(path)
-    files = (entry for entry in found if not entry.path.endswith("/"))  # a console's empty folders
+    files = (entry for entry in found if not entry.path.endswith("/"))  # folders of a web console
     return sorted(files, key=lambda entry: entry.path)
 
 
-def _copy_of(path: str, found: Sequence[FileMetadata]) -> Path:
-    """Where the copy of a listing is: its last name is kept, since libraries look at it."""
+def _copy_path(path: str, found: Sequence[FileMetadata]) -> Path:
+    """The path of the local copy; it has the same last name, which some libraries read."""
     path = path.rstrip("/")
     version = [(e.path, e.size_in_bytes, e.last_updated_in_seconds) for e in found]
     return _cache() / "copies" / content_key(version)[:24] / path.rsplit("/", 1)[-1]
 
 
-def _fetch(path: str, found: Sequence[FileMetadata], place: Path) -> None:
+def _fetch(path: str, found: Sequence[FileMetadata], copy: Path) -> None:
     path = path.rstrip("/")
     try:
-        with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
-            whole = Path(scratch, place.name)
+        with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
+            whole = Path(scratch, copy.name)
             for entry in found:
                 target = whole / entry.path.removeprefix(path).lstrip("/")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -186,6 +185,6 @@ def _fetch(path: str, found: Sequence[FileMetadata], place: Path) -> None:
                     shutil.copyfileobj(source, sink)
                 if target.stat().st_size != entry.size_in_bytes:
                     raise UserError(f"{entry.path}: it changed while it was read; try again")
-            whole.rename(place)
+            whole.rename(copy)
     except OSError as error:
-        raise UserError(f"{place}: cannot be written ({storage.why(error)})") from error
+        raise UserError(f"{copy}: cannot be written ({storage.why(error)})") from error

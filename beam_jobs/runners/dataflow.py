@@ -1,4 +1,4 @@
-"""Dataflow: what a job needs before it is submitted, and one process for each GPU."""
+"""Dataflow: checks before a job is submitted, and one worker process per GPU."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from models.errors import UserError
 
 RUNNER = "DataflowRunner"
 
-
-_SEEN = "gs://"  # by Dataflow's workers
+_VISIBLE = "gs://"  # to Dataflow's workers
 
 
 def prepare(options: PipelineOptions, output: str) -> None:
-    """See that a job for Dataflow has all that its workers need; other runners' pass as they are.
+    """Check that a Dataflow job has everything that its workers need; ignores other runners.
 
-    Workers import the package: by default Dataflow would give them a pickled main session, too.
+    Workers import the package; the main session, which Dataflow pickles by default, is not needed.
 
     Raises:
-        UserError: names what is missing.
+        UserError: something is missing; names it.
     """
     if options.view_as(StandardOptions).runner != RUNNER:
         return
@@ -47,13 +46,13 @@ def prepare(options: PipelineOptions, output: str) -> None:
             f"{RUNNER}: workers need this package: --sdk_container_image IMAGE, made from docker/, "
             "or --setup_file ./setup.py"
         )
-    if not output.startswith(_SEEN):
-        raise UserError(f"{output}: workers of Dataflow do not see it; let `run` be on {_SEEN}")
+    if not output.startswith(_VISIBLE):
+        raise UserError(f"{output}: workers of Dataflow do not see it; let `run` be on {_VISIBLE}")
     setup.save_main_session = False
 
 
 def one_process(arguments: Sequence[str]) -> list[str]:
-    """Beam's arguments with one worker process a machine: one model on its GPU.
+    """Beam's arguments with one worker process per machine, so that its GPU holds one model.
 
     By default Dataflow starts a process for every core.
     """

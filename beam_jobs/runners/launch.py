@@ -110,7 +110,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     remote.connect(options)
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
-        remote.ask(path, options)
+        remote.check_access(path, options)
 
 
 def parse_options(arguments: Sequence[str]) -> PipelineOptions:

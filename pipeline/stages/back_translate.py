@@ -16,7 +16,7 @@ def fingerprint(run: Run) -> Any:
     """How the model decodes, and the model if `nmt.model` names it."""
     options = run.config.nmt
     decoding = [options.engine, options.compute_type, options.beam, options.batch_tokens]
-    model = digest(remote.local(options.model)) if options.model else None
+    model = digest(remote.localise(options.model)) if options.model else None
     return [*decoding, options.max_source_subwords, model]
 
 
@@ -24,7 +24,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate. The key of a shard does not depend on other shards: more input translates only
     what is new.
     """
-    model = digest(remote.local(run.model))
+    model = digest(remote.localise(run.model))
     base = content_key("back_translate", back_translate.VERSION, fingerprint(run), model)
     result = back_translate.run(
         units(run.shards("ingest"), base),

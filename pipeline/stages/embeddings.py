@@ -64,7 +64,7 @@ def check(config: Config) -> None:
 def copy(source: Run, target: Run) -> None:
     """Copy the model folder."""
     with atomic_folder(target.local_folder("embeddings")) as folder:
-        shutil.copytree(remote.local(source.folder("embeddings")), folder, dirs_exist_ok=True)
+        shutil.copytree(remote.localise(source.folder("embeddings")), folder, dirs_exist_ok=True)
     target.publish("embeddings")
 
 

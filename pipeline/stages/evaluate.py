@@ -22,7 +22,7 @@ def make(run: Run, key: str) -> EvaluateRecord:
     from models.embeddings.model import load_encoder
 
     options = run.config.evaluate
-    encoder = load_encoder(remote.local(run.folder("embeddings")))
+    encoder = load_encoder(remote.localise(run.folder("embeddings")))
     results = evaluate_models(
         [encoder.named(run.config.embeddings.model)],
         sts=Path(options.sts) if options.sts else None,

@@ -1,6 +1,6 @@
-"""Running the jobs on Flink: a cluster on this machine, its workers, and what a job is given.
+"""Running the jobs on Flink: a cluster on this machine, its workers, and checks before a job.
 
-`install` fetches Flink and Beam's job server, `programs` says what is started with what, `cluster`
-starts and ends the processes, `pool` and `worker` are the programs of the Python side, `submit`
-sees that all of it is there before a job is handed in.
+`install` downloads Flink and Beam's job server, `programs` has the command lines, `cluster` starts
+and stops the processes, `pool` and `worker` are the Python programs, and `submit` checks the
+cluster before a job is submitted.
 """

@@ -1,4 +1,4 @@
-"""Start and end a Flink cluster on this machine.
+"""Start and stop a Flink cluster on this machine.
 
 python -m beam_jobs.runners.flink up [--slots N] [--free-ports]
 python -m beam_jobs.runners.flink down
@@ -15,7 +15,7 @@ from models.errors import UserError
 
 
 def main() -> int:
-    """Run a command; 0 if all is well, 2 with one line if not."""
+    """Run a command; the exit code is 0, or 2 after a one-line error."""
     parser = argparse.ArgumentParser(prog="python -m beam_jobs.runners.flink", description=__doc__)
     parser.add_argument("command", choices=["up", "down"])
     parser.add_argument(

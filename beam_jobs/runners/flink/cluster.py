@@ -1,11 +1,11 @@
-"""A standalone Flink cluster on loopback: its processes, their logs, and how to end just those.
+"""A standalone Flink cluster on the loopback interface: its processes and their logs.
 
     <folder>/cluster.json     addresses and slots
-    <folder>/pids/<name>      process id and start time, so that no stranger's process is ended
+    <folder>/pids/<name>      process id and start time, which identify the process
     <folder>/logs/<name>.log
-    <folder>/conf/            what Flink reads
+    <folder>/conf/            Flink's configuration
 
-Every process leads a group of its own, in which its children are: a worker pool's workers too.
+Every process leads a process group with its children, such as the workers of the pool.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from models.errors import UserError
 from models.files import atomic_file
 
 PATIENCE = 60.0
-"""Seconds in which a cluster has to be up."""
+"""Seconds to wait until a cluster is up."""
 
 GRACE = 10.0
-"""Seconds in which a process that is told to end has to."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 def default_folder() -> Path:
-    """`.flink` in the working directory, or what PARALOOM_FLINK names."""
+    """`PARALOOM_FLINK`, or `.flink` in the working directory."""
     return Path(os.environ.get("PARALOOM_FLINK") or ".flink")
 
 
@@ -51,7 +51,7 @@ def read(folder: Path) -> Cluster:
     """The cluster that was started in `folder`.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no cluster.
     """
     try:
         return Cluster(**json.loads((folder / "cluster.json").read_text()))
@@ -60,14 +60,14 @@ def read(folder: Path) -> Cluster:
 
 
 def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> Cluster:
-    """Start what is not running yet, and wait until all of it works together.
+    """Start the processes that are not running, and wait until the cluster is ready.
 
     Args:
-        slots: of each TaskManager; None shares this machine's cores among them.
-        free_ports: take ports that are free instead of the usual ones.
+        slots: slots of each TaskManager; None divides the cores of this machine among them.
+        free_ports: use free ports instead of the default ones.
 
     Raises:
-        UserError: it does not come up; what was started is ended again.
+        UserError: the cluster does not start; its processes are stopped again.
     """
     folder = folder.resolve()
     running = [name for name in NAMES if process(folder, name)]
@@ -81,9 +81,9 @@ def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> C
             _prepare(folder, cluster)
         except OSError as error:
             raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
-    wanted = commands(folder, cluster)
+    programs = commands(folder, cluster)
     try:
-        for name, command in wanted.items():
+        for name, command in programs.items():
             if name not in running:
                 _start(folder, name, command, cluster)
         _wait(folder, cluster)
@@ -94,14 +94,14 @@ def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> C
 
 
 def down(folder: Path) -> list[str]:
-    """End the processes that `up` started in `folder`, and those only; give their names."""
+    """Stop only the processes that `up` started in `folder`; return their names."""
     folder = folder.resolve()
     found = {name: there for name in NAMES if (there := process(folder, name))}
     for each in found.values():
         _signal(each, signal.SIGTERM)
     psutil.wait_procs(list(found.values()), timeout=GRACE)
     for name, each in found.items():
-        _signal(each, signal.SIGKILL)  # what is left of the group, a pool's workers among them
+        _signal(each, signal.SIGKILL)  # the rest of the group, including workers of the pool
         _pid_file(folder, name).unlink(missing_ok=True)
     (folder / "cluster.json").unlink(missing_ok=True)
     return list(found)
@@ -193,7 +193,7 @@ def _all_alive(folder: Path) -> None:
 
 
 def _last(folder: Path, name: str) -> str:
-    """The last thing that a log says went wrong, and where it stands."""
+    """The last error in a log, or its last line, and the path of the log."""
     log = folder / "logs" / f"{name}.log"
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     wrong = [line for line in lines if "Error" in line or "Exception" in line or "ERROR" in line]
@@ -206,7 +206,7 @@ def _pid_file(folder: Path, name: str) -> Path:
 
 
 def process(folder: Path, name: str) -> psutil.Process | None:
-    """The process of that name, if it is there and has not ended."""
+    """The process of that name, if it is running."""
     try:
         pid, started = _pid_file(folder, name).read_text().split()
         found = psutil.Process(int(pid))

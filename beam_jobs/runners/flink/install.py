@@ -1,8 +1,8 @@
 """Flink from PyPI and Beam's job server from Maven, as one folder of jars.
 
-The same jars are the class path of JobManager, TaskManagers and job server, so that none of them
-has to be sent along with a job: that takes longer than the small jobs themselves, and every job
-would leave its copy of Beam's classes behind in the TaskManagers.
+JobManager, TaskManagers and job server have the same jars in their class path, so that jobs are
+submitted without jars. Sending jars takes longer than small jobs themselves, and every job would
+leave a copy of Beam's classes in the TaskManagers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JAVA = 17
 
 
 def flink_version(full: str = FLINK) -> str:
-    """The version as Beam names it.
+    """The version as Beam writes it.
 
     >>> flink_version("1.19.3")
     '1.19'
@@ -40,10 +40,10 @@ def flink_version(full: str = FLINK) -> str:
 
 
 def installed() -> Path:
-    """The folder with `lib/…` and `bash-java-utils.jar`, fetched if it is not there yet.
+    """The folder with `lib/…` and `bash-java-utils.jar`, downloaded if it does not exist yet.
 
     Raises:
-        UserError: Java or Maven is missing, or something cannot be fetched.
+        UserError: Java or Maven is missing, or a download fails.
     """
     java()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -58,19 +58,19 @@ def installed() -> Path:
 
 
 def jars(folder: Path) -> Path:
-    """Where the jars of an installation are.
+    """The folder of an installation's jars.
 
-    Beam's job server sends all jars of its class path along with every job, but for those below
-    a folder of this name.
+    Beam's job server sends all jars of its class path with every job, except those in a folder of
+    this name.
     """
     return folder / "gradle" / "wrapper"
 
 
 def java() -> str:
-    """The Java program.
+    """The path of the Java program.
 
     Raises:
-        UserError: there is none, or it is too old.
+        UserError: Java is missing or too old.
     """
     program: str | None = shutil.which(JavaHelper.get_java())
     hint = f"Flink needs Java {JAVA}: apt-get install openjdk-{JAVA}-jre-headless"

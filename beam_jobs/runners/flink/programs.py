@@ -1,4 +1,4 @@
-"""What a cluster consists of: the programs, and the files that they read."""
+"""The programs of a cluster: their command lines and configuration."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from beam_jobs.runners.launch import parse_options
 TASK_MANAGERS = 2
 _TASK_MANAGERS = [f"taskmanager-{i}" for i in range(1, TASK_MANAGERS + 1)]
 NAMES = ("jobmanager", *_TASK_MANAGERS, "job-server", "workers")
-"""Of the processes."""
+"""The names of the processes."""
 
-
-KEPT = 5_000
-"""Milliseconds that idle workers are kept: else every pass of a job starts its workers anew."""
+IDLE_MILLIS = 5_000
+"""Milliseconds that idle workers are reused; otherwise every pass of a job starts new ones."""
 
 _OPEN = (
     "lang lang.reflect text time util util.concurrent util.concurrent.atomic "
@@ -48,11 +47,11 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where a cluster listens, and how much it does at once.
+    """The ports of a cluster, and its parallelism.
 
     Attributes:
         rest: Flink's REST address, which is also its web page and `--flink_master`.
-        slots: of each of the TaskManagers.
+        slots: slots of each TaskManager.
     """
 
     rest: int = 8081
@@ -63,7 +62,7 @@ class Cluster:
     slots: int = 1
 
     def arguments(self, given: Sequence[str] = ()) -> list[str]:
-        """Beam options for a job on this cluster: on all its slots, or as many as `given` says."""
+        """Beam options for a job on all slots of this cluster, unless `given` sets parallelism."""
         slots = self.slots * TASK_MANAGERS
         asked = parse_options(given).view_as(FlinkRunnerOptions).parallelism
         slots = asked if asked > 0 else slots
@@ -74,14 +73,14 @@ class Cluster:
             f"--job_endpoint=localhost:{self.job_server}",
             "--environment_type=EXTERNAL",
             f"--environment_config=localhost:{self.workers}",
-            f"--environment_cache_millis={KEPT}",
+            f"--environment_cache_millis={IDLE_MILLIS}",
             f"--parallelism={slots}",
             f"--sdk_worker_parallelism={-(-slots // TASK_MANAGERS)}",  # one for each slot
         ]
 
 
 def write_configuration(folder: Path, cluster: Cluster) -> None:
-    """Write what the programs read into `folder`/conf."""
+    """Write the configuration of the programs to `folder`/conf."""
     conf = folder / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     (conf / "log4j.properties").write_text(_LOG4J)
@@ -109,27 +108,28 @@ def _flink_config(folder: Path, cluster: Cluster) -> Mapping[str, Any]:
         "cluster.evenly-spread-out-slots": True,
         "classloader.resolve-order": "parent-first",  # all classes are in the class path
         "pekko.framesize": "104857600b",  # a job names all its shards
-        # A TaskManager that died is missed soon; its shards go to the others, or to its successor.
+        # A dead TaskManager is detected soon; its shards go to the others, or to its successor.
         "heartbeat.interval": 3000,
         "heartbeat.timeout": 30000,
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": 3,
-        "restart-strategy.fixed-delay.delay": f"{KEPT + 2_000} ms",  # not with a worker that died
+        # Longer than an idle worker lives, so that a dead one is not reused.
+        "restart-strategy.fixed-delay.delay": f"{IDLE_MILLIS + 2_000} ms",
     }
 
 
 def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
-    """What starts each of NAMES.
+    """The command line of each of `NAMES`.
 
     Raises:
-        UserError: Java, Flink or the job server is missing and cannot be fetched.
+        UserError: Java, Flink or the job server is missing and cannot be downloaded.
     """
-    place = install.installed()
+    folder_of_jars = install.installed()
     conf = str(folder / "conf")
     log = f"-Dlog4j.configurationFile=file:{conf}/log4j.properties"
     java = [install.java(), *_JAVA_OPTIONS, log]
-    classes = ["-cp", f"{install.jars(place)}/*"]
-    memory, settings = _memory(place, conf)
+    classes = ["-cp", f"{install.jars(folder_of_jars)}/*"]
+    memory, settings = _memory(folder_of_jars, conf)
     runtime = "org.apache.flink.runtime"
     session = f"{runtime}.entrypoint.StandaloneSessionClusterEntrypoint"
     runner = f"{runtime}.taskexecutor.TaskManagerRunner"
@@ -160,10 +160,10 @@ def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
     }
 
 
-def _memory(place: Path, conf: str) -> tuple[list[str], list[str]]:
-    """Of a TaskManager: what Java, and what Flink is told of its memory."""
+def _memory(folder_of_jars: Path, conf: str) -> tuple[list[str], list[str]]:
+    """The memory options of a TaskManager: those for Java, and those for Flink."""
     utility = "org.apache.flink.runtime.util.bash.BashJavaUtils"
-    classes = f"{place}/bash-java-utils.jar:{install.jars(place)}/*"
+    classes = f"{folder_of_jars}/bash-java-utils.jar:{install.jars(folder_of_jars)}/*"
     command = [install.java(), "-cp", classes, utility, "GET_TM_RESOURCE_PARAMS"]
     done = subprocess.run([*command, "--configDir", conf], capture_output=True, text=True)
     mark = "BASH_JAVA_UTILS_EXEC_RESULT:"

@@ -1,4 +1,4 @@
-"""Whether something listens at an address, and what Flink's REST address says."""
+"""Requests to Flink's REST interface, and a check whether a port is open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def get(master: str, path: str, *, timeout: float = 5.0) -> dict[str, Any]:
-    """A JSON answer of Flink's REST address; OSError or ValueError if there is none."""
+    """A JSON answer of Flink's REST interface; OSError or ValueError if there is none."""
     address = master if "://" in master else f"http://{master}"
     local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with local.open(f"{address.rstrip('/')}/{path}", timeout=timeout) as answer:

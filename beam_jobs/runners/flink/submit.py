@@ -1,6 +1,7 @@
-"""Before a job is handed to Flink: is all that it needs there? Each answer is one line.
+"""Checks of the Flink cluster before and while a job runs, with one-line errors.
 
-Without this, a wrong address or a missing TaskManager shows after minutes, as a Java traceback.
+Without them, a wrong address or a missing TaskManager is reported after minutes, as a Java
+traceback.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from beam_jobs.runners.flink.worker import FolderOptions
 from models.errors import UserError
 
 PATIENCE = 30.0
-"""Seconds in which a job server has to be up."""
+"""Seconds to wait until a job server is up."""
 
 _HINT = "`make flink-up` starts a cluster on this machine"
 _OVER = ("FINISHED", "FAILED", "CANCELED")
@@ -40,12 +41,12 @@ _OVER = ("FINISHED", "FAILED", "CANCELED")
 
 @contextmanager
 def ready(options: PipelineOptions) -> Iterator[None]:
-    """See that cluster, job server and workers are there; then a job may be submitted.
+    """Check that cluster, job server and workers are available for a job in the block.
 
-    A job of the same name that is still at work is cancelled: whoever submitted it was killed.
+    A running job of the same name is cancelled: it belongs to a run that was killed.
 
     Raises:
-        UserError: something is missing, or of another version, or is lost while the block runs.
+        UserError: something is missing, has another version, or is lost while the block runs.
     """
     flink = options.view_as(FlinkRunnerOptions)
     portable = options.view_as(PortableOptions)
@@ -61,7 +62,7 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     if portable.job_endpoint:
         if not reachable(portable.job_endpoint, timeout=10):
             raise UserError(f"no job server at {portable.job_endpoint} (--job_endpoint); {_HINT}")
-        with _lost_in_one_line(flink.flink_master, portable.job_endpoint):
+        with _loss_errors(flink.flink_master, portable.job_endpoint):
             yield
         return
     if not flink.flink_job_server_jar:
@@ -71,13 +72,13 @@ def ready(options: PipelineOptions) -> Iterator[None]:
         )
     with _job_server(flink.flink_job_server_jar, flink.flink_master) as endpoint:
         portable.job_endpoint = endpoint
-        with _lost_in_one_line(flink.flink_master, endpoint):
+        with _loss_errors(flink.flink_master, endpoint):
             yield
 
 
 @contextmanager
-def _lost_in_one_line(master: str, endpoint: str) -> Iterator[None]:
-    """Say in one line what was lost while a job ran."""
+def _loss_errors(master: str, endpoint: str) -> Iterator[None]:
+    """Turn the loss of the job server or of the TaskManagers into a UserError."""
     again = "the same command goes on from here"
     try:
         yield
@@ -114,7 +115,7 @@ def _check_cluster(master: str, expected: str | None, parallelism: int) -> None:
 
 
 def _expected_version(flink: Any) -> str | None:
-    """Flink's version that the job server was made for, where that can be known."""
+    """The Flink version that the job server was built for, if known."""
     if flink.flink_job_server_jar:
         jar = str(flink.flink_job_server_jar).rsplit("/", 1)[-1]
         named = re.search(r"flink-(\d+\.\d+)-job-server", jar)
@@ -129,7 +130,7 @@ def _is_local(address: str) -> bool:
 
 
 def cancel(master: str, name: str | None) -> None:
-    """Cancel the jobs of that name, and wait for their end."""
+    """Cancel the jobs of that name, and wait until they have ended."""
     deadline = time.monotonic() + PATIENCE
     while name:
         jobs = get(master, "jobs/overview")["jobs"]
@@ -147,7 +148,7 @@ def cancel(master: str, name: str | None) -> None:
 
 @contextmanager
 def _job_server(jar: str, master: str) -> Iterator[str]:
-    """A job server of our own while the block runs; its address."""
+    """Start a job server for the duration of the block; its address."""
     try:
         jar = JavaJarServer.local_jar(jar) if "://" in jar else jar
     except (OSError, RuntimeError) as error:

@@ -1,7 +1,7 @@
-"""A Python worker of a pool: told by the runner where to call, it runs in the job's own folder.
+"""A Python worker of the pool; it runs in the working directory of the job.
 
-The pool starts one for each that a TaskManager asks for, as the container of a worker image would
-be started (Beam's container contract), from the packages that are installed here.
+The pool starts a worker for each request of a TaskManager, with the arguments of a worker container
+(Beam's container contract), but from the packages installed on this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from beam_jobs.runners.local.worker import environment
 
 
 class FolderOptions(PipelineOptions):
-    """Where relative paths of a job begin."""
+    """The folder to which relative paths of a job refer."""
 
     @classmethod
     def _add_argparse_args(cls, parser: Any) -> None:
@@ -30,7 +30,7 @@ class FolderOptions(PipelineOptions):
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Ask for the job's options, then be Beam's worker."""
+    """Request the job's options, then run Beam's worker."""
     parser = argparse.ArgumentParser()
     for name in ("id", "logging_endpoint", "artifact_endpoint", "provision_endpoint"):
         parser.add_argument(f"--{name}", required=True)

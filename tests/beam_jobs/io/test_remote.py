@@ -37,10 +37,10 @@ def test_a_folder_there_and_back(bucket, folder, tmp_path, monkeypatch):
         f"{bucket}/model/a.txt",
         f"{bucket}/model/deep/b.bin",
     ]
-    first = remote.local(f"{bucket}/model")
+    first = remote.localise(f"{bucket}/model")
     assert digest(first) == made
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
-    copy = remote.local(f"{bucket}/model/")
+    copy = remote.localise(f"{bucket}/model/")
     assert (digest(copy), copy != first) == (made, True)
     assert Path(copy).name == "model"
 
@@ -48,13 +48,13 @@ def test_a_folder_there_and_back(bucket, folder, tmp_path, monkeypatch):
 def test_a_copy_is_made_once_until_what_it_is_of_changes(bucket, monkeypatch):
     path = f"{bucket}/vectors.txt"
     storage.write_bytes(path, b"a 1")
-    copy = remote.local(path)
+    copy = remote.localise(path)
     assert Path(copy).read_text() == "a 1"
     with monkeypatch.context() as patch:
         patch.setattr(storage, "open_file", None)
-        assert remote.local(path) == copy
+        assert remote.localise(path) == copy
     storage.write_bytes(path, b"a 1\nb 2")
-    assert Path(remote.local(path)).read_text() == "a 1\nb 2"
+    assert Path(remote.localise(path)).read_text() == "a 1\nb 2"
 
 
 def test_several_that_want_the_same_copy(bucket, monkeypatch):
@@ -69,7 +69,7 @@ def test_several_that_want_the_same_copy(bucket, monkeypatch):
     monkeypatch.setattr(remote, "_fetch", slowly)
     copies = set()
     threads = [
-        threading.Thread(target=lambda: copies.add(remote.local(f"{bucket}/model")))
+        threading.Thread(target=lambda: copies.add(remote.localise(f"{bucket}/model")))
         for _ in range(4)
     ]
     for thread in threads:
@@ -84,7 +84,7 @@ def test_an_uploaded_folder_replaces_the_one_before(bucket, folder):
     storage.write_bytes(f"{bucket}/model2/kept.txt", b"kept")
     made = digest(folder)
     remote.publish(folder, f"{bucket}/model")
-    assert digest(remote.local(f"{bucket}/model")) == made
+    assert digest(remote.localise(f"{bucket}/model")) == made
     assert storage.exists(f"{bucket}/model2/kept.txt")
 
 
@@ -100,20 +100,20 @@ def test_a_fetch_that_fails_leaves_no_copy(bucket, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(UserError, match="gone"):
         patch.setattr(storage, "open_file", fails)
-        remote.local(f"{bucket}/model")
-    assert storage.names(remote.local(f"{bucket}/model")) == ["a", "b"]
+        remote.localise(f"{bucket}/model")
+    assert storage.names(remote.localise(f"{bucket}/model")) == ["a", "b"]
 
 
 def test_what_is_there(bucket, tmp_path):
     storage.write_bytes(f"{bucket}/a/b", b"x")
-    assert remote.there(f"{bucket}/a")
-    assert remote.there(f"{bucket}/a/b")
-    assert not remote.there(f"{bucket}/a/c")
-    assert remote.there(str(tmp_path))
-    assert not remote.there(str(tmp_path / "x"))
+    assert remote.exists(f"{bucket}/a")
+    assert remote.exists(f"{bucket}/a/b")
+    assert not remote.exists(f"{bucket}/a/c")
+    assert remote.exists(str(tmp_path))
+    assert not remote.exists(str(tmp_path / "x"))
     with pytest.raises(storage.MissingError, match=f"^{bucket}/a/c: no such file or folder$"):
-        remote.local(f"{bucket}/a/c")
-    assert remote.local(str(tmp_path)) == str(tmp_path)
+        remote.localise(f"{bucket}/a/c")
+    assert remote.localise(str(tmp_path)) == str(tmp_path)
 
 
 def test_a_workplace_a_run():
@@ -171,7 +171,7 @@ def test_an_endpoint_that_refuses(bucket):
 
 
 def test_an_endpoint_that_does_not_answer(bucket, monkeypatch):
-    monkeypatch.setattr(remote, "_ANSWERS_WITHIN", 2.0)
+    monkeypatch.setattr(remote, "_TIMEOUT", 2.0)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

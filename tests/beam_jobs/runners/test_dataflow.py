@@ -54,7 +54,7 @@ def built(google, monkeypatch, tmp_path) -> Callable[..., tuple[Any, dict, list[
 
     monkeypatch.setattr(launch, "run_pipeline", stop)
     monkeypatch.setattr(collect, "run_pipeline", stop)
-    monkeypatch.setattr(dataflow, "_SEEN", "/")  # the folder is on this machine
+    monkeypatch.setattr(dataflow, "_VISIBLE", "/")  # the folder is on this machine
 
     def description(
         job: Callable[[list[str]], Any], *arguments: str
