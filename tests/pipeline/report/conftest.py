@@ -1,7 +1,7 @@
 """A run as the stages leave it, written without them: enough for its report and data card."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
         "stages": {
             "ingest": {**account(ROWS + 40, ROWS, rejected)},
             "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
-            "bucket": {**account(ROWS, ROWS, {}), "deciles": bucket.summarise(bucketed)},
+            "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
             "corpus": account(ROWS, sum(r.rows_out for r in selected), reasons_of(selected)),
             "evaluate": {"results": results(folder.parent), "seconds": 0.5},
         },
@@ -124,6 +124,11 @@ def account(rows_in: int, rows_out: int, rejected: dict[str, int]) -> dict[str, 
         "seconds": 1.5,
         "worker_seconds": 1.25,
     }
+
+
+def deciles_of(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """The deciles of a bucketed run as JSON values."""
+    return {score: found.model_dump() for score, found in bucket.summarise(receipts).items()}
 
 
 def reasons_of(receipts: Iterable[Receipt]) -> dict[str, int]:

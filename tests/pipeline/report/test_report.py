@@ -16,7 +16,7 @@ from beam_jobs import bucket
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Measurements, commit
 from pipeline import report
-from pipeline.records import RunRecord, StageRecord
+from pipeline.records import EvaluateRecord, RunRecord
 from pipeline.report import report_path
 from pipeline.report.final_view import restrict
 from tests.pipeline.report.made_run import MadeRun
@@ -214,7 +214,7 @@ def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
     first = made_run.record["stages"]["evaluate"]["results"]
     second = copy.deepcopy(first)
     second["groups"]["STS 2015"]["mean"]["letters"] = {"pearson": 98.76, "spearman": None}
-    results = [StageRecord.of_stage("evaluate", {"results": each}) for each in (first, second)]
+    results = [EvaluateRecord.model_validate({"results": each}) for each in (first, second)]
     rounds = [("round 1", results[0]), ("round 2", results[1])]
     content = report.section("evaluation", "", evaluated=rounds).content
     heads = re.findall(r"<th[^>]*>(round[^<]*)<", content)
