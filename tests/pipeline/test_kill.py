@@ -6,12 +6,15 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from run_helpers import STAGES, again, kill_in, parts, popen, ran
 
 
-def finished(folder, stage):
+def finished(folder: Path, stage: str) -> dict[str, Any]:
     """What is known of the finished shards: a shard that is made again differs in one of them."""
     found = {}
     for file in (folder / "run" / stage).glob("receipts/part-*.json"):
@@ -21,7 +24,9 @@ def finished(folder, stage):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_killed_in_the_middle(stage, a_run, finished_run, capsys):
+def test_killed_in_the_middle(
+    stage: str, a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in STAGES[STAGES.index(stage) :]:
         shutil.rmtree(a_run / "run" / name)
     kill_in(stage, a_run, "part-*.parquet" if stage == "ingest" else "receipts/part-*.json")
@@ -36,7 +41,9 @@ def test_killed_in_the_middle(stage, a_run, finished_run, capsys):
     assert ran(capsys.readouterr().err) == []
 
 
-def test_killed_twice_from_nothing(write_config, tmp_path, finished_run):
+def test_killed_twice_from_nothing(
+    write_config: Callable[..., Path], tmp_path: Path, finished_run: Path
+) -> None:
     write_config(tmp_path)
     kill_in("back_translate", tmp_path, "receipts/part-*.json")
     first = finished(tmp_path, "back_translate")
@@ -49,7 +56,9 @@ def test_killed_twice_from_nothing(write_config, tmp_path, finished_run):
     assert parts(tmp_path) == parts(finished_run)
 
 
-def test_killed_between_the_last_shard_and_the_manifest(a_run, finished_run, capsys):
+def test_killed_between_the_last_shard_and_the_manifest(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """All receipts are there, but nothing says that the stage is finished."""
     path = a_run / "run" / "manifest.json"
     content = json.loads(path.read_text())
@@ -62,7 +71,9 @@ def test_killed_between_the_last_shard_and_the_manifest(a_run, finished_run, cap
     assert parts(a_run) == parts(finished_run)
 
 
-def test_killed_with_another_configuration_and_back(a_run, write_config, finished_run):
+def test_killed_with_another_configuration_and_back(
+    a_run: Path, write_config: Callable[..., Path], finished_run: Path
+) -> None:
     """Half of the shards of another beam, then the first one again: no shard is mistaken."""
     write_config(a_run, nmt={"beam": 1})
     process = popen("select", a_run)

@@ -1,6 +1,7 @@
 """A run with folder, input and model in S3; the whole way is `tests/faults/object_storage.py`."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,13 @@ from pipeline.cli import main
 
 
 @pytest.fixture
-def config(bucket, bitext, nmt_model, write_config, tmp_path) -> Path:
+def config(
+    bucket: str,
+    bitext: dict[str, str],
+    nmt_model: Path,
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+) -> Path:
     """The configuration of the finished run, with everything in the bucket."""
     paths = {}
     for side, path in bitext.items():
@@ -30,7 +37,9 @@ def select(config: Path, s3: list[str], *more: str) -> int:
     return main(arguments)
 
 
-def test_the_corpus_is_that_of_a_local_run(config, bucket, s3, finished_run, capsys):
+def test_the_corpus_is_that_of_a_local_run(
+    config: Path, bucket: str, s3: list[str], finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert select(config, s3) == 0
     assert ran(capsys.readouterr().err) == list(STAGES)
     for stage in STAGES:
@@ -68,7 +77,9 @@ def test_the_corpus_is_that_of_a_local_run(config, bucket, s3, finished_run, cap
         (f"evaluate.sts={BUCKET}/none", f"evaluate.sts: {BUCKET}/none is not there"),
     ],
 )
-def test_what_is_not_there_is_one_line(config, s3, capsys, change, line):
+def test_what_is_not_there_is_one_line(
+    config: Path, s3: list[str], capsys: pytest.CaptureFixture[str], change: str, line: str
+) -> None:
     assert select(config, s3, "--set", change) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len([text for text in said if not text.endswith("…")]) == 1

@@ -1,10 +1,14 @@
+"""Resuming: a stage is run again if and only if what it depends on has changed."""
+
 import hashlib
 import json
 import platform
 import shutil
 import subprocess
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +20,7 @@ from pipeline.manifest import locked
 from pipeline.plan import closure, dependents
 
 
-def stamps(folder, stage):
+def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:
     """Which files a stage has, and when each was written."""
     files = [
         *(folder / "run" / stage).rglob("*.parquet"),
@@ -25,11 +29,13 @@ def stamps(folder, stage):
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
 
 
-def manifest(folder):
+def manifest(folder: Path) -> Any:
     return json.loads((folder / "run" / "manifest.json").read_text())
 
 
-def test_a_finished_run_does_nothing_wherever_it_has_been_moved(a_run, finished_run, capsys):
+def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = stamps(a_run, "corpus")
     assert again("select", a_run) == 0
     captured = capsys.readouterr()
@@ -52,7 +58,13 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(a_run, finished_
     ],
     ids=str,
 )
-def test_a_changed_key_runs_what_depends_on_it(a_run, write_config, capsys, changes, stages):
+def test_a_changed_key_runs_what_depends_on_it(
+    a_run: Path,
+    write_config: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, Any],
+    stages: list[str],
+) -> None:
     write_config(a_run, **changes)
     assert again("select", a_run) == 0
     assert ran(capsys.readouterr().err) == stages
@@ -60,7 +72,9 @@ def test_a_changed_key_runs_what_depends_on_it(a_run, write_config, capsys, chan
     assert ran(capsys.readouterr().err) == []
 
 
-def test_back_to_the_old_configuration_gives_the_old_corpus(a_run, write_config, finished_run):
+def test_back_to_the_old_configuration_gives_the_old_corpus(
+    a_run: Path, write_config: Callable[..., Path], finished_run: Path
+) -> None:
     write_config(a_run, select={"deciles": None})
     assert again("select", a_run) == 0
     assert parts(a_run) != parts(finished_run)
@@ -69,13 +83,20 @@ def test_back_to_the_old_configuration_gives_the_old_corpus(a_run, write_config,
     assert parts(a_run) == parts(finished_run)
 
 
-def test_the_number_of_workers_runs_nothing(a_run, capsys):
+def test_the_number_of_workers_runs_nothing(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert again("select", a_run) == 0
     done = command("select", a_run, "--", "--direct_num_workers", "3")
     assert (done.returncode, ran(done.stderr)) == (0, [])
 
 
-def test_other_input_with_the_same_names_is_other_input(a_run, write_config, bitext, capsys):
+def test_other_input_with_the_same_names_is_other_input(
+    a_run: Path,
+    write_config: Callable[..., Path],
+    bitext: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     paths = {}
     for side, path in bitext.items():
         paths[side] = str(a_run / Path(path).name)
@@ -95,7 +116,9 @@ def test_other_input_with_the_same_names_is_other_input(a_run, write_config, bit
 
 
 @pytest.mark.parametrize("stage", ["ingest", "back_translate", "corpus"])
-def test_a_deleted_part_file_is_made_again(a_run, finished_run, capsys, stage):
+def test_a_deleted_part_file_is_made_again(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str], stage: str
+) -> None:
     before = stamps(a_run, stage)
     (a_run / "run" / stage / "part-00000-00003.parquet").unlink()
     assert again("select", a_run) == 0
@@ -107,14 +130,16 @@ def test_a_deleted_part_file_is_made_again(a_run, finished_run, capsys, stage):
         assert changed == {"part-00000-00003"}
 
 
-def damage(path):
+def damage(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
 
 
 @pytest.mark.parametrize("stage", STAGES[:-1])
-def test_a_damaged_part_file_is_made_again_and_nothing_else(a_run, finished_run, capsys, stage):
+def test_a_damaged_part_file_is_made_again_and_nothing_else(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str], stage: str
+) -> None:
     path = a_run / "run" / stage / "part-00000-00001.parquet"
     damage(path)
     reader = STAGES[STAGES.index(stage) + 1]
@@ -133,7 +158,9 @@ def test_a_damaged_part_file_is_made_again_and_nothing_else(a_run, finished_run,
     assert ran(capsys.readouterr().err) == []
 
 
-def test_damage_in_several_stages(a_run, finished_run, capsys):
+def test_damage_in_several_stages(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = a_run / "run"
     for stage in ("ingest", "back_translate", "score"):
         damage(run / stage / "part-00000-00002.parquet")
@@ -144,13 +171,15 @@ def test_damage_in_several_stages(a_run, finished_run, capsys):
     assert parts(a_run) == parts(finished_run)
 
 
-def test_damage_that_comes_back_ends_the_run(a_run, capsys, monkeypatch):
+def test_damage_that_comes_back_ends_the_run(
+    a_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = a_run / "run" / "score" / "part-00000-00001.parquet"
     damage(path)
     shutil.rmtree(a_run / "run" / "bucket")
     whole = storage.write_bytes
 
-    def write(where, data):
+    def write(where: str, data: bytes) -> None:
         whole(where, data)
         if where == str(path):
             damage(path)
@@ -161,14 +190,18 @@ def test_damage_that_comes_back_ends_the_run(a_run, capsys, monkeypatch):
     assert line == f"paraloom: {path}: damaged again after it was made anew; is the disk sound?"
 
 
-def test_a_lost_tsv_is_made_again(a_run, finished_run, capsys):
+def test_a_lost_tsv_is_made_again(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (a_run / "run" / "corpus" / "corpus.tsv.gz").unlink()
     assert again("select", a_run) == 0
     assert ran(capsys.readouterr().err) == ["corpus"]
     assert parts(a_run) == parts(finished_run)
 
 
-def test_force_runs_the_stage_and_only_it(a_run, finished_run, capsys):
+def test_force_runs_the_stage_and_only_it(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = stamps(a_run, "score")
     assert again("score", a_run, "--force") == 0
     assert ran(capsys.readouterr().err) == ["score"]
@@ -179,7 +212,7 @@ def test_force_runs_the_stage_and_only_it(a_run, finished_run, capsys):
     assert parts(a_run) == parts(finished_run)
 
 
-def test_a_lost_manifest_costs_no_translation(a_run, finished_run):
+def test_a_lost_manifest_costs_no_translation(a_run: Path, finished_run: Path) -> None:
     before = stamps(a_run, "back_translate")
     (a_run / "run" / "manifest.json").unlink()
     assert again("select", a_run) == 0
@@ -190,7 +223,9 @@ def test_a_lost_manifest_costs_no_translation(a_run, finished_run):
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"stages": []}', '{"stages": {"ingest": 3}}']
 )
-def test_a_damaged_manifest_is_one_line_with_a_remedy_that_works(a_run, finished_run, capsys, text):
+def test_a_damaged_manifest_is_one_line_with_a_remedy_that_works(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
     path = a_run / "run" / "manifest.json"
     path.write_text(text)
     assert again("select", a_run) == 2
@@ -202,7 +237,9 @@ def test_a_damaged_manifest_is_one_line_with_a_remedy_that_works(a_run, finished
         assert parts(a_run) == parts(finished_run)
 
 
-def test_receipts_of_before_memory_was_measured_are_still_receipts(a_run, finished_run, capsys):
+def test_receipts_of_before_memory_was_measured_are_still_receipts(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for stage in STAGES:
         for path in (a_run / "run" / stage / "receipts").glob("*.json"):
             receipt = json.loads(path.read_text())
@@ -218,14 +255,14 @@ def test_receipts_of_before_memory_was_measured_are_still_receipts(a_run, finish
     assert ran(capsys.readouterr().err) == []
 
 
-def test_a_second_process_is_kept_out(a_run):
+def test_a_second_process_is_kept_out(a_run: Path) -> None:
     with locked(str(a_run / "run")):
         done = command("select", a_run)
     assert done.returncode == 2
     assert done.stderr == f"paraloom: {a_run}/run: another paraloom is at work on this run\n"
 
 
-def test_what_a_killed_process_left_goes(a_run, capsys):
+def test_what_a_killed_process_left_goes(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = a_run / "run"
     (run / ".nmt.abcd_123").mkdir()
     (run / ".nmt.abcd_123" / "checkpoint.pt").touch()
@@ -235,7 +272,9 @@ def test_what_a_killed_process_left_goes(a_run, capsys):
     assert sorted(path.name for path in run.glob(".*")) == [".gitignore", ".lock"]
 
 
-def test_the_manifest_says_what_the_run_was_made_from(finished_run, bitext):
+def test_the_manifest_says_what_the_run_was_made_from(
+    finished_run: Path, bitext: dict[str, str]
+) -> None:
     content = manifest(finished_run)
     config = yaml.safe_load((finished_run / "config.yaml").read_text())
     assert content["config"]["nmt"]["beam"] == config["nmt"]["beam"]
@@ -256,7 +295,7 @@ def test_the_manifest_says_what_the_run_was_made_from(finished_run, bitext):
     assert len(model["sha256"]) == 64
 
 
-def test_every_row_is_accounted_for(finished_run):
+def test_every_row_is_accounted_for(finished_run: Path) -> None:
     stages = manifest(finished_run)["stages"]
     assert list(stages) == list(STAGES)
     before = 120
@@ -282,8 +321,12 @@ def test_every_row_is_accounted_for(finished_run):
 
 
 def test_a_full_disk_is_one_line_and_with_more_room_the_run_goes_on(
-    full_disk, write_config, tmp_path, finished_run, capsys
-):
+    full_disk: Path,
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    finished_run: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_config(tmp_path, run=str(full_disk / "run"))
     assert again("select", tmp_path) == 2
     line = capsys.readouterr().err.strip().splitlines()[-1]
@@ -295,7 +338,12 @@ def test_a_full_disk_is_one_line_and_with_more_room_the_run_goes_on(
     assert parts(tmp_path) == parts(finished_run)
 
 
-def test_a_read_only_disk_is_one_line(full_disk, write_config, tmp_path, capsys):
+def test_a_read_only_disk_is_one_line(
+    full_disk: Path,
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(full_disk)], check=True)
     write_config(tmp_path, run=str(full_disk / "run"))
     assert again("select", tmp_path) == 2
@@ -303,7 +351,9 @@ def test_a_read_only_disk_is_one_line(full_disk, write_config, tmp_path, capsys)
     assert line == f"paraloom: {full_disk}/run: cannot be written (Read-only file system)"
 
 
-def test_nothing_usable_in_the_input_says_so(write_config, tmp_path, capsys):
+def test_nothing_usable_in_the_input_says_so(
+    write_config: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bad.tsv").write_text("a\t\n\tb\n")
     changes = {"format": "tsv", "paths": [str(tmp_path / "bad.tsv")]}
     write_config(tmp_path, input=changes)
@@ -311,7 +361,7 @@ def test_nothing_usable_in_the_input_says_so(write_config, tmp_path, capsys):
     assert "none of 2 rows can be used" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_stages_that_a_stage_needs(write_config, tmp_path):
+def test_stages_that_a_stage_needs(write_config: Callable[..., Path], tmp_path: Path) -> None:
     from pipeline.config import read_config
 
     config = read_config(write_config(tmp_path))

@@ -1,6 +1,7 @@
 """Encoders trained on files of their own: no bitext, no run before, and keys by content."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
 
 @pytest.fixture
-def config(tmp_path):
+def config(tmp_path: Path) -> Path:
     random = np.random.default_rng(0)
     sick = tmp_path / "sick"
     sick.mkdir()
@@ -42,18 +43,20 @@ def config(tmp_path):
     return path
 
 
-def train(config, capsys, *changes):
+def train(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> tuple[int, str, str]:
     code = cli.main(["train-embeddings", "--config", str(config), *changes])
     shown = capsys.readouterr()
     return code, shown.out, shown.err
 
 
-def made(config):
+def made(config: Path) -> dict[str, str]:
     stages = json.loads((config.parent / "run" / "manifest.json").read_text())["stages"]
     return {name: account["key"] for name, account in stages.items()}
 
 
-def test_training_needs_no_bitext_and_is_not_repeated(config, capsys, tmp_path):
+def test_training_needs_no_bitext_and_is_not_repeated(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     code, out, _ = train(config, capsys)
     assert code == 0 and "MSE" in out and list(made(config)) == ["embeddings", "evaluate"]
     assert (tmp_path / "run" / "report" / "index.html").exists()
@@ -90,7 +93,9 @@ def test_training_needs_no_bitext_and_is_not_repeated(config, capsys, tmp_path):
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),
     ],
 )
-def test_mistakes_are_one_line(config, capsys, change, message):
+def test_mistakes_are_one_line(
+    config: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
+) -> None:
     code, _, error = train(config, capsys, "--set", change)
     assert code == 2 and message in error and error.count("\n") == 1
 
@@ -114,7 +119,14 @@ def test_mistakes_are_one_line(config, capsys, change, message):
         ("phrases.table", b"[X] ||| dog ||| cat\n", "{path}: no two different phrases of letters"),
     ],
 )
-def test_files_of_the_tasks_that_are_wrong(config, capsys, tmp_path, key, content, message):
+def test_files_of_the_tasks_that_are_wrong(
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    key: str,
+    content: bytes | None,
+    message: str,
+) -> None:
     path, story = tmp_path / "file", tmp_path / "story"
     if content is not None:
         path.write_bytes(content)
@@ -132,12 +144,12 @@ def test_files_of_the_tasks_that_are_wrong(config, capsys, tmp_path, key, conten
     assert "Traceback" not in error and not list((tmp_path / "run").glob("embeddings*"))
 
 
-def test_a_corpus_needs_bitext(config, capsys):
+def test_a_corpus_needs_bitext(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["corpus", "--config", str(config)]) == 2
     assert capsys.readouterr().err == "paraloom: input: is missing\n"
 
 
-def test_the_key_of_paraphrases_is_what_it_was(tmp_path):
+def test_the_key_of_paraphrases_is_what_it_was(tmp_path: Path) -> None:
     """A run of before there were tasks is not trained again."""
     path = tmp_path / "config.yaml"
     path.write_text(

@@ -1,11 +1,12 @@
 """`select.where` in the configuration: what is wrong is said with its key, before any work."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from models.errors import UserError
-from pipeline.config import read_config
+from pipeline.config import Config, read_config
 from pipeline.manifest import Manifest
 from pipeline.plan import key_of
 from pipeline.stage import Run
@@ -20,7 +21,7 @@ select: {{by: unigram_f1, where: [{where}]}}
 """
 
 
-def config(folder, *where):
+def config(folder: Path, *where: str) -> Config:
     path = folder / "run.yaml"
     path.write_text(CONFIG.format(run=folder / "run", where=", ".join(f"'{c}'" for c in where)))
     return read_config(path)
@@ -36,21 +37,21 @@ def config(folder, *where):
         (["unigram_f1 in 2..1"], "select.where[0]: 'unigram_f1 in 2..1' holds for nothing"),
     ],
 )
-def test_errors_name_the_key(tmp_path, where, said):
+def test_errors_name_the_key(tmp_path: Path, where: list[str], said: str) -> None:
     with pytest.raises(UserError, match=re.escape(f"run.yaml: {said}")) as caught:
         config(tmp_path, *where)
     assert "\n" not in str(caught.value)
 
 
-def test_a_condition_must_be_text(tmp_path):
+def test_a_condition_must_be_text(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"select\.where\[0\]: must be text, not 3"):
         path = tmp_path / "run.yaml"
         path.write_text(CONFIG.format(run="r", where="3"))
         read_config(path)
 
 
-def test_a_changed_condition_changes_the_key_of_the_corpus_alone(tmp_path):
-    def keys(*where):
+def test_a_changed_condition_changes_the_key_of_the_corpus_alone(tmp_path: Path) -> None:
+    def keys(*where: str) -> dict[str, str]:
         run = Run(config=config(tmp_path, *where), manifest=Manifest(str(tmp_path / "run")))
         return {s.name: key_of(s, run) for s in STAGES if s.name in ("score", "bucket", "corpus")}
 

@@ -1,9 +1,11 @@
-"""The choice of deciles on a corpus of which it is known what they are worth."""
+"""Automatic selection on a corpus in which the quality of each decile is known."""
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,13 +34,13 @@ def sentence(numbers: np.ndarray, kind: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def shards(tmp_path_factory) -> list[Shard]:
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Shard]:
     """Translations say `b…` for `a…`. By trigram overlap, deciles 4 to 6 are right, the farther
     from them the more words are wrong; translation score tells nothing."""
     random = np.random.default_rng(1)
-    columns: dict[str, list] = {"reference": [], "translation": []}
+    columns: dict[str, list[str]] = {"reference": [], "translation": []}
     decile = np.arange(ROWS) * 10 // ROWS
-    for k in decile:
+    for k in decile.tolist():
         words = random.integers(0, WORDS, 8)
         wrong = random.random(8) < max(0, abs(k - 5) - 1) / 3
         said = np.where(wrong, random.integers(0, WORDS, 8), words)
@@ -67,7 +69,7 @@ def shards(tmp_path_factory) -> list[Shard]:
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory) -> Path:
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """How many of the words of one side the other side has, in the other language."""
     random = np.random.default_rng(2)
     folder = tmp_path_factory.mktemp("labelled")
@@ -82,7 +84,9 @@ def labelled(tmp_path_factory) -> Path:
     return folder
 
 
-def selected(shards, labelled, folder: Path, scorers=SCORERS, **options) -> AutoSelectRecord:
+def selected(
+    shards: list[Shard], labelled: Path, folder: Path, scorers: list[str] = SCORERS, **options: Any
+) -> AutoSelectRecord:
     record = auto_select(
         shards,
         scorers,
@@ -98,12 +102,14 @@ def selected(shards, labelled, folder: Path, scorers=SCORERS, **options) -> Auto
 
 
 @pytest.fixture(scope="module")
-def record(shards, labelled, tmp_path_factory) -> tuple[AutoSelectRecord, Path]:
+def record(
+    shards: list[Shard], labelled: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[AutoSelectRecord, Path]:
     folder = tmp_path_factory.mktemp("choice")
     return selected(shards, labelled, folder), folder
 
 
-def test_it_finds_the_deciles_that_are_right(record):
+def test_it_finds_the_deciles_that_are_right(record: tuple[AutoSelectRecord, Path]) -> None:
     found, _ = record
     assert found.sample == 150
     assert found.chosen.scorer == "trigram_overlap"
@@ -115,7 +121,7 @@ def test_it_finds_the_deciles_that_are_right(record):
     assert found.second is not None and found.second.scorer == "translation_score"
 
 
-def test_the_account_adds_up(record):
+def test_the_account_adds_up(record: tuple[AutoSelectRecord, Path]) -> None:
     found, _ = record
     assert found.chosen in found.runs["trigram_overlap"]
     for scorer in SCORERS:
@@ -130,13 +136,17 @@ def test_the_account_adds_up(record):
     assert everything[0] == everything[1]  # all deciles of one score are all of the other
 
 
-def test_the_same_for_the_same_seed_however_the_pairs_are_cut(shards, labelled, record, tmp_path):
+def test_the_same_for_the_same_seed_however_the_pairs_are_cut(
+    shards: list[Shard], labelled: Path, record: tuple[AutoSelectRecord, Path], tmp_path: Path
+) -> None:
     table = pa.concat_tables([read_shard(shard) for shard in shards])
     cut = [write_shard(str(tmp_path / f"{i}.parquet"), table.slice(i, 1100)) for i in (0, 1100)]
     assert selected(cut, labelled, tmp_path / "choice") == record[0]
 
 
-def test_what_was_trained_is_not_trained_again(shards, labelled, record, tmp_path):
+def test_what_was_trained_is_not_trained_again(
+    shards: list[Shard], labelled: Path, record: tuple[AutoSelectRecord, Path], tmp_path: Path
+) -> None:
     folder = tmp_path / "choice"
     shutil.copytree(record[1], folder)
 
@@ -160,7 +170,7 @@ def test_what_was_trained_is_not_trained_again(shards, labelled, record, tmp_pat
     )  # there is no other
 
 
-def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
+def test_where_few_stand_it_draws_on(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
     """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first."""
     found = auto_select(
         shards,
@@ -182,7 +192,7 @@ def test_where_few_stand_it_draws_on(shards, labelled, tmp_path):
     assert all("one seed gives no standard error" in line for line in said[1:])
 
 
-def test_too_few_pairs(shards, labelled, tmp_path):
+def test_too_few_pairs(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
     none = replace(CRITERIA, max_tokens=3)
     with pytest.raises(UserError, match="too few pairs to choose deciles by: at most 0"):
         auto_select(
@@ -208,7 +218,7 @@ def test_too_few_pairs(shards, labelled, tmp_path):
         ("9\ta dog\ta cat\n", "row 1: the score 9 is not in 0–5"),
     ],
 )
-def test_labelled_pairs_of_no_use(tmp_path, text, message):
+def test_labelled_pairs_of_no_use(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "sample.tsv"
     path.write_text(text)
     with pytest.raises(UserError, match=r"^select\.labelled: ") as caught:
@@ -216,7 +226,7 @@ def test_labelled_pairs_of_no_use(tmp_path, text, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_folder_without_labelled_pairs(tmp_path):
+def test_a_folder_without_labelled_pairs(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^select\.labelled: .*: no STS data sets here"):
         read_labelled([str(tmp_path)])
 
@@ -224,7 +234,9 @@ def test_a_folder_without_labelled_pairs(tmp_path):
 AUTO = ["--set", "select.by=auto", "--set"]
 
 
-def test_a_missing_sample_is_named_before_any_work(write_config, tmp_path, capsys):
+def test_a_missing_sample_is_named_before_any_work(
+    write_config: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_config(tmp_path)
     assert again("select", tmp_path, *AUTO, "select.labelled=nowhere.tsv") == 2
     said = capsys.readouterr().err
@@ -247,13 +259,21 @@ def test_a_missing_sample_is_named_before_any_work(write_config, tmp_path, capsy
         ("select.auto.seeds=0", "select.auto.seeds: must be at least 1"),
     ],
 )
-def test_too_little_to_try_is_named_before_any_work(write_config, tmp_path, capsys, change, said):
+def test_too_little_to_try_is_named_before_any_work(
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: str,
+    said: str,
+) -> None:
     write_config(tmp_path)
     assert again("select", tmp_path, *AUTO, "select.labelled=x.tsv", "--set", change) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_run_chooses_and_selects(a_run, tmp_path, capsys):
+def test_a_run_chooses_and_selects(
+    a_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     labelled = tmp_path / "sample.tsv"
     labelled.write_text("".join(f"{i % 5}\ta man in a hat {i}\ta man {i}\n" for i in range(40)))
     more = [*AUTO, f"select.labelled={labelled}", "--set", "select.auto={pairs: 20, seeds: 1}"]

@@ -23,7 +23,7 @@ def candidate(rows: int, *scores: float, scorer: str = "a") -> Candidate:
 
 
 @given(curves)
-def test_runs_grow_by_a_neighbour_at_a_time_from_the_best(curve):
+def test_runs_grow_by_a_neighbour_at_a_time_from_the_best(curve: dict[int, float]) -> None:
     runs = grow_ranges(curve)
     assert curve[runs[0][0]] == max(curve.values())
     for shorter, longer in zip([(), *runs], runs, strict=False):
@@ -35,14 +35,14 @@ def test_runs_grow_by_a_neighbour_at_a_time_from_the_best(curve):
 
 
 @given(curves)
-def test_the_better_neighbour_comes_first(curve):
+def test_the_better_neighbour_comes_first(curve: dict[int, float]) -> None:
     for shorter, longer in zip(grow_ranges(curve), grow_ranges(curve)[1:], strict=False):
         (new,) = set(longer) - set(shorter)
         other = shorter[-1] + 1 if new < shorter[0] else shorter[0] - 1
         assert curve[new] >= curve.get(other, -math.inf)
 
 
-def test_spread_is_that_within_groups():
+def test_spread_is_that_within_groups() -> None:
     random = np.random.default_rng(1)
     groups = random.normal(size=(400, 3)) * 2 + np.arange(400)[:, None] * 100
     pooled = math.sqrt(np.mean([np.var(group, ddof=1) for group in groups]))
@@ -51,13 +51,13 @@ def test_spread_is_that_within_groups():
     assert pooled_deviation([(1.0,), (5.0,)]) == 0
 
 
-def test_error_of_a_difference_is_what_it_says():
+def test_error_of_a_difference_is_what_it_says() -> None:
     random = np.random.default_rng(2)
     first, second = random.normal(size=(2, 20_000, 3)).mean(axis=2) * 0.7
     assert np.std(first - second) == pytest.approx(error_of_difference(0.7, 3), rel=0.02)
 
 
-def test_the_largest_of_those_as_good_as_the_best():
+def test_the_largest_of_those_as_good_as_the_best() -> None:
     small, best = candidate(10, 40.0, 41.0), candidate(20, 41.0, 42.0)
     large, worse = candidate(30, 41.0, 41.2), candidate(90, 40.0, 40.0)
     assert largest_of_the_best([small, best, large, worse], 0.5) == large
@@ -65,7 +65,7 @@ def test_the_largest_of_those_as_good_as_the_best():
     assert largest_of_the_best([small, best, large, worse], 2.0) == worse
 
 
-def test_of_equally_large_ones_the_better():
+def test_of_equally_large_ones_the_better() -> None:
     one, other = candidate(20, 41.0), candidate(20, 41.3, scorer="b")
     assert largest_of_the_best([one, other], 0.5) == other
     assert largest_of_the_best([other, one], 0.5) == other

@@ -1,4 +1,6 @@
-"""The tables that scorers need, as stages: made once, and again if what they are from changes."""
+"""The stages that make resources of scorers: made once, and again if their input changes."""
+
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -28,7 +30,7 @@ select: {{by: mean_idf}}
 IDF = next(stage for stage in STAGES if stage.name == "idf")
 
 
-def ingested(folder, references):
+def ingested(folder: Path, references: list[str]) -> None:
     rows = len(references)
     table = pa.table(
         [[f"id-{i}" for i in range(rows)], ["zdroj"] * rows, references], schema=schema.INGEST
@@ -37,7 +39,9 @@ def ingested(folder, references):
     commit(str(folder / "ingest"), "part-0", "key", rows, [("part-0", table, nothing)], started=0)
 
 
-def make(folder, references=REFERENCES, idf="null"):
+def make(
+    folder: Path, references: list[str] = REFERENCES, idf: object = "null"
+) -> tuple[Run, bool]:
     """Bring the stage up to date; whether there was anything to do."""
     (folder / "run.yaml").write_text(CONFIG.format(run=folder, idf=idf))
     config = read_config(folder / "run.yaml")
@@ -51,7 +55,7 @@ def make(folder, references=REFERENCES, idf="null"):
     return run, True
 
 
-def test_counted_on_the_references(tmp_path):
+def test_counted_on_the_references(tmp_path: Path) -> None:
     run, made = make(tmp_path)
     assert made
     assert run.record(IdfRecord).documents == 3
@@ -64,7 +68,7 @@ def test_counted_on_the_references(tmp_path):
     assert make(tmp_path, [*REFERENCES, "a bird ."])[1]
 
 
-def test_from_a_file(tmp_path):
+def test_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "idf.txt"
     file.write_text("dog 2.5\ncat 0.5\n")
     run, made = make(tmp_path, idf=file)
@@ -77,7 +81,7 @@ def test_from_a_file(tmp_path):
     assert make(tmp_path, idf=file)[1]
 
 
-def test_a_counted_table_serves_another_run_as_a_file(tmp_path):
+def test_a_counted_table_serves_another_run_as_a_file(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "other").mkdir()
     make(tmp_path / "other", ["x"], idf=tmp_path / "idf" / "idf.txt")
@@ -85,20 +89,20 @@ def test_a_counted_table_serves_another_run_as_a_file(tmp_path):
     assert same[0].read_bytes() == same[1].read_bytes()
 
 
-def test_a_file_of_vectors_is_none_of_idf(tmp_path):
+def test_a_file_of_vectors_is_none_of_idf(tmp_path: Path) -> None:
     (tmp_path / "vectors.txt").write_text("dog 2.5 1\ncat 0.5 1\n")
     with pytest.raises(UserError, match=r"vectors\.txt: 2 numbers a word, but an IDF is one"):
         make(tmp_path, idf=tmp_path / "vectors.txt")
     assert not (tmp_path / "idf").exists()
 
 
-def test_only_where_a_scorer_needs_it(tmp_path):
+def test_only_where_a_scorer_needs_it(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(CONFIG.replace("mean_idf", "length_ratio").format(run=tmp_path, idf="null"))
     assert not IDF.enabled(read_config(path))
 
 
-def test_the_words_stand_in_a_file_that_people_read(tmp_path):
+def test_the_words_stand_in_a_file_that_people_read(tmp_path: Path) -> None:
     make(tmp_path)
     lines = (tmp_path / "idf" / "idf.txt").read_text().splitlines()
     assert {line.split()[0] for line in lines} == {
@@ -112,7 +116,7 @@ def test_the_words_stand_in_a_file_that_people_read(tmp_path):
     }
 
 
-def translated(folder, rows):
+def translated(folder: Path, rows: int) -> None:
     columns = {
         "id": [f"id-{i}" for i in range(rows)],
         "source": ["zdroj"] * rows,
@@ -127,13 +131,13 @@ def translated(folder, rows):
     commit(str(folder / "back_translate"), "part-0", "key", rows, parts, started=0)
 
 
-def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path):
+def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path: Path) -> None:
     (stage,) = (s for s in STAGES if s.name == "classifier")
     config = CONFIG.replace("mean_idf", "human_likeness").format(run=tmp_path, idf="null")
     (tmp_path / "run.yaml").write_text(config)
     translated(tmp_path, 200)
 
-    def run(*changes):
+    def run(*changes: str) -> Run:
         run = Run(read_config(tmp_path / "run.yaml", changes), Manifest(str(tmp_path)), ONE)
         run.manifest.stages["back_translate"] = BackTranslateRecord(digest="translations")
         return run
