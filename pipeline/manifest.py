@@ -49,8 +49,8 @@ class Manifest:
                 self.record = RunRecord.model_validate_json(storage.read_bytes(self.path))
             except ValueError as error:
                 raise UserError(
-                    f"{self.path}: not a manifest; remove the file, and what it describes is "
-                    "checked and kept where it fits"
+                    f"{self.path}: not a manifest; remove the file: results that are still valid "
+                    "are not made again"
                 ) from error
 
     @property

@@ -121,7 +121,7 @@ class Run:
     @property
     def scorers(self) -> list[str]:
         """The scores of the pairs in this round."""
-        return [*self.config.score.scorers, *self.ranked_by[: self.round > 1]]
+        return [*self.config.score.scorers, *([ENCODER] if self.round > 1 else [])]
 
     @property
     def ranked_by(self) -> list[str]:

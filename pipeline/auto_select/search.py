@@ -178,7 +178,7 @@ class _Search:
         if not all(found.values()):
             raise UserError(
                 f"{self.folder}: too few pairs to choose deciles by: at most {largest} in one, "
-                "once those are left out that select.max_tokens and select.where exclude"
+                "without those that select.max_tokens and select.where exclude"
             )
         return found
 

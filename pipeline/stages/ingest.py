@@ -42,7 +42,7 @@ def make(run: Run, key: str) -> IngestRecord:
     if not record.rows_out:
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "
-            "the reasons stand in its rejected/ folder: is input.format right?"
+            "its rejected/ folder has the reasons; is input.format right?"
         )
     return record
 
