@@ -33,7 +33,7 @@ def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
             if np.ptp(pairs.scores) == 0:
                 raise UserError(
                     f"select.labelled: {path}: {pairs.name} has no other score than "
-                    f"{pairs.scores[0]:g} ({len(pairs.first):,} rows), so it ranks nothing"
+                    f"{pairs.scores[0]:g} ({len(pairs.first):,} rows), so it cannot rank encoders"
                 )
         found += sets
     if not found:

@@ -56,7 +56,7 @@ class StageRecord(Lenient):
 
 
 class PairsRecord(StageRecord):
-    """A stage whose files are pairs.
+    """A stage that produces pairs.
 
     Attributes:
         rejected: rows per reason, the most frequent reason first.
@@ -386,7 +386,7 @@ class RunRecord(Lenient):
 
     @property
     def pair_records(self) -> dict[str, PairsRecord]:
-        """The finished stages whose files are pairs."""
+        """The finished stages that produce pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
 
     @property

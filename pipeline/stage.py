@@ -21,7 +21,7 @@ from pipeline.manifest import Manifest
 from pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 
 PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
-"""The stages whose files are pairs, in their order."""
+"""The stages that produce pairs, in their order."""
 
 RESULTS = ("corpus", "embeddings", "evaluate")
 """The stages that every round has a result of; the best round's result is the run's."""
