@@ -181,6 +181,13 @@ def test_every_command_is_listed_in_its_panel(capsys: pytest.CaptureFixture[str]
     assert not listed.keys() & RENAMED.keys()
 
 
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_is_documented(command: Command) -> None:
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in documents)
+    assert re.search(rf"\bparaloom {command.name}(?![\w-])", text)
+
+
 def test_the_list_of_commands_imports_none_of_them() -> None:
     code = """
 import sys, time
