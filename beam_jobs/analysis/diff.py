@@ -109,8 +109,8 @@ def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, C
 def _numbered(codes: np.ndarray) -> np.ndarray:
     """Codes of ids, with equal neighbours made unique by their position among those."""
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    place = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
-    return (codes << 32) | place
+    offset = np.arange(len(codes)) - np.repeat(starts, np.diff(starts, append=len(codes)))
+    return (codes << 32) | offset
 
 
 def _alone(rows: pa.Table | None, first: bool, found: dict[str, ColumnDiff]) -> None:

@@ -26,7 +26,7 @@ from models.hashing import splitmix64
 VERSION = 2
 """Bump when the job samples other rows from the same input."""
 
-_MARGIN = 1.5  # rows sampled of a decile, over rows wanted: their number is random
+_MARGIN = 1.5  # rows sampled of a decile, over rows requested: their number is random
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,14 +47,14 @@ def installed() -> Path:
     """
     java()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = cache / "paraloom" / f"flink-{FLINK}-beam-{BEAM}"
-    if not place.is_dir():
-        print(f"fetching Flink {FLINK} and Beam's job server to {place}", file=sys.stderr)
-        with atomic_folder(place) as folder:
+    target = cache / "paraloom" / f"flink-{FLINK}-beam-{BEAM}"
+    if not target.is_dir():
+        print(f"fetching Flink {FLINK} and Beam's job server to {target}", file=sys.stderr)
+        with atomic_folder(target) as folder:
             jars(folder).mkdir(parents=True)
             _fetch_flink(folder)
             _fetch_job_server(folder)
-    return place
+    return target
 
 
 def jars(folder: Path) -> Path:
