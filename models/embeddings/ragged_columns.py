@@ -27,11 +27,6 @@ class RaggedIds(NamedTuple):
         """Ids per sentence, [n]."""
         return np.diff(self.offsets)
 
-    @property
-    def positions(self) -> NDArray[np.int64]:
-        """Position of each id in its sentence, [total]."""
-        return positions(self.offsets)
-
 
 Sentences = dict[Kind, RaggedIds]
 """The same n sentences in the ids of each vocabulary that an encoder reads."""
@@ -104,7 +99,7 @@ def fingerprints(column: RaggedIds) -> NDArray[np.uint64]:
 
     Equal sentences have equal hashes; a million different ones collide with a probability of 3e-8.
     """
-    position = column.positions.astype(np.uint64)
+    position = positions(column.offsets).astype(np.uint64)
     mixed = splitmix64(column.ids.astype(np.uint64) + (position << np.uint64(32)))
     sums = np.zeros(len(mixed) + 1, np.uint64)
     np.cumsum(mixed, out=sums[1:])  # wraps around, and so do the differences

@@ -23,10 +23,10 @@ def depends_on(config: Config) -> tuple[str, ...]:
 
 def fingerprint(run: Run) -> Any:
     """The options that change the weights, and the content of the files they name."""
-    from models.embeddings.training.train import HOW
+    from models.embeddings.training.train import weight_options
 
     options = run.config.embeddings
-    values = {name: value for name, value in options.chosen().items() if name not in HOW}
+    values = weight_options(options)
     vectors = options.initial_vectors
     values["initial_vectors"] = digest(vectors) if vectors else None
     if options.section is None:

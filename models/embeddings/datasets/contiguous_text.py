@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from models.embeddings.datasets.lines import numbered_lines
-from models.embeddings.ragged_columns import RaggedIds, edges, offsets_of
+from models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, positions
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.files import atomic_folder
@@ -114,7 +114,7 @@ class Text:
 
 def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
     """Sentences with at most so many words each besides their tags, which remain."""
-    keep = column.positions < max_words + tags // 2
+    keep = positions(column.offsets) < max_words + tags // 2
     if tags:
         keep |= edges(column.offsets, head=False)
     return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))

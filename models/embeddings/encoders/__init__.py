@@ -85,12 +85,11 @@ def build_encoder(
     Raises:
         ValueError: the options do not fit each other.
     """
+    noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []
-    for name in names(options.model):
-        entry = ENCODERS[name]
-        matrix = EmbeddingMatrix(vectors[entry.kind].clone())
-        noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
-        built.append(entry.build(Input(matrix, entry.kind, **noise), options))
+    for build, kind in (ENCODERS[name] for name in names(options.model)):
+        input = Input(EmbeddingMatrix(vectors[kind].clone()), kind, **noise)
+        built.append(build(input, options))
     if options.context is None or options.task != "context":
         return built[0] if len(built) == 1 else Mixed(built, options.mix)
     if len(built) > 1 or kinds(options.model) != ["words"]:

@@ -23,6 +23,7 @@ from models.embeddings.ragged_columns import (
     Sentences,
     fingerprints,
     join_all,
+    positions,
     take_all,
 )
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
@@ -212,7 +213,7 @@ def _shuffled(
 ) -> RaggedIds:
     """The column with the ids of the chosen sentences in random order, except for tags."""
     row = np.repeat(np.arange(len(chosen)), column.lengths)
-    length, position = column.lengths[row], column.positions
+    length, position = column.lengths[row], positions(column.offsets)
     edge = int(tags)
     moves = chosen[row] & (position >= edge) & (position < length - edge)
     anywhere = (edge + random.random(len(row)) * (length - 2 * edge)) / length

@@ -20,19 +20,14 @@ class PairTrainer(Trainer[Pairs]):
     """Training on pairs in mega-batches, from which the negatives are selected."""
 
     @property
-    def mega_batch(self) -> int:
-        """M at the present step."""
+    def batch_rows(self) -> int:
+        """Pairs of a mega-batch: M mini-batches at the present step."""
         M, growth = self.options.mega_batch, self.options.mega_batch_growth
         if growth is not None:
             M = min(M, 1 + self.progress.step // growth)
         if self.options.steps is not None:
             M = min(M, self.options.steps - self.progress.step)
-        return M
-
-    @property
-    def batch_rows(self) -> int:
-        """Pairs of a mega-batch."""
-        return self.mega_batch * self.options.batch_size
+        return M * self.options.batch_size
 
     def train_on(self, batch: Pairs) -> None:
         """Select the negatives of a mega-batch with the present weights; then one step for each

@@ -21,8 +21,12 @@ from models.embeddings.training.pair_trainer import PairTrainer
 from models.embeddings.training.trainer import Progress, better
 from models.errors import UserError
 
-HOW = ("checkpoint_every", "loaders", "device")
-"""Options that do not change the trained weights."""
+_RUNTIME = ("checkpoint_every", "loaders", "device")
+
+
+def weight_options(options: EmbeddingOptions) -> dict[str, Any]:
+    """The options that change the trained weights, for JSON."""
+    return {name: value for name, value in options.chosen().items() if name not in _RUNTIME}
 
 
 def train_embeddings(
@@ -112,7 +116,6 @@ def _fingerprint(
     development: Path | None,
 ) -> dict[str, Any]:
     """The inputs of the weights; shards by size and footer, which describes their row groups."""
-    chosen = {name: value for name, value in options.chosen().items() if name not in HOW}
     sizes = hashlib.sha256()
     for shard in shards:
         with Path(shard).open("rb") as stream:
@@ -121,7 +124,7 @@ def _fingerprint(
             stream.seek(max(0, stream.tell() - (1 << 16)))
             sizes.update(stream.read())
     return {
-        "options": chosen,
+        "options": weight_options(options),
         "seed": seed,
         "shards": sizes.hexdigest(),
         "columns": list(columns),
