@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 from object_store import BUCKET, object_store
+from once import made_once
+from small_model import train_small_model
 
 from beam_jobs.runners.launch import connect
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that read real corpora: `pytest -m real_data` runs them alone."""
+    for item in items:
+        if "data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.real_data)
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +32,18 @@ def data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def nmt_model(data: Path) -> Path:
-    """A trained fairseq model, Czech to English."""
+def fairseq_model(data: Path) -> Path:
+    """A model, Czech to English, that fairseq's own training command left."""
     folder = data.parent / "nmt" / "multi30k-cs-en"
     if not folder.is_dir():
         pytest.skip(f"no fairseq model in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def nmt_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model, Czech to English, trained on the sample; do not change it."""
+    return made_once(tmp_path_factory, "small-model", train_small_model) / "model"
 
 
 @pytest.fixture

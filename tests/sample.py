@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,33 @@ PHRASES = SAMPLE / "phrases.tsv.gz"
 SIMILARITY = SAMPLE / "similarity"
 LABELLED = SIMILARITY / "sample" / "development.tsv"
 
+ODD = (
+    "{}.", "{} !!!", '"{}," he said.', "{}... {}", "( {} )", "{1}", "  {}\u00a0: ok", "`{}'",
+    "I don't think {0}; it's 1,000.5 km", "* {} -- see http://a.b/c?d=1 & e@f.cz",
+    "{} – žluťoučký kůň…", "Mr. K.: {}?",
+)  # fmt: skip
+
 
 def sample_config(**changes: Any) -> dict[str, Any]:
     """`configs/sample.yaml` with absolute paths; `changes` replace whole sections."""
     text = (ROOT / "configs" / "sample.yaml").read_text("utf-8")
     absolute = text.replace("pipeline/sample/", f"{SAMPLE}/")
     return {**yaml.safe_load(absolute), **changes}
+
+
+def english_sentences(count: int) -> list[str]:
+    """The English sides of the first sound rows."""
+    cells = (row.decode(errors="replace").split("\t") for row in sample_rows())
+    sound = (row[3] for row in cells if len(row) == 4 and row[3].isprintable() and row[3].strip())
+    return list(islice(sound, count))
+
+
+def odd_sentences(count: int) -> list[str]:
+    """The same with the odd spelling and punctuation of text from the web."""
+    return [
+        ODD[number % len(ODD)].format(text[:-1], text.upper())
+        for number, text in enumerate(english_sentences(count))
+    ]
 
 
 def sample_rows() -> Iterator[bytes]:

@@ -24,7 +24,7 @@ class ModelFolder:
 
     The constructor checks that the files exist; it does not read them.
 
-    >>> folder = ModelFolder(Path("../shared/nmt/multi30k-cs-en"))
+    >>> folder = ModelFolder(Path("models/cs-en"))
     >>> sorted(folder.dictionaries)
     ['cs', 'en']
     """

@@ -65,10 +65,10 @@ class Translator:
     Threads share only the engine: CTranslate2 has one queue for all batches, fairseq decodes one
     batch at a time.
 
-    >>> translator = Translator("../shared/nmt/multi30k-cs-en", NmtOptions(beam=5), threads=2)
-    >>> rows, counters = translator.translate(["Muž spí na gauči."])
-    >>> rows["translation"].to_pylist()
-    ['A man sleeping on a couch.']
+    >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
+    >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
+    >>> rows["reason"].to_pylist()
+    [None, 'empty source']
     """
 
     def __init__(

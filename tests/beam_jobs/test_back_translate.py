@@ -1,10 +1,10 @@
-import gzip
 import os
 import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_model import new_pairs
 
 import models.nmt.translate
 from beam_jobs import back_translate
@@ -21,9 +21,8 @@ FAST = NmtOptions(beam=1)
 
 
 @pytest.fixture
-def sentences(data):
-    with gzip.open(data / "multi30k" / "val.cs.gz", "rt", encoding="utf-8") as lines:
-        return [next(lines).strip() for _ in range(12)]
+def sentences() -> list[str]:
+    return [czech for czech, _ in new_pairs(12)]
 
 
 @pytest.fixture

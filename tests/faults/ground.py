@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: a small run of real sentences, and a look at what it left.
+"""What the scripts of this folder share: a small run of the sample, and a look at what it left.
 
 A script is a function `fault(ground)` that breaks something and looks whether the corpus is, in the
 end, that of an undisturbed run. It prints what it did and what it found; its exit code is 0 if all
@@ -7,7 +7,6 @@ of that is as it should be.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import signal
@@ -23,28 +22,29 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
-MODEL = DATA.parent / "nmt" / "multi30k-cs-en"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # a script's own folder is all it has
 SENTENCES, SHARD = 240, 20
+
+from small_model import new_pairs, train_small_model  # noqa: E402 (found by the line above)
+
 HERE = ("--direct_num_workers", "2")
 
 
 class Ground:
     """A folder with an input, its configurations, and the runs that are made of it."""
 
-    def __init__(self, folder: Path, beam: Sequence[str] = HERE) -> None:
-        """Write the input; `beam` are the options that runs have."""
-        self.folder, self.beam = folder, tuple(beam)
+    def __init__(self, folder: Path, model: Path, beam: Sequence[str] = HERE) -> None:
+        """Write the input; `model` translates it, `beam` are the options that runs have."""
+        self.folder, self.model, self.beam = folder, model, tuple(beam)
         self.ok, self.started = True, time.monotonic()
         self.env = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         self.paths = {}
-        for side, language in (("source", "cs"), ("reference", "en")):
-            with gzip.open(DATA / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as f:
-                lines = [next(f) for _ in range(SENTENCES)]
-            self.paths[side] = str(folder / f"val.{language}")
-            Path(self.paths[side]).write_text("".join(lines), encoding="utf-8")
+        lines = zip(*new_pairs(SENTENCES), strict=True)
+        for side, texts in zip(("source", "reference"), lines, strict=True):
+            self.paths[side] = str(folder / f"{side}.txt")
+            text = "".join(f"{line}\n" for line in texts)
+            Path(self.paths[side]).write_text(text, encoding="utf-8")
 
     def say(self, text: str) -> None:
         """Print what was done, and when."""
@@ -60,7 +60,7 @@ class Ground:
         config: dict[str, Any] = {
             "run": run or str(self.folder / name),
             "input": {"format": "moses", "paths": self.paths, "shard_rows": SHARD},
-            "nmt": {"model": str(MODEL), "beam": 2},
+            "nmt": {"model": str(self.model), "beam": 12},
             "score": {"scorers": ["translation_score", "trigram_overlap"]},
             "select": {"by": "trigram_overlap", "deciles": [2, 3, 4, 5, 6]},
         }
@@ -160,15 +160,21 @@ class Ground:
             self.expect(f"at most {under_way} shards were begun again", len(again) <= under_way)
 
 
-def main(fault: Callable[[Ground], None], doc: str | None, beam: Sequence[str] = HERE) -> int:
-    """Run a script: 0 if what it found is as it should be, 1 if not."""
+def main(
+    fault: Callable[[Ground], None],
+    doc: str | None,
+    *,
+    model: Path | None = None,
+    beam: Sequence[str] = HERE,
+) -> int:
+    """Run a script: 0 if what it found is as it should be, 1 if not; None trains a model first."""
     print((doc or "").strip().splitlines()[0], flush=True)
-    if not MODEL.is_dir():
-        print(f"  skipped: no sentences and model in {DATA} (PARALOOM_DATA)")
-        return 0
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="paraloom-fault-") as folder:
-        ground = Ground(Path(folder), beam)
+        if model is None:
+            train_small_model(Path(folder))
+            model = Path(folder) / "model"
+        ground = Ground(Path(folder), model, beam)
         fault(ground)
     print(f"  {'passed' if ground.ok else 'FAILED'} in {time.monotonic() - started:.0f} s")
     return 0 if ground.ok else 1

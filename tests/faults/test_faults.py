@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import damaged_shard
 import disk_full
@@ -30,5 +31,6 @@ SLOW, FLINK = pytest.mark.faults, pytest.mark.flink
     ],
     ids=lambda script: script.__name__,
 )
-def test_the_corpus_is_that_of_an_undisturbed_run(script, nmt_model: Path):
-    assert main(script.fault, script.__doc__) == 0  # what it prints shows after a failure
+def test_the_corpus_is_that_of_an_undisturbed_run(script: ModuleType, nmt_model: Path) -> None:
+    code = main(script.fault, script.__doc__, model=nmt_model)
+    assert code == 0  # pytest shows what it printed

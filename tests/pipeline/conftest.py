@@ -1,6 +1,5 @@
-"""A finished run of the real command on some real pairs, for tests to copy and to harm."""
+"""A finished run of the real command on some pairs of the sample, for tests to copy and to harm."""
 
-import gzip
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 from object_store import BUCKET, object_store
+from once import made_once
 from run_helpers import command
+from small_model import new_pairs
 
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
@@ -17,17 +18,19 @@ ROWS = 120
 
 
 @pytest.fixture(scope="session")
-def bitext(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Some hundred pairs of Multi30k as Moses files, one of them broken, one with itself."""
-    folder = tmp_path_factory.mktemp("bitext")
-    paths = {}
-    for side, language in (("source", "cs"), ("reference", "en")):
-        with gzip.open(data / "multi30k" / f"val.{language}.gz", "rt", encoding="utf-8") as text:
-            lines = [next(text) for _ in range(ROWS)]
-        lines[7] = "\n"
-        paths[side] = str(folder / f"val.{language}")
-        Path(paths[side]).write_text("".join(lines), encoding="utf-8")
-    return paths
+def bitext(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """120 pairs of the sample as Moses files: one source is empty, one too long to translate."""
+
+    def write(folder: Path) -> None:
+        sources, references = map(list, zip(*new_pairs(ROWS), strict=True))
+        sources[7], references[7] = "", ""
+        sources[90] = " ".join("abcdefghij" * 30)
+        for language, lines in (("cs", sources), ("en", references)):
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"sample.{language}").write_text(text, encoding="utf-8")
+
+    folder = made_once(tmp_path_factory, "bitext", write)
+    return {"source": str(folder / "sample.cs"), "reference": str(folder / "sample.en")}
 
 
 @pytest.fixture(scope="session")
@@ -55,13 +58,17 @@ def write_config(bitext: dict[str, str], nmt_model: Path) -> Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def finished_run(write_config, tmp_path_factory) -> Path:
+def finished_run(
+    write_config: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The folder with config.yaml and the finished run; not to be changed: see `a_run`."""
-    folder = tmp_path_factory.mktemp("finished")
-    write_config(folder)
-    done = command("select", folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+
+    def make(folder: Path) -> None:
+        write_config(folder)
+        done = command("select", folder)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "finished", make)
 
 
 @pytest.fixture
@@ -77,7 +84,7 @@ def on_s3(finished_run: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def a_run(finished_run: Path, write_config, tmp_path: Path) -> Path:
+def a_run(finished_run: Path, write_config: Callable[..., Path], tmp_path: Path) -> Path:
     """A copy of the finished run in a place of its own."""
     shutil.copytree(finished_run / "run", tmp_path / "run")
     write_config(tmp_path)

@@ -1,6 +1,5 @@
 """Statistics of two corpora against a direct computation over everything at once."""
 
-import gzip
 import math
 from collections import Counter
 
@@ -8,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sample import english_sentences
 
 from beam_jobs.analysis import statistics
 from beam_jobs.analysis.statistics import find_blocks, run
@@ -20,16 +20,16 @@ SCORES = ("trigram_overlap", "paragram_similarity")
 
 
 @pytest.fixture(scope="module")
-def corpora(data):
-    """Real captions against others, with scores: two corpora of different size."""
-    captions = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
+def corpora():
+    """Sentences of the sample against others, with scores: two corpora of different size."""
+    sentences = english_sentences(10_000)
     rng = np.random.default_rng(1)
 
     def corpus(first, rows):
         return pa.table(
             {
-                "reference": captions[first : first + rows],
-                "translation": captions[first + rows : first + 2 * rows],
+                "reference": sentences[first : first + rows],
+                "translation": sentences[first + rows : first + 2 * rows],
                 **{name: rng.normal(size=rows).astype(np.float32) for name in SCORES},
                 "decile": rng.integers(0, 10, rows).astype(np.int8),
             }

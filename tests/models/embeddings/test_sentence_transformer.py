@@ -1,4 +1,3 @@
-import gzip
 import json
 from importlib.metadata import version
 from pathlib import Path
@@ -7,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from sample import odd_sentences
 from sentence_transformers import SentenceTransformer
 
 from models.embeddings.encoders import ENCODERS, build_encoder, kinds, random_vectors
@@ -23,9 +23,8 @@ TRUST = (
 
 
 @pytest.fixture(scope="module")
-def captions(data: Path) -> list[str]:
-    with gzip.open(data / "multi30k" / "val.en.gz", "rt", encoding="utf-8") as stream:
-        return stream.read().splitlines()[:200]
+def sentences() -> list[str]:
+    return odd_sentences(200)
 
 
 @pytest.fixture(autouse=True)
@@ -44,36 +43,36 @@ def encoder(model: str, lines: list[str]) -> SentenceEncoder:
 
 
 @pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg+bilstm-avg"])
-def test_the_same_vectors(model: str, captions: list[str], tmp_path: Path) -> None:
-    encoder(model, captions).save(tmp_path / "model")
-    ours = load_encoder(tmp_path / "model").embed([*captions, *ODD])
+def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> None:
+    encoder(model, sentences).save(tmp_path / "model")
+    ours = load_encoder(tmp_path / "model").embed([*sentences, *ODD])
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)
-    theirs = loaded.encode([*captions, *ODD])
+    theirs = loaded.encode([*sentences, *ODD])
     assert theirs.dtype == np.float32
     np.testing.assert_allclose(theirs, ours, atol=1e-5)
     assert loaded.get_embedding_dimension() == ours.shape[1]
-    assert loaded.encode(captions[0]).shape == ours[0].shape
+    assert loaded.encode(sentences[0]).shape == ours[0].shape
     similarity = loaded.similarity(theirs[:3], theirs[:3])
     np.testing.assert_allclose(similarity.diagonal(), np.ones(3), atol=1e-5)
 
     loaded.save(str(tmp_path / "again"))
     again = SentenceTransformer(str(tmp_path / "again"), device="cpu", **TRUST)
-    np.testing.assert_allclose(again.encode(captions), ours[: len(captions)], atol=1e-5)
-    back = load_encoder(tmp_path / "again").embed(captions)
-    np.testing.assert_allclose(back, ours[: len(captions)], atol=1e-6)  # in other batches
+    np.testing.assert_allclose(again.encode(sentences), ours[: len(sentences)], atol=1e-5)
+    back = load_encoder(tmp_path / "again").embed(sentences)
+    np.testing.assert_allclose(back, ours[: len(sentences)], atol=1e-6)  # in other batches
 
 
-def test_a_prompt_stands_before_the_sentence(captions: list[str], tmp_path: Path) -> None:
-    model = encoder("word-avg", captions)
+def test_a_prompt_stands_before_the_sentence(sentences: list[str], tmp_path: Path) -> None:
+    model = encoder("word-avg", sentences)
     model.save(tmp_path / "model")
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)
     prompted = loaded.encode(["dog ."], prompt="A ")
     np.testing.assert_allclose(prompted, model.embed(["A dog ."]), atol=1e-5)
 
 
-def test_no_code_comes_from_the_folder(captions: list[str], tmp_path: Path) -> None:
+def test_no_code_comes_from_the_folder(sentences: list[str], tmp_path: Path) -> None:
     """A file named as our module does not run: the folder only names what is installed."""
-    encoder("word-avg", captions).save(tmp_path / "model")
+    encoder("word-avg", sentences).save(tmp_path / "model")
     for name in ("models", "sentence_transformer", "MosesEncoder"):
         (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)

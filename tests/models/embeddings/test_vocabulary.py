@@ -1,4 +1,3 @@
-import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -7,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sample import odd_sentences
 
 from models.embeddings import vocabulary as module
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
@@ -95,10 +95,9 @@ def test_ids_equal_a_lookup_token_by_token(
 
 @pytest.mark.parametrize("kind", ["words", "trigrams"])
 def test_how_the_corpus_is_cut_into_batches_changes_nothing(
-    kind: module.Kind, monkeypatch: pytest.MonkeyPatch, data: Path
+    kind: module.Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with gzip.open(data / "multi30k" / "val.en.gz", "rt", encoding="utf-8") as stream:
-        lines = stream.read().splitlines()
+    lines = odd_sentences(1000)
     whole = Vocabulary.build([column(lines)], kind=kind)
     monkeypatch.setattr(module, "_MERGE_AT", 300)
     cut = Vocabulary.build((column(lines[i : i + 37]) for i in range(0, len(lines), 37)), kind=kind)

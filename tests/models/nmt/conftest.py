@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_model import new_pairs
 
 from models.nmt.options import NmtTrainingOptions
 from models.nmt.train import train_nmt
@@ -64,13 +65,19 @@ def model(toy_model: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_model(nmt_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real_model(fairseq_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the real model, beside which a conversion may be cached."""
-    return Path(shutil.copytree(nmt_model, tmp_path_factory.mktemp("real") / "model"))
+    return Path(shutil.copytree(fairseq_model, tmp_path_factory.mktemp("real") / "model"))
 
 
 @pytest.fixture(scope="session")
-def czech(data: Path) -> list[str]:
+def czech() -> list[str]:
+    """64 sentences that the small model was not trained on."""
+    return [source for source, _ in new_pairs(64)]
+
+
+@pytest.fixture(scope="session")
+def captions(data: Path) -> list[str]:
     """64 captions that the real model was not trained on."""
     with gzip.open(data / "multi30k" / "val.cs.gz", "rt", encoding="utf-8") as lines:
         return [line.rstrip("\n") for line in itertools.islice(lines, 64)]

@@ -1,24 +1,29 @@
-import csv
-import gzip
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from sample import SIMILARITY, odd_sentences
+
+from models.embeddings.datasets.similarity import read_sts
 
 
 @pytest.fixture(scope="module")
-def pairs(data):
-    """Real pairs: paraphrases, and captions against others and against themselves, damaged."""
-    with (data / "mrpc/msr-para-train.tsv").open(encoding="utf-8-sig", newline="") as stream:
-        rows = [tuple(r[3:5]) for r in csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    captions = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
+def pairs() -> list[tuple[str, str]]:
+    """Paraphrases; then sentences against others and against themselves, damaged; odd spelling."""
+    paraphrases = [
+        pair
+        for data in read_sts(SIMILARITY)
+        for pair in zip(data.first.to_pylist(), data.second.to_pylist(), strict=True)
+    ]
+    odd = iter(odd_sentences(3001))
+    rows = [(f"{first} {next(odd)}", f"{second} {next(odd)}") for first, second in paraphrases]
     rng = np.random.default_rng(1)
-    for caption, other in pairwise(captions[:3000]):
-        words = np.array(caption.split())
+    for sentence, other in pairwise(odd_sentences(3001)):
+        words = np.array(sentence.split())
         kept = words[rng.random(len(words)) < 0.8]
         rows += [
-            (caption, other),
-            (caption, " ".join(kept)),
-            (caption, " ".join(rng.permutation(words))),
+            (sentence, other),
+            (sentence, " ".join(kept)),
+            (sentence, " ".join(rng.permutation(words))),
         ]
-    return rows[1:]
+    return rows

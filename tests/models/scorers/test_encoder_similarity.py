@@ -38,7 +38,7 @@ def score(sides, **tables):
     return PairScorer([NAME], **tables).score(*sides)[NAME]
 
 
-def test_real_pairs_score_as_plainly_defined(sides):
+def test_many_pairs_score_as_plainly_defined(sides):
     made = encoder(sides, "word-avg")
     words = {word: i for i, word in enumerate(made.vocabularies["words"].words)}
     table = made.encoder.state_dict()["input.table.weight"].double().numpy()

@@ -35,7 +35,7 @@ def made(rows, seed=0):
     return [f"{t} r{i}" for i, t in enumerate(texts)], [f"{t} uh t{i}" for i, t in enumerate(texts)]
 
 
-def test_real_pairs_score_as_plainly_defined(pairs):
+def test_many_pairs_score_as_plainly_defined(pairs):
     pairs = [*pairs[:500], *pairs[-500:], ("", ""), ("a", "")]
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(FOLDS, 1 << 20)).astype(np.float32)

@@ -56,7 +56,7 @@ def score(rows, scorer):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_real_pairs_score_as_plainly_defined(name, pairs):
+def test_many_pairs_score_as_plainly_defined(name, pairs):
     pairs = pairs[:1000] + pairs[-2000:]
     tokenize = fast_tokenizer()
     expected = [PLAIN[name](tokenize(r), tokenize(t)) for r, t in pairs]

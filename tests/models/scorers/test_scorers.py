@@ -1,4 +1,4 @@
-"""Every scorer against its plain definition on real pairs, and what holds for all of them."""
+"""Every scorer against its plain definition on many pairs, and what holds for all of them."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def vectors(pairs):
     return WordVectors(known, rng.normal(size=(len(known), 50)).astype(np.float32))
 
 
-def test_real_pairs_score_as_plainly_defined(pairs, vectors):
+def test_many_pairs_score_as_plainly_defined(pairs, vectors):
     by_word = dict(zip(vectors.words.to_pylist(), vectors.matrix.astype(float), strict=True))
     expected = plain.score(*zip(*pairs, strict=True), by_word, plain.fast_tokenizer())
     found = score(pairs, PairScorer(["trigram_overlap", "paragram_similarity"], paragram=vectors))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 from sacremoses import MosesTokenizer as SacreMoses
+from sample import odd_sentences
 
 from models.text.tokens import _PLAIN, PairText, moses_tokens
 
@@ -101,8 +102,8 @@ def test_every_kind_of_column_is_taken():
     assert moses_tokens(pa.array([], pa.string())).to_pylist() == []
 
 
-def test_threads_share_the_tokeniser(data):
-    texts = (data / "books/pride.txt").read_text(encoding="utf-8").splitlines()[:3000]
+def test_threads_share_the_tokeniser():
+    texts = odd_sentences(3000)
     column, results = pa.array(texts), {}
 
     def work(name):

@@ -60,8 +60,11 @@ def test_side_by_side(
     assert first["reference_parse_entropy"] is None
 
 
-def test_names_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [str(tmp_path / name) for name in ("q[/b]", "[red]x", ":dog:")]
+def test_names_are_shown_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["q[/b]", "[red]x", ":dog:"]
     for name in names:
         write(Path(name) / "x.parquet", 1)
     assert main(["statistics", *names, *ONE]) == 0

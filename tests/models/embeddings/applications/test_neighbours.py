@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from sample import english_sentences
 
 from models.embeddings.applications.evaluation import Embed
 from models.embeddings.applications.neighbours import nearest, neighbour_lines
@@ -12,9 +13,8 @@ from models.errors import UserError
 
 
 @pytest.mark.parametrize("block", [1, 7, 200, 1014])
-def test_blocks_give_what_all_pairs_give(bag_of_words: Embed, data: Path, block: int) -> None:
-    with gzip.open(data / "multi30k" / "val.en.gz", "rt", encoding="utf-8") as stream:
-        lines = stream.read().splitlines()[:300]
+def test_blocks_give_what_all_pairs_give(bag_of_words: Embed, block: int) -> None:
+    lines = english_sentences(300)
     lines += lines[:20]
     queries = [*lines[5:8], "A dog that is not in the collection ."]
     blocks = (pa.array(lines[i : i + block]) for i in range(0, len(lines), block))
