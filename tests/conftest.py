@@ -1,6 +1,5 @@
 """Where the tests find real data, and what they do when it is not there."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +7,10 @@ from pathlib import Path
 import pytest
 from object_store import BUCKET, object_store
 from once import made_once
+from sample import DATA
 from small_model import train_small_model
 
 from beam_jobs.runners.launch import connect
-
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,6 +1,7 @@
 """The sample in `pipeline/sample` as input of tests: all of it, or its first rows."""
 
 import gzip
+import os
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+"""Real corpora, where they are at hand."""
 SAMPLE = ROOT / "pipeline" / "sample"
 PHRASES = SAMPLE / "phrases.tsv.gz"
 SIMILARITY = SAMPLE / "similarity"

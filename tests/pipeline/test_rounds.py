@@ -2,9 +2,12 @@
 
 import json
 import shutil
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from once import made_once
 from run_helpers import again, kill_in, parts, ran
 from sample import SIMILARITY
 
@@ -27,14 +30,19 @@ def of_round(number):
     ]
 
 
-@pytest.fixture(scope="module")
-def changes(tmp_path_factory):
-    """Of the configuration of the other tests' run: two rounds, small encoders."""
-    sts = tmp_path_factory.mktemp("sts")
+def write_labelled(folder: Path) -> None:
+    """Three data sets of the sample's labelled pairs, as SemEval's of three years."""
     rows = [row for path in sorted(SIMILARITY.rglob("*.tsv")) for row in path.open()]
     for number, (year, name) in enumerate(((2012, "OnWN"), (2014, "images"), (2015, "images"))):
-        (sts / str(year)).mkdir()
-        (sts / str(year) / f"{name}.tsv").write_text("".join(rows[150 * number :][:150]))
+        (folder / str(year)).mkdir()
+        text = "".join(rows[150 * number :][:150])
+        (folder / str(year) / f"{name}.tsv").write_text(text)
+
+
+@pytest.fixture(scope="module")
+def changes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Of the configuration of the other tests' run: two rounds, small encoders."""
+    sts = made_once(tmp_path_factory, "labelled", write_labelled)
     return {
         "select": {
             "deciles": [2, 3, 4, 5, 6],
@@ -48,23 +56,27 @@ def changes(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def one_round(finished_run, write_config, changes, tmp_path_factory):
+def one_round(finished_run, write_config, changes, tmp_path_factory) -> Path:
     """A finished run with one round; not to be changed."""
-    folder = tmp_path_factory.mktemp("one")
-    shutil.copytree(finished_run / "run", folder / "run")
-    write_config(folder, **{**changes, "loop": {"rounds": 1}})
-    assert again("corpus", folder) == 0
-    return folder
+
+    def make(folder: Path) -> None:
+        shutil.copytree(finished_run / "run", folder / "run")
+        write_config(folder, **{**changes, "loop": {"rounds": 1}})
+        assert again("corpus", folder) == 0
+
+    return made_once(tmp_path_factory, "one-round", make)
 
 
 @pytest.fixture(scope="module")
-def two_rounds(one_round, write_config, changes, tmp_path_factory):
+def two_rounds(one_round, write_config, changes, tmp_path_factory) -> Path:
     """The same with a second round, as a user adds it; not to be changed."""
-    folder = tmp_path_factory.mktemp("two")
-    shutil.copytree(one_round / "run", folder / "run")
-    write_config(folder, **changes)
-    assert again("corpus", folder) == 0
-    return folder
+
+    def make(folder: Path) -> None:
+        shutil.copytree(one_round / "run", folder / "run")
+        write_config(folder, **changes)
+        assert again("corpus", folder) == 0
+
+    return made_once(tmp_path_factory, "two-rounds", make)
 
 
 @pytest.fixture

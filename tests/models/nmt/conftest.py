@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from once import made_once
 from small_model import new_pairs
 
 from models.nmt.options import NmtTrainingOptions
@@ -52,9 +53,11 @@ def toy_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def toy_model(toy_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model folder, trained on the toy corpus; do not change it."""
-    folder = tmp_path_factory.mktemp("model") / "toy"
-    train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
-    return folder
+
+    def train(folder: Path) -> None:
+        train_nmt([toy_corpus], folder / "toy", TINY, seed=3, threads=1)
+
+    return made_once(tmp_path_factory, "toy-model", train) / "toy"
 
 
 @pytest.fixture

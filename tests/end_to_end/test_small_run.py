@@ -1,4 +1,4 @@
-"""The whole way on some hundred real pairs: the real command, with one worker and with two."""
+"""The whole way on some hundred pairs: the real command, with one worker and with two."""
 
 import gzip
 import json
@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from sample import DATA, PHRASES, SIMILARITY
+from small_model import new_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 300
@@ -35,34 +38,53 @@ def head(path, rows, out):
     return str(out)
 
 
-@pytest.fixture(scope="module")
-def config(data, nmt_model, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    sides = {"source": "cs", "reference": "en"}
+def multi30k(folder: Path, data: Path, model: Path) -> dict[str, Any]:
+    """Real captions, the model of fairseq, PPDB and STS."""
     paths = {
         side: head(data / "multi30k" / f"val.{language}.gz", ROWS, folder / f"val.{language}")
-        for side, language in sides.items()
+        for side, language in (("source", "cs"), ("reference", "en"))
     }
     phrases = head(data / "ppdb" / "ppdb-xl-lexicon.txt.gz", 2000, folder / "phrases.txt")
     sts = folder / "sts" / "2012"
     sts.mkdir(parents=True)
     for file in sorted((data / "sts" / "2012").glob("*.tsv"))[:1]:
         (sts / file.name).write_bytes(file.read_bytes())
+    return {"paths": paths, "model": model, "phrases": phrases, "sts": folder / "sts"}
+
+
+def sample(folder: Path, model: Path) -> dict[str, Any]:
+    """The sample, and the small model trained on it."""
+    paths = {"source": folder / "sample.cs", "reference": folder / "sample.en"}
+    for path, lines in zip(paths.values(), zip(*new_pairs(ROWS), strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {"paths": paths, "model": model, "phrases": PHRASES, "sts": SIMILARITY}
+
+
+@pytest.fixture(scope="module")
+def config(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """On real data where they are at hand."""
+    folder = tmp_path_factory.mktemp("whole")
+    if (DATA / "multi30k").is_dir():
+        real = (request.getfixturevalue(name) for name in ("data", "fairseq_model"))
+        files = multi30k(folder, *real)
+    else:
+        files = sample(folder, request.getfixturevalue("nmt_model"))
+    paths = {side: str(path) for side, path in files["paths"].items()}
     path = folder / "config.yaml"
     path.write_text(
         yaml.safe_dump(
             {
                 "run": str(folder / "two"),
                 "input": {"format": "moses", "paths": paths, "shard_rows": 60},
-                "nmt": {"model": str(nmt_model), "beam": 2},
+                "nmt": {"model": str(files["model"]), "beam": 2},
                 "score": {
                     "scorers": SCORERS,
-                    "phrases": phrases,
+                    "phrases": str(files["phrases"]),
                     "training": {"dim": 16, "epochs": 1},
                 },
                 "select": {"deciles": [1, 2, 3, 4, 5, 6, 7, 8, 9], "size": 150},
                 "embeddings": {"dim": 32, "epochs": 2, "batch_size": 20, "mega_batch": 2},
-                "evaluate": {"sts": str(folder / "sts")},
+                "evaluate": {"sts": str(files["sts"])},
             }
         )
     )
