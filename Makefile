@@ -7,6 +7,8 @@ PYTHON ?= python3
 CONFIG ?= configs/sample.yaml
 INSTALLER ?= uv
 TORCH ?= default
+# Processes that run the tests: more than two cores, since tests wait for processes to start.
+TEST_WORKERS ?= 3
 BIN := .venv/bin
 UV := uv==0.13.9
 RUN := .venv/.installed
@@ -61,7 +63,7 @@ test: setup-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_WORKERS) --dist worksteal
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup-dev
