@@ -75,7 +75,7 @@ def test_datasets_opens_the_shards(run: Path, load: Callable[..., Any]) -> None:
 
 def test_the_readme_opens_the_shards(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = Path(__file__).parents[3] / "README.md"
-    example = readme.read_text().split("```python\n")[1].split("from datasets")[0]
+    example = readme.read_text().split("```python\n")[1].split("from sentence_transformers")[0]
     monkeypatch.chdir(run)
     found: dict[str, Any] = {}
     exec(example.replace("runs/sample/", ""), found)
