@@ -110,7 +110,7 @@ def test_mistakes_are_one_line(
         ("context.expand", None, "embeddings.context.expand: {path} is not there"),
         ("context.expand", b"dog 0.1\ncat x\n", "{path}: line 2 holds something that is no"),
         ("phrases.table", None, "embeddings.phrases.table: {path} is not there"),
-        ("phrases.table", b"", "{path}: empty, no phrase pairs to train on"),
+        ("phrases.table", b"", "{path}: empty, no phrase pairs"),
         (
             "phrases.table",
             b"[X] ||| a dog ||| the dog\n[X] ||| a\n",
