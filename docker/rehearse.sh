@@ -41,7 +41,7 @@ import pyarrow as pa
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 
-from beam_jobs import schema
+from beam_jobs.io import schema
 from beam_jobs.score import Score
 from beam_jobs.io.shards import receipts, units, write_shard
 
