@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePath
+from statistics import fmean
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.report import plots
 from pipeline.report.auto_select import (
     best_and_worst,
     candidate_name,
@@ -29,8 +29,17 @@ from pipeline.report.describe import (
 from pipeline.report.differences import mark_differences
 from pipeline.report.evaluation import evaluation_table
 from pipeline.report.final_view import rounds, verdict
+from pipeline.report.plots import (
+    WIDTH,
+    Scale,
+    agreement_scale,
+    coordinate,
+    lost_lines,
+    shades,
+    short_number,
+    ticks,
+)
 from pipeline.report.report_data import SHOWN_DECILES
-from pipeline.report.svg import short_number
 
 
 def render_html(template: str, **values: object) -> Markup:
@@ -52,14 +61,16 @@ class Markdown(str):
 @cache
 def _html() -> Environment:
     environment = _environment(autoescape=True)
-    functions: list[Callable[..., object]] = [evaluation_table, mark_differences, percent, rounds]
-    functions += [score, selection_lines, verdict]
+    functions: list[Callable[..., object]] = [agreement_scale, evaluation_table, lost_lines]
+    functions += [mark_differences, percent, rounds, score, selection_lines, shades, ticks, verdict]
     environment.globals |= {function.__name__: function for function in functions}
-    environment.globals |= {"plots": plots, "SHOWN_DECILES": SHOWN_DECILES}
-    filters: list[Callable[..., object]] = [best_and_worst, candidate_name, code_spans, correlation]
-    filters += [deciles_in_words, mean_deviation, readable, selection_in_words, short_number]
+    environment.globals |= {"SHOWN_DECILES": SHOWN_DECILES, "Scale": Scale, "WIDTH": WIDTH}
+    filters: list[Callable[..., object]] = [best_and_worst, candidate_name, code_spans, coordinate]
+    filters += [correlation, deciles_in_words, mean_deviation, readable, selection_in_words]
+    filters += [short_number]
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters |= {"file_name": lambda path: PurePath(path).name, "get": dict.get}
+    environment.filters["mean"] = fmean
     return environment
 
 

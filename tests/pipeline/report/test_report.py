@@ -192,7 +192,7 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(
         record["stages"][stage] |= {"deciles": bucket.summarise([made])}
     text = document(str(tmp_path), record)
     Tags(text)
-    drawn = " ".join(re.findall("<svg.*?</svg>", text))
+    drawn = " ".join(re.findall("<svg.*?</svg>", text, re.DOTALL))
     assert "nan" not in drawn
     assert "inf" not in drawn
     shown = {d for d in (0, 5, 9) if d in decile}

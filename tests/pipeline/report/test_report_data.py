@@ -20,7 +20,7 @@ from models.errors import UserError
 from pipeline.records import SelectSection
 from pipeline.report import report_data
 from pipeline.report.differences import mark_differences
-from pipeline.report.plots import levels
+from pipeline.report.plots import levels, ticks
 from pipeline.report.report_data import (
     BINS,
     CELLS,
@@ -32,7 +32,6 @@ from pipeline.report.report_data import (
     regions,
     sample_pairs,
 )
-from pipeline.report.svg import ticks
 from tests.pipeline.report.made_run import MadeRun
 
 
