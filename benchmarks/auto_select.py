@@ -11,7 +11,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,8 +75,8 @@ def prepare(run: Path, inputs: Inputs, seeds: int) -> Table:
             f"{run}: no finished run with select.by: auto; run "
             "`paraloom select --config … --set select.by=auto`"
         )
-    encoder = replace(
-        EmbeddingOptions.of(config.json_values()["embeddings"]), loaders=0, device="cpu"
+    encoder = EmbeddingOptions.of(config.json_values()["embeddings"]).replace(
+        loaders=0, device="cpu"
     )
     rows = {
         f"chosen: {candidate_name(found.chosen)}": Cell(options=encoder, pairs="chosen"),

@@ -2,38 +2,19 @@
 
 An options class holds one section of the configuration. A field's docstring is its description: it
 is shown in the documentation and by editors. Bounds are part of a field's type (`Count`, `Rate`),
-checks across fields stand in `__post_init__`. A key that names an input file or folder has the type
+checks across fields stand in `_check`. A key that names an input file or folder has the type
 `Annotated[str, InputPath()]`, which is all that is needed to check it and to copy it from an object
 store.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Self,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    get_args,
-    get_type_hints,
-)
+from dataclasses import dataclass
+from typing import Annotated, Any, Self, cast, get_args
 
-import pydantic.dataclasses
-from pydantic import (
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails
 
 Count = Annotated[int, Field(ge=1)]
@@ -43,7 +24,7 @@ Rate = Annotated[float, Field(ge=0, lt=1)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class InputPath:
     """Marks a configuration key as the path of an input file or folder, or of several.
 
@@ -68,70 +49,57 @@ Change = Callable[[str, str, InputPath], str]
 def former_name(name: str) -> Any:
     """Mark a renamed key: files that were written with its former name can still be read.
 
-    `as_json` writes the former name, so that the content keys of finished stages stay the same.
+    Files and content keys have the former name (`by_alias`), so that the keys of finished stages
+    stay the same.
     """
     return Field(validation_alias=name, serialization_alias=name)
 
 
-_Class = TypeVar("_Class", bound=type)
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
-def options(cls: _Class) -> _Class:
-    """Make a subclass of `Options` a frozen dataclass that checks its values when it is built."""
-    made: Any = pydantic.dataclasses.dataclass(
-        frozen=True,
-        kw_only=True,
-        slots=True,
-        config=ConfigDict(
-            extra="forbid",
-            strict=True,
-            allow_inf_nan=False,
-            use_attribute_docstrings=True,
-            validate_by_name=True,
-        ),
-    )(cls)
-    validate = made.__init__
-
-    def __init__(self: Any, **values: Any) -> None:  # noqa: N807
-        try:
-            validate(self, **values)
-        except ValidationError as error:
-            raise ValueError(_first_problem(made, values, error)) from None
-
-    made.__init__ = __init__
-    return cast(_Class, made)
-
-
-class Options:
+class Options(BaseModel):
     """A section of the configuration."""
 
-    __slots__ = ()
-    if TYPE_CHECKING:
-        __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        validate_by_name=True,
+        loc_by_alias=False,
+    )
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Take a mapping for a section, though values are strict."""
-        schema = handler(source)
-        cast(dict[str, Any], handler.resolve_ref_schema(schema))["strict"] = False
-        return schema
-
-    @classmethod
-    def of(cls, values: Any) -> Self:
-        """The options that a mapping gives, as YAML or JSON hold it.
+    def __init__(self, **values: Any) -> None:
+        """Check the values; sections may be mappings.
 
         Raises:
             ValueError: one line that names the key.
         """
         try:
-            return TypeAdapter(cls).validate_python(values)
+            super().__init__(**values)
         except ValidationError as error:
-            raise ValueError(_first_problem(cls, values, error)) from None
+            raise ValueError(_first_problem(type(self), values, error)) from None
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Check values that depend on each other."""
+        self._check()
+
+    def _check(self) -> None:
+        """Raise a ValueError that names the key where values do not fit together."""
+
+    @classmethod
+    def of(cls, values: Any) -> Self:
+        """The options that a mapping gives, as YAML or JSON hold it; errors as `__init__`."""
+        if not isinstance(values, Mapping):
+            raise ValueError(f"configuration: must be key: value, not {values!r}")
+        return cls(**values)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values, which are checked."""
+        return type(self)(**{**dict(self), **changes})
 
     def keys_in_use(self) -> Iterable[str]:
         """The keys that count; a class whose sections exclude each other leaves out some."""
-        return [item.name for item in dataclasses.fields(self)]
+        return type(self).model_fields
 
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
         """The input files and folders by dotted key; `data[0]` where the key holds a list.
@@ -153,14 +121,9 @@ class Options:
         """The same options with every input path replaced by `change(key, path, mark)`."""
         return cast(Self, _map_files(self, "", None, change))
 
-    def as_json(self) -> dict[str, Any]:
-        """All keys and values; renamed keys have their former names."""
-        return cast(dict[str, Any], TypeAdapter(type(self)).dump_python(self, by_alias=True))
-
     def without_files(self) -> dict[str, Any]:
         """The keys that name no files, for JSON: what counts besides the content of the files."""
-        marks = _marks(type(self))
-        return {key: value for key, value in self.as_json().items() if key not in marks}
+        return self.model_dump(by_alias=True, exclude=set(_marks(type(self))))
 
 
 def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> Any:
@@ -171,7 +134,7 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
             new = _map_files(old, f"{key}.{name}".lstrip("."), marks.get(name), change)
             if new != old:
                 changed[name] = new
-        return dataclasses.replace(value, **changed) if changed else value
+        return value.replace(**changed) if changed else value
     if mark and isinstance(value, str):
         return change(key, value, mark)
     if mark and isinstance(value, Mapping):
@@ -181,15 +144,11 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
     return value
 
 
-def _hints(cls: type[Options]) -> dict[str, Any]:
-    return get_type_hints(cls, include_extras=True)
-
-
 def _marks(cls: type[Options]) -> dict[str, InputPath]:
     """The keys that name files, with their marks."""
     found = {
-        name: _find(hint, lambda part: isinstance(part, InputPath))
-        for name, hint in _hints(cls).items()
+        name: _find(field.rebuild_annotation(), lambda part: isinstance(part, InputPath))
+        for name, field in cls.model_fields.items()
     }
     return {name: mark for name, mark in found.items() if mark}
 
@@ -215,7 +174,7 @@ _EXPECTED = {
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "key: value",
-    "dataclass_type": "key: value",
+    "model_type": "key: value",
     "literal_error": "{expected}",
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
@@ -223,36 +182,32 @@ _EXPECTED = {
     "less_than_equal": "at most {le}",
 }
 """What a value must be, by pydantic's type of error."""
-_UNKNOWN = ("unexpected_keyword_argument", "invalid_key")
 
 
-def _first_problem(cls: type[Options], values: Any, error: ValidationError) -> str:
-    """The first error that pydantic found in one line; unknown keys go before other errors."""
-    problems = [(_path(values, item), item) for item in error.errors(include_url=False)]
-    path, _ = next((item for item in problems if item[1]["type"] in _UNKNOWN), problems[0])
+def _first_problem(cls: type[Options], values: dict[str, Any], error: ValidationError) -> str:
+    """One line about the first error that pydantic found; unknown keys go before other errors."""
+    errors = error.errors(include_url=False)
+    first = next((item for item in errors if item["type"] == "extra_forbidden"), errors[0])
+    if not first["loc"]:  # a check across fields, which names the key
+        return str(first["ctx"]["error"])
+    name = str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(name, cls.model_fields, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(cls.model_fields)}"
+        return f"{name}: unknown key; {hint}"
+    if first["type"] == "missing":
+        return f"{name}: is missing"
+    if first["type"] == "value_error":  # in a section
+        return f"{name}.{first['ctx']['error']}"
     # A value of a union has an error for each of its types; the type that fits best gets furthest.
-    related = [item for item in problems if item[0][: len(path)] == path]
-    path, problem = max(related, key=lambda item: len(item[0]))
-    key = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in path).lstrip(".")
-    section = _section_at(cls, path)
-    owner = _section_at(cls, path[:-1]) if path else None
-    nullable = owner and type(None) in get_args(_hints(owner).get(str(path[-1])))
-    match problem["type"]:
-        case "unexpected_keyword_argument" | "invalid_key":
-            known = [item.name for item in dataclasses.fields(owner or cls)]
-            near = difflib.get_close_matches(str(path[-1]), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            return f"{key}: unknown key; {hint}"
-        case "missing":
-            return f"{key}: is missing"
-        case "too_short":
-            return f"{key}: must not be empty{'; null is allowed' if nullable else ''}"
-        case "value_error":  # a section's check names the key below it
-            return f"{key}{'.' if section else ': '}{problem['ctx']['error']}".lstrip(".")
-    expected = [_expected(item) for at, item in related if at == path]
+    found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
+    path, problem = max(found, key=lambda item: len(item[0]))
+    nullable = len(path) == 1 and type(None) in get_args(cls.model_fields[name].annotation)
+    if problem["type"] == "too_short":
+        return f"{name}: must not be empty{'; null is allowed' if nullable else ''}"
+    choices = [_expected(item) for at, item in found if at == path] + ["null"] * nullable
     value = "null" if problem["input"] is None else repr(problem["input"])
-    choices = " or ".join([*expected, *(["null"] if nullable else [])])
-    return f"{key or 'configuration'}: must be {choices}, not {value}"
+    return f"{''.join(path)}: must be {' or '.join(choices)}, not {value}"
 
 
 def _expected(problem: ErrorDetails) -> str:
@@ -263,21 +218,14 @@ def _expected(problem: ErrorDetails) -> str:
     return _EXPECTED.get(problem["type"], problem["msg"]).format(**context).replace("'", "")
 
 
-def _path(values: Any, problem: ErrorDetails) -> tuple[int | str, ...]:
-    """Where pydantic found an error, without the names that it gives to the types of a union."""
-    path: list[int | str] = []
-    for step in problem["loc"]:
-        if isinstance(values, Mapping) and (step in values or problem["type"] == "missing"):
-            path.append(str(step))
-            values = values.get(step)
-        elif isinstance(values, list) and isinstance(step, int):
-            path.append(step)
-            values = values[step]
-    return tuple(path)
-
-
-def _section_at(cls: type[Options], path: tuple[int | str, ...]) -> type[Options] | None:
-    found: type[Options] | None = cls
-    for step in path:
-        found = section_type(_hints(found).get(str(step))) if found else None
-    return found
+def _path(value: Any, steps: tuple[int | str, ...]) -> list[str]:
+    """The steps to an error, without the names that pydantic gives to the types of a union."""
+    path: list[str] = []
+    for step in steps:
+        if isinstance(value, list) and isinstance(step, int):
+            path.append(f"[{step}]")
+            value = value[step]
+        elif isinstance(value, dict) and step in value:
+            path.append(f".{step}" if path else str(step))
+            value = value[step]
+    return path

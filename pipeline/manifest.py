@@ -8,7 +8,6 @@ import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib import metadata
 
 from beam_jobs.io import remote, storage
@@ -61,7 +60,7 @@ class Manifest:
     def begin(self, config: Config, planned: Sequence[str], wanted: Sequence[str]) -> None:
         """Record what is about to run: all stages of the configuration, and those wanted now."""
         self.record = RunRecord(
-            config=ConfigRecord.model_validate(asdict(config)),
+            config=ConfigRecord.model_validate(config.model_dump()),
             versions=versions(),
             planned=list(planned),
             wanted=list(wanted),

@@ -7,7 +7,7 @@ what it was trained on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import apache_beam as beam
@@ -119,7 +119,7 @@ def key_of(
     options: EmbeddingOptions, labelled: Sequence[LabelledPairs], vectors: str | None
 ) -> str:
     """The key of what all probes depend on; `vectors` is the digest of the initial vectors."""
-    settings = asdict(replace(options, initial_vectors=vectors))
+    settings = options.replace(initial_vectors=vectors).model_dump()
     texts = [
         [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in labelled
     ]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +89,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         for decoder in ("GRU", "BOW")
         for encoder in ("GRU", "BOW")
     }
-    longer = ContextCell(options=replace(models["GRU–GRU"].options, epochs=6))
+    longer = ContextCell(options=models["GRU–GRU"].options.replace(epochs=6))
     all_spaces = ["encoder"] + [
         str(Space(how, steps)) for how in ("concat", "mean") for steps in range(1, _STEPS + 1)
     ]

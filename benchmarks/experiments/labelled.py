@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +115,7 @@ def _encoder(name: str, inputs: Inputs) -> EmbeddingOptions:
 def _wg8(data: str, paths: list[str], inputs: Inputs) -> Table:
     rows = {}
     for name in _MODELS:
-        scratch = replace(
-            _encoder(name, inputs),
+        scratch = _encoder(name, inputs).replace(
             task="similarity",
             similarity=SimilarityOptions(data=paths),
             epochs=10,
@@ -124,7 +123,7 @@ def _wg8(data: str, paths: list[str], inputs: Inputs) -> Table:
         )
         rows[f"{name}, from scratch"] = LabelledCell(options=scratch)
         start = SimilarityOptions(data=paths, start=str(_universal_encoder(name, inputs)))
-        pulled = replace(scratch, similarity=start, initial_vectors=None, l2=1e-5, l2_words=1e-5)
+        pulled = scratch.replace(similarity=start, initial_vectors=None, l2=1e-5, l2_words=1e-5)
         rows[f"{name}, universal"] = LabelledCell(options=pulled)
     claims = [Claim(f"{name}, universal", f"{name}, from scratch") for name in _MODELS]
     claims += [

@@ -9,7 +9,7 @@ that all tables together take less than two hours.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def tables(vectors: Path) -> dict[str, Table]:
         "BiGRAN": "bigran",
     }
     plain = {
-        name: replace(words, model=model, cell="peephole", combine="tanh")
+        name: words.replace(model=model, cell="peephole", combine="tanh")
         for name, model in names.items()
     }
     return {
@@ -106,7 +106,7 @@ def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
         ", dropout and scrambling": {"dropout": 0.3, "scramble": 0.5},
     }
     rows = {
-        f"{name}{noise}": Cell(options=replace(plain[name], **keys))  # type: ignore[arg-type]
+        f"{name}{noise}": Cell(options=plain[name].replace(**keys))
         for name in ("AVG", "LSTM", "LSTM Avg")
         for noise, keys in noises.items()
         if not (name == "AVG" and "scramble" in keys)  # an average ignores word order
@@ -121,7 +121,7 @@ def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
 def _wg3(plain: dict[str, EmbeddingOptions]) -> Table:
     regular = {"dropout": 0.3, "scramble": 0.5}
     rows = {
-        name: Cell(options=replace(options, **regular))  # type: ignore[arg-type]
+        name: Cell(options=options.replace(**regular))
         for name, options in plain.items()
         if name not in ("LSTM", "AVG")
     }
@@ -134,7 +134,7 @@ def _wg3(plain: dict[str, EmbeddingOptions]) -> Table:
 def _paranmt5(words: EmbeddingOptions) -> Table:
     models = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
     rows = {
-        f"{name}, M = {M}": Cell(options=replace(words, model=model, mega_batch=M))
+        f"{name}, M = {M}": Cell(options=words.replace(model=model, mega_batch=M))
         for name, model in models.items()
         for M in (1, 20, 40)
     }
@@ -159,8 +159,8 @@ def _paranmt7(words: EmbeddingOptions) -> Table:
     }
     rows = {
         name: Cell(
-            options=replace(
-                words, model=model, mega_batch=20, mix="add" if "added" in name else "concat"
+            options=words.replace(
+                model=model, mega_batch=20, mix="add" if "added" in name else "concat"
             )
         )
         for name, model in models.items()

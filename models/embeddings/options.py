@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, fields
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
@@ -21,14 +20,12 @@ from models.options import (
     Options,
     PositiveNumber,
     Rate,
-    options,
 )
 
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")
 
 
-@options
 class EmbeddingOptions(Options):
     """The encoder and its training. Defaults are those of the papers where they agree.
 
@@ -108,14 +105,14 @@ class EmbeddingOptions(Options):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number type of matrix products on a GPU; weights are float32 in either case."""
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if self.task in TASKS_WITH_A_SECTION and self.section is None:
             raise ValueError(f"{self.task}: is missing; task {self.task} reads its data from there")
 
     def keys_in_use(self) -> Iterable[str]:
         """All keys but the sections of other tasks."""
         others = {name for name in TASKS_WITH_A_SECTION if name != self.task}
-        return [item.name for item in fields(self) if item.name not in others]
+        return [name for name in super().keys_in_use() if name not in others]
 
     def chosen(self) -> dict[str, Any]:
         """The keys that count, for JSON; without `task` for the task that every old model has.
@@ -123,7 +120,7 @@ class EmbeddingOptions(Options):
         >>> EmbeddingOptions.of(EmbeddingOptions(dim=50).chosen()).dim
         50
         """
-        values = self.as_json()
+        values = self.model_dump(by_alias=True)
         names = [name for name in self.keys_in_use() if name != "task"]
         task = {} if self.task == "paraphrases" else {"task": self.task}
         return {**task, **{name: values[name] for name in names}}
@@ -134,7 +131,6 @@ class EmbeddingOptions(Options):
         return cast(Options | None, getattr(self, self.task, None))
 
 
-@options
 class ParagramOptions(Options):
     """Training of word vectors on phrase pairs (averages with the margin loss)."""
 
@@ -156,6 +152,4 @@ class ParagramOptions(Options):
 
     def training(self) -> EmbeddingOptions:
         """The same options for the trainer of encoders."""
-        values = asdict(self)
-        del values["format"]
-        return EmbeddingOptions(**values)
+        return EmbeddingOptions(**self.model_dump(exclude={"format"}))

@@ -6,12 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from models.options import Count, InputPath, Options, PositiveNumber, Rate, options
+from models.options import Count, InputPath, Options, PositiveNumber, Rate
 
 Engine = Literal["ctranslate2", "fairseq"]
 
 
-@options
 class NmtTrainingOptions(Options):
     """Training of a translation model; used if `nmt.model` is null.
 
@@ -46,14 +45,13 @@ class NmtTrainingOptions(Options):
     held_out: Count = 500
     """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if self.dim % self.heads or self.dim % 2:
             raise ValueError("dim: must be even and a multiple of heads")
         if self.checkpoints > self.updates:
             raise ValueError("checkpoints: must not be more than updates")
 
 
-@options
 class NmtOptions(Options):
     """The translation model and how it decodes."""
 
@@ -73,7 +71,7 @@ class NmtOptions(Options):
     """Longer sources are rejected; a translation may have twice as many subwords."""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if self.engine == "fairseq" and self.compute_type == "int8":
             raise ValueError("compute_type: fairseq has no int8; choose engine ctranslate2")
         if self.device == "cpu" and self.compute_type == "float16":

@@ -74,7 +74,7 @@ def train_nmt(
     folder = Path(folder)
     threads = threads or cores()
     languages = (source_language, target_language)
-    inputs = [[digest(path) for path in pairs], asdict(options), seed, languages, _versions()]
+    inputs = [[digest(path) for path in pairs], options.model_dump(), seed, languages, _versions()]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:12]
     work = folder.parent / f".{folder.name}.training-{key}"
     for other in folder.parent.glob(f".{folder.name}.training-*"):
@@ -101,7 +101,7 @@ def train_nmt(
         "chosen": chosen,
         "bleu_of_candidates": bleu,
         "pairs": {**counts, "choice": half, "bleu": len(held_out.sources) - half},
-        "options": asdict(options),
+        "options": options.model_dump(),
         "seed": seed,
         "versions": _versions(),
     }

@@ -6,14 +6,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from pydantic import TypeAdapter
-
-from models.options import Options, section_type
 from pipeline.config.options import Config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,20 +43,8 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusi
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a configuration."""
-    found = _plain(TypeAdapter(Config).json_schema(by_alias=False))
-    for cls in _sections(Config):  # pydantic lists keys with a mutable default first
-        section = found if cls is Config else found["$defs"][cls.__name__]
-        section["properties"] = {
-            item.name: section["properties"][item.name] for item in fields(cls)
-        }
+    found = _plain(Config.model_json_schema(by_alias=False))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
-
-
-def _sections(cls: type[Options]) -> Iterator[type[Options]]:
-    yield cls
-    for hint in get_type_hints(cls).values():
-        if section := section_type(hint):
-            yield from _sections(section)
 
 
 def _plain(node: Any) -> Any:

@@ -11,14 +11,13 @@ from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
 from models.nmt.options import NmtOptions
-from models.options import Count, InputFile, InputPath, Options, options
+from models.options import Count, InputFile, InputPath, Options
 from models.scorers import ENCODER, SCORERS
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 UncheckedFile = Annotated[str, InputPath(checked=False)]
 
 
-@options
 class InputOptions(Options):
     """The bitext; required unless `embeddings.task` does not read the corpus."""
 
@@ -36,7 +35,6 @@ class InputOptions(Options):
     """Licence of the bitext; copied into the data card."""
 
 
-@options
 class ScoreOptions(Options):
     """The scores of every pair."""
 
@@ -53,7 +51,7 @@ class ScoreOptions(Options):
     """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
     training: ParagramOptions = ParagramOptions()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if len(set(self.scorers)) < len(self.scorers):
             raise ValueError("scorers: names a scorer twice")
         if ENCODER in self.scorers:
@@ -66,7 +64,6 @@ class ScoreOptions(Options):
                 raise ValueError(f"scorers: {name!r} is unknown; choose from {', '.join(known)}")
 
 
-@options
 class AutoOptions(Options):
     """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
 
@@ -78,7 +75,6 @@ class AutoOptions(Options):
     """Number of times that each range is sampled and trained on, with different seeds."""
 
 
-@options
 class SelectOptions(Options):
     """Which pairs become the corpus."""
 
@@ -106,7 +102,6 @@ class SelectOptions(Options):
         return [self.labelled] if isinstance(self.labelled, str) else list(self.labelled or [])
 
 
-@options
 class LoopOptions(Options):
     """Rounds: the encoder scores the corpus that it was trained on."""
 
@@ -116,7 +111,6 @@ class LoopOptions(Options):
     with `select.labelled` is the result."""
 
 
-@options
 class EvaluateOptions(Options):
     """The tests of the trained encoder."""
 
@@ -126,7 +120,6 @@ class EvaluateOptions(Options):
     """Folder of SICK files."""
 
 
-@options
 class StatisticsOptions(Options):
     """Statistics of all pairs and of the corpus: length, IDF, entropies and scores.
 
@@ -137,7 +130,6 @@ class StatisticsOptions(Options):
     """Name or folder of a spaCy pipeline, for the entropy of parses; null: not computed."""
 
 
-@options
 class Config(Options):
     """A run."""
 
@@ -156,7 +148,7 @@ class Config(Options):
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not self.run.strip():
             raise ValueError("run: must name a folder")
         if self.loop.rounds > 1:

@@ -118,7 +118,7 @@ def _section(values: dict[str, Any], key: str) -> dict[str, Any]:
 def _expand(value: Any, key: str) -> Any:
     """Replace `${NAME}` by the environment variable in all text."""
     if isinstance(value, Mapping):
-        return {n: _expand(v, f"{key}.{n}" if key else str(n)) for n, v in value.items()}
+        return {str(n): _expand(v, f"{key}.{n}" if key else str(n)) for n, v in value.items()}
     if isinstance(value, list):
         return [_expand(item, f"{key}[{i}]") for i, item in enumerate(value)]
     if not isinstance(value, str):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from beam_jobs.analysis import probes, sampling
@@ -19,7 +18,7 @@ def fingerprint(run: Run) -> Any:
     """The options of the search, the criteria of selection, and the labelled pairs."""
     options, encoder = run.config.select, run.config.embeddings
     return [
-        asdict(options.auto),
+        options.auto.model_dump(),
         options.max_tokens,
         options.size,
         options.where,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pipeline.stage import Run, Stage, folder_is_valid
 
 def fingerprint(run: Run) -> Any:
     """The options of the training."""
-    return [asdict(run.config.nmt.training), run.input.source_language, run.config.seed]
+    return [run.config.nmt.training.model_dump(), run.input.source_language, run.config.seed]
 
 
 def make(run: Run, key: str) -> NmtRecord:

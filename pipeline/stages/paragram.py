@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ def fingerprint(run: Run) -> Any:
     if options.paragram:
         return digest(options.paragram)
     assert options.phrases is not None
-    return [digest(options.phrases), asdict(options.training), run.config.seed]
+    return [digest(options.phrases), options.training.model_dump(), run.config.seed]
 
 
 def make(run: Run, key: str) -> ParagramRecord:

@@ -1,7 +1,6 @@
 """The pairs that the automatic selection is compared on."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,7 +47,7 @@ def inputs(tmp_path: Path) -> Inputs:
         "seed": 1,
         "score": {"scorers": ["unigram_f1"]},
         "select": select,
-        "embeddings": asdict(EmbeddingOptions(dim=7)),
+        "embeddings": EmbeddingOptions(dim=7).model_dump(),
     }
     record = {"config": config, "stages": {"choice": choice, "corpus": {}}}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(record))

@@ -84,7 +84,7 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     )
     cell = Cell(options=EmbeddingOptions(initial_vectors=str(tmp_path / "v.txt")))
     paths = [cell_path(cell, 1, inputs), cell_path(cell, 1, inputs), cell_path(cell, 2, inputs)]
-    paths.append(cell_path(replace(cell, options=replace(cell.options, margin=0.3)), 1, inputs))
+    paths.append(cell_path(replace(cell, options=cell.options.replace(margin=0.3)), 1, inputs))
     (tmp_path / "v.txt").write_text("a 2\n")
     paths.append(cell_path(cell, 1, inputs))
     pq.write_table(pa.table({"reference": ["a"], "translation": ["c"]}), shard)

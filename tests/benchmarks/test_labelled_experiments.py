@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 from benchmarks.experiments.cells import Inputs, load_scores
 from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
 from benchmarks.experiments.report import lines
@@ -25,7 +23,7 @@ def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
     )
     sick = LabelledCell(options=options)
     sts = LabelledCell(
-        options=replace(options, similarity=SimilarityOptions(data=[str(inputs.sts / "2012")]))
+        options=options.replace(similarity=SimilarityOptions(data=[str(inputs.sts / "2012")]))
     )
     for cell, measures in (
         (sick, {"development", "pearson", "spearman", "mse"}),

@@ -76,7 +76,7 @@ def test_phrases(inputs: Inputs) -> None:
 
     cells = tables["pgru"].rows
     for name in ("PGRU, k = 9", "AVG, k = 29, 10% of the data"):
-        cell = phrases.PhraseCell(options=replace(cells[name].options, dim=4, epochs=2))
+        cell = phrases.PhraseCell(options=cells[name].options.replace(dim=4, epochs=2))
         path = phrases.cell_path(cell, 1, inputs)
         scores = phrases.run(cell, 1, inputs, path)
         assert scores == load_scores(path) and 0 <= scores["chosen"] <= 100
@@ -87,8 +87,8 @@ def test_phrases(inputs: Inputs) -> None:
     )
 
     (inputs.folder / "phrases.txt.gz").write_bytes(b"[X] ||| a dog ||| the dog ||| Count=2\n" * 9)
-    few = replace(cells["AVG, k = 9"].options, dim=4, epochs=1, initial_vectors=None)
-    few = replace(few, phrases=replace(few.phrases, held_out=0.0))
+    few = cells["AVG, k = 9"].options.replace(dim=4, epochs=1, initial_vectors=None)
+    few = few.replace(phrases=few.phrases.replace(held_out=0.0))
     with pytest.raises(UserError, match="too few phrases to choose among 100"):
         phrases.run(phrases.PhraseCell(options=few), 1, inputs, path)
 
@@ -97,7 +97,7 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
     write_inputs(inputs)
     table = context.tables(inputs)["decoding"]
     with_states, without = (
-        context.ContextCell(options=replace(table.rows[name].options, dim=4, epochs=1))
+        context.ContextCell(options=table.rows[name].options.replace(dim=4, epochs=1))
         for name in ("GRU–GRU, states, dot", "BOW–BOW, encoder, dot")
     )
     scores = {}

@@ -2,9 +2,9 @@
 
 import json
 import pickle
-from dataclasses import FrozenInstanceError, asdict, replace
 
 import pytest
+from pydantic import ValidationError
 
 from beam_jobs.io.shards import content_key
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
@@ -34,11 +34,11 @@ def of_task(
 @pytest.mark.parametrize(
     ("values", "key"),
     [
-        (asdict(NmtTrainingOptions()), "0c449c1f68a63ee4"),
-        (asdict(NmtTrainingOptions(pieces=2000, learning_rate=0.004)), "1344435e29bda8a7"),
-        (asdict(ParagramOptions()), "6962d9dce54b76ba"),
+        (NmtTrainingOptions().model_dump(), "0c449c1f68a63ee4"),
+        (NmtTrainingOptions(pieces=2000, learning_rate=0.004).model_dump(), "1344435e29bda8a7"),
+        (ParagramOptions().model_dump(), "6962d9dce54b76ba"),
         (ParagramOptions(dim=50).training().chosen(), "7e2bfef4157a0b67"),
-        (asdict(AutoOptions()), "44ece47505dab3db"),
+        (AutoOptions().model_dump(), "44ece47505dab3db"),
         (EmbeddingOptions().chosen(), "9bc3c7f27d487837"),
         (CHANGED.chosen(), "404086a226d5258f"),
         (of_task("similarity", SIMILARITY), "865ab55cad05ac3c"),
@@ -53,19 +53,19 @@ def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
 
 
 def test_a_renamed_key_has_its_former_name_in_files() -> None:
-    values = PHRASES.as_json()
+    values = PHRASES.model_dump(by_alias=True)
     assert (values["drawn"], values["share"]) == (9, 1.0)
     assert PhrasesOptions.of(values) == PHRASES
-    assert asdict(PHRASES)["samples"] == 9
+    assert PHRASES.model_dump()["samples"] == 9
 
 
 def test_options_cannot_change() -> None:
     options = NmtOptions()
-    with pytest.raises(FrozenInstanceError):
-        options.beam = 3  # type: ignore[misc]
-    assert replace(options, beam=3).beam == 3
+    with pytest.raises(ValidationError, match="frozen"):
+        options.beam = 3
+    assert options.replace(beam=3).beam == 3
     assert pickle.loads(pickle.dumps(CHANGED)) == CHANGED
-    assert EmbeddingOptions.of(json.loads(json.dumps(asdict(CHANGED)))) == CHANGED
+    assert EmbeddingOptions.of(json.loads(json.dumps(CHANGED.model_dump()))) == CHANGED
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.input.paths == ["a.tsv"]
     assert config.select.deciles == [8, 9]
     assert config.embeddings.model == "word-avg"
-    assert asdict(config)["score"]["training"]["dim"] == 300
+    assert config.model_dump()["score"]["training"]["dim"] == 300
 
 
 @pytest.mark.parametrize(

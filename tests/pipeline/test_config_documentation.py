@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 import yaml
@@ -18,13 +17,12 @@ REMEDY = "write it with `python -m pipeline.config.documentation`"
 
 
 def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
-    hints = get_type_hints(cls)
-    for item in fields(cls):
-        section = section_type(hints[item.name])
+    for name, field in cls.model_fields.items():
+        section = section_type(field.annotation)
         if section:
-            yield from keys(section, f"{prefix}{item.name}.")
+            yield from keys(section, f"{prefix}{name}.")
         else:
-            yield prefix + item.name
+            yield prefix + name
 
 
 def test_the_schema_is_fresh() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +44,8 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
     encoder.vector, encoder.steps = space.vector, space.steps or encoder.steps
     section = model.options.context
     assert section is not None
-    chosen = replace(section, vector=encoder.vector, steps=encoder.steps)
-    options = replace(model.options, context=chosen)
+    chosen = section.replace(vector=encoder.vector, steps=encoder.steps)
+    options = model.options.replace(context=chosen)
     return SentenceEncoder(encoder, model.vocabularies, options, model.head)
 
 

@@ -7,7 +7,7 @@ decoders is skip-thought; the paper also has the two other combinations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -41,7 +41,7 @@ def train(
     """
     section = options.context
     assert section is not None
-    options = replace(options, tags=True, mega_batch=1)  # saved with the model
+    options = options.replace(tags=True, mega_batch=1)  # saved with the model
     texts = (block.sentences for block in read_text(section.text, section.format))
     model = new_model(options, texts, seed)
     words = model.vocabularies["words"]

@@ -14,13 +14,11 @@ from models.options import (
     PositiveNumber,
     Rate,
     former_name,
-    options,
 )
 
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 
 
-@options
 class SimilarityOptions(Options):
     """Task similarity: labelled pairs, KL objective (Tai et al. 2015; Wieting & Gimpel 2017)."""
 
@@ -36,7 +34,6 @@ class SimilarityOptions(Options):
     """Fraction of SICK's training pairs left out, to choose the epoch."""
 
 
-@options
 class MaLSTMOptions(Options):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
@@ -59,7 +56,6 @@ class MaLSTMOptions(Options):
     """Report SICK's entailment with a support vector machine on the vectors."""
 
 
-@options
 class PhrasesOptions(Options):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
@@ -80,7 +76,6 @@ class PhrasesOptions(Options):
     """Gradients with a larger norm are scaled down to this norm."""
 
 
-@options
 class ContextOptions(Options):
     """Task context: predict the sentences before and after each (Zhelezniak et al. 2018)."""
 
@@ -101,6 +96,6 @@ class ContextOptions(Options):
     expand: InputFile | None = None
     """Word vectors in text form; a linear map adds their other words to the vocabulary."""
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":
             raise ValueError(f"vector: {self.vector}, but a bow decoder has no states to unroll")

@@ -7,7 +7,6 @@ there are `initial_vectors`, pairs with other words are left out, as in the pape
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def train(
         )
     model = new_model(options, list(train), seed, initial=initial)
     usable = Memory(learnable(train.left, train.right, model.vocabularies), section.table)
-    chosen = replace(options, learning_rate=section.learning_rate, clip=section.clip)
+    chosen = options.replace(learning_rate=section.learning_rate, clip=section.clip)
     trainer = PhraseTrainer(
         model.encoder, usable, chosen, seed, margin=section.margin, samples=section.samples
     )

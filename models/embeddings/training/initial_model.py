@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -81,7 +80,7 @@ def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
     for module in found.encoder.modules():
         if isinstance(module, Input):
             module.dropout, module.word_dropout = options.dropout, options.word_dropout
-    return SentenceEncoder(found.encoder, found.vocabularies, replace(options, **shape))
+    return SentenceEncoder(found.encoder, found.vocabularies, options.replace(**shape))
 
 
 def device_of(options: EmbeddingOptions) -> torch.device:

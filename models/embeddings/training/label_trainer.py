@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -83,7 +83,7 @@ class LabelTrainer(Trainer[Examples]):
         super().__init__(
             model.encoder,
             Memory(Examples.of(train, model), f"{train.group} {train.name}"),
-            replace(model.options, steps=None, evaluate_every=None),
+            model.options.replace(steps=None, evaluate_every=None),
             seed,
             evaluate=self._evaluate,
             head=model.head,

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
         selected.append(commit(str(folder / "corpus"), f"part-{i}", "k", rows, pieces, started=0))
     rejected = {"empty reference": 30, "a reason that needs more than one line " * 2: 10}
     record = {
-        "config": asdict(resolved),
+        "config": resolved.model_dump(),
         "versions": versions(),
         "inputs": [{"path": "/data/captions.tsv", "bytes": 12345, "sha256": "0" * 64}],
         "stages": {

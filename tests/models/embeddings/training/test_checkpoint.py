@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -149,7 +148,7 @@ def left_behind(folder, monkeypatch, at=10):
 
 def test_other_options_start_afresh(folder, monkeypatch, capsys):
     left_behind(folder, monkeypatch)
-    other = replace(OPTIONS, margin=0.3)
+    other = OPTIONS.replace(margin=0.3)
     metrics = run(folder, other)
     assert "starting afresh" in capsys.readouterr().err
     assert metrics["steps"] == run(folder, name="whole")["steps"]
@@ -159,8 +158,8 @@ def test_other_options_start_afresh(folder, monkeypatch, capsys):
 
 def test_how_often_checkpoints_are_kept_changes_nothing(folder, monkeypatch):
     left_behind(folder, monkeypatch)
-    run(folder, replace(OPTIONS, checkpoint_every=7))
-    run(folder, replace(OPTIONS, checkpoint_every=1000), name="never")
+    run(folder, OPTIONS.replace(checkpoint_every=7))
+    run(folder, OPTIONS.replace(checkpoint_every=1000), name="never")
     assert same(folder / "model", folder / "never")
 
 

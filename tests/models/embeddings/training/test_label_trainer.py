@@ -1,7 +1,6 @@
 """The labelled tasks: what a step is, what is kept, what comes out of a whole training."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -47,8 +46,8 @@ def sick(tmp_path):
 
 
 def similarity(sick, **section):
-    return replace(
-        SMALL, task="similarity", similarity=SimilarityOptions(data=[str(sick)], **section)
+    return SMALL.replace(
+        task="similarity", similarity=SimilarityOptions(data=[str(sick)], **section)
     )
 
 
@@ -70,7 +69,7 @@ def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path, sick):
 
 
 def test_the_same_seed_gives_the_same_weights(tmp_path, sick):
-    options = replace(similarity(sick), model="lstm-avg", epochs=2, dropout=0.2)
+    options = similarity(sick).replace(model="lstm-avg", epochs=2, dropout=0.2)
     vectors = []
     for seed in (1, 1, 2):
         tasks.train(options, tmp_path / "model", seed=seed)
@@ -82,7 +81,7 @@ def test_the_same_seed_gives_the_same_weights(tmp_path, sick):
 def test_a_step_is_the_objective_with_its_pull(sick, anchored):
     """Loss + ½ λ ‖θ − θ₀‖² of all weights but the words, + ½ λ_w ‖W − W₀‖² of the words."""
     data = read_sick(sick)[0]
-    options = replace(SMALL, model="lstm-avg", l2=0.3, l2_words=0.2, learning_rate=0.01)
+    options = SMALL.replace(model="lstm-avg", l2=0.3, l2_words=0.2, learning_rate=0.01)
     model = new_model(options, [data.first, data.second], 1)
     model.head = Distribution(dim=12, units=3, lowest=1, highest=5)
     trainer = LabelTrainer(model, data, data, 1, anchored=anchored)
@@ -101,7 +100,7 @@ def test_a_step_is_the_objective_with_its_pull(sick, anchored):
     trainer.train_on(batch)
     trainer.optimizer.step = original
 
-    model.options = replace(options, l2=0.0, l2_words=0.0)
+    model.options = options.replace(l2=0.0, l2_words=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)
     for table in plain.matrices.values():
         table.weight = vectors[: len(vectors) // 2].clone()
@@ -124,11 +123,11 @@ def test_a_trained_model_to_start_from(tmp_path, sick):
     encoder = EmbeddingOptions(model="lstm", dim=10, hidden=6, epochs=1, loaders=0)
     train_embeddings([str(tmp_path / "a.parquet")], tmp_path / "universal", encoder, seed=1)
     start = load_encoder(tmp_path / "universal")
-    options = replace(similarity(sick, start=str(tmp_path / "universal")), dropout=0.5, epochs=3)
+    options = similarity(sick, start=str(tmp_path / "universal")).replace(dropout=0.5, epochs=3)
     assert trained_model(options, str(tmp_path / "universal")).encoder.input.dropout == 0.5
 
     def distance(l2):
-        chosen = replace(options, l2=l2, l2_words=l2)
+        chosen = options.replace(l2=l2, l2_words=l2)
         tasks.train(chosen, tmp_path / "model", seed=1)
         model = load_encoder(tmp_path / "model")
         assert model.options.model == "lstm" and model.dim == 6
@@ -138,14 +137,14 @@ def test_a_trained_model_to_start_from(tmp_path, sick):
     assert 0 < held < 0.3 * free
 
     with pytest.raises(UserError, match="brings its own vectors; take one away"):
-        trained_model(replace(options, initial_vectors="x.txt"), str(tmp_path / "universal"))
+        trained_model(options.replace(initial_vectors="x.txt"), str(tmp_path / "universal"))
     with pytest.raises(UserError, match=r"nothing/config\.json: cannot be read"):
         trained_model(options, str(tmp_path / "nothing"))
 
 
 def malstm(sick, **section):
     options = EmbeddingOptions(model="lstm", dim=12, hidden=6, epochs=8, batch_size=10, clip=1.0)
-    return replace(options, task="malstm", malstm=MaLSTMOptions(data=[str(sick)], **section))
+    return options.replace(task="malstm", malstm=MaLSTMOptions(data=[str(sick)], **section))
 
 
 def test_malstm_with_all_its_parts(tmp_path, sick):
@@ -174,14 +173,14 @@ def test_malstm_with_all_its_parts(tmp_path, sick):
 
 def test_word_vectors_stay_as_they_are(tmp_path, sick):
     (tmp_path / "vectors.txt").write_text("".join(f"{w} {' '.join(['0.5'] * 12)}\n" for w in WORDS))
-    options = replace(malstm(sick, entailment=False), initial_vectors=str(tmp_path / "vectors.txt"))
+    options = malstm(sick, entailment=False).replace(initial_vectors=str(tmp_path / "vectors.txt"))
     tasks.train(options, tmp_path / "model", seed=1)
     (table,) = embedding_matrices(load_encoder(tmp_path / "model").encoder).values()
     assert (table.weight[1:] == 0.5).all()
 
 
 def test_patience_ends_training(tmp_path, sick):
-    options = replace(malstm(sick, patience=2, entailment=False), epochs=200)
+    options = malstm(sick, patience=2, entailment=False).replace(epochs=200)
     metrics = tasks.train(options, tmp_path / "model", seed=1)
     assert metrics["epochs"] == metrics["best_epoch"] + 2 < 200
 
@@ -212,7 +211,7 @@ def test_the_lstm_of_malstm_is_the_papers(sick):
 
 def test_malstm_wants_an_lstm(tmp_path, sick):
     with pytest.raises(UserError, match=r"embeddings\.model: MaLSTM needs an encoder with an LSTM"):
-        tasks.train(replace(malstm(sick), model="word-avg"), tmp_path / "model", seed=1)
+        tasks.train(malstm(sick).replace(model="word-avg"), tmp_path / "model", seed=1)
     assert not (tmp_path / "model").exists()
 
 
@@ -241,7 +240,7 @@ def test_bad_rows_are_named(tmp_path, sick, row, message):
 
 def test_a_loss_that_is_no_number(tmp_path, sick):
     with pytest.raises(UserError, match=r"the loss is nan at step \d: lower"):
-        tasks.train(replace(similarity(sick), learning_rate=1e38), tmp_path / "model", seed=1)
+        tasks.train(similarity(sick).replace(learning_rate=1e38), tmp_path / "model", seed=1)
     assert not (tmp_path / "model").exists()
 
 

@@ -1,6 +1,5 @@
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +128,7 @@ def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path):
 @pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg", "trigram-avg+lstm+gran-5"])
 def test_every_encoder_trains_saves_and_loads(tmp_path, shards, model):
     cell = "normalised" if model == "gru" else "peephole"
-    options = replace(SMALL, model=model, cell=cell, combine="tanh", tags=True, epochs=1)
+    options = SMALL.replace(model=model, cell=cell, combine="tanh", tags=True, epochs=1)
     metrics = train_embeddings(shards, tmp_path / "model", options, seed=1)
     assert metrics["steps"] == 9 and math.isfinite(metrics["loss"])
     first, second = (load_encoder(tmp_path / "model") for _ in range(2))
@@ -150,10 +149,10 @@ def write_vectors(path, words, dim=16):
 def test_initial_vectors(tmp_path, shards):
     rows = write_vectors(tmp_path / "vectors.txt", ["w1", "w2", "elsewhere", "UUUNKKK"])
     # So small a step leaves everything as it was.
-    options = replace(
-        SMALL, initial_vectors=str(tmp_path / "vectors.txt"), learning_rate=1e-9, tags=True
+    options = SMALL.replace(
+        initial_vectors=str(tmp_path / "vectors.txt"), learning_rate=1e-9, tags=True
     )
-    train_embeddings(shards, tmp_path / "model", replace(options, tags=False), seed=1)
+    train_embeddings(shards, tmp_path / "model", options.replace(tags=False), seed=1)
     encoder = load_encoder(tmp_path / "model")
     found = encoder.embed(["w1", "w2", "elsewhere", "nowhere", "w3"])
     for vector, word in zip(found, rows, strict=False):
@@ -179,7 +178,7 @@ def test_bad_initial_vectors(tmp_path, shards, content, message):
     if content is not None:
         path.write_text(content)
     with pytest.raises(UserError, match=message) as error:
-        options = replace(SMALL, initial_vectors=str(path))
+        options = SMALL.replace(initial_vectors=str(path))
         train_embeddings(shards, tmp_path / "model", options, seed=1)
     assert str(path) in str(error.value) and "\n" not in str(error.value)
     assert not (tmp_path / "model").exists()
@@ -187,7 +186,7 @@ def test_bad_initial_vectors(tmp_path, shards, content, message):
 
 def test_rare_words_share_a_vector(tmp_path, shards):
     metrics = train_embeddings(
-        shards, tmp_path / "m", replace(SMALL, max_vocabulary=20, min_count=2), seed=1
+        shards, tmp_path / "m", SMALL.replace(max_vocabulary=20, min_count=2), seed=1
     )
     assert metrics["vocabulary"] == {"words": 21}
     encoder = load_encoder(tmp_path / "m")
@@ -212,7 +211,7 @@ def test_rare_words_share_a_vector(tmp_path, shards):
     ],
 )
 def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, message):
-    train_embeddings(shards, tmp_path / "model", replace(SMALL, epochs=1), seed=1)
+    train_embeddings(shards, tmp_path / "model", SMALL.replace(epochs=1), seed=1)
     path = tmp_path / "model" / name
     if change is None:
         path.unlink()
@@ -228,7 +227,7 @@ def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, messa
 def test_cuda_where_there_is_none(tmp_path, shards, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
-        train_embeddings(shards, tmp_path / "m", replace(SMALL, device="cuda"), seed=1)
+        train_embeddings(shards, tmp_path / "m", SMALL.replace(device="cuda"), seed=1)
 
 
 @pytest.mark.parametrize(
