@@ -14,6 +14,7 @@ setup(
         "beam_jobs": ["py.typed", "runners/flink/pom.xml"],
         "pipeline": [
             "py.typed",
+            "config/*.j2",
             "report/templates/*",
             "sample/*.gz",
             "sample/*/*.gz",

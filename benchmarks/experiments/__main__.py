@@ -105,9 +105,9 @@ def train(
             for cell, seed in missing
         ]
         try:
-            for future in as_completed(futures):
+            for done, future in enumerate(as_completed(futures), 1):
                 future.result()
-                progress.advance()
+                progress.set(done)
         except BaseException:
             processes.shutdown(cancel_futures=True)
             raise
