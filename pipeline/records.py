@@ -29,7 +29,7 @@ class Lenient(BaseModel):
 class StageRecord(Lenient):
     """What the manifest holds of a finished stage.
 
-    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, kind="idf")`.
+    A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
 
     Attributes:
         key: of all that the result depends on.
@@ -39,8 +39,8 @@ class StageRecord(Lenient):
         round: the best round, if the result is a copy of that round's.
     """
 
-    kind: ClassVar[str] = ""
-    kinds: ClassVar[dict[str, type[StageRecord]]] = {}
+    stage: ClassVar[str] = ""
+    classes: ClassVar[dict[str, type[StageRecord]]] = {}
 
     key: str = ""
     digest: str = ""
@@ -48,14 +48,14 @@ class StageRecord(Lenient):
     peak_memory: int = 0
     round: int | None = None
 
-    def __init_subclass__(cls, *, kind: str = "", **more: Any) -> None:
+    def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
-        if kind:
-            cls.kind = kind
-            StageRecord.kinds[kind] = cls
+        if isinstance(stage, str):
+            cls.stage = stage
+        StageRecord.classes |= dict.fromkeys([stage] if isinstance(stage, str) else stage, cls)
 
 
-class PairsRecord(StageRecord):
+class PairsRecord(StageRecord, stage=("ingest", "score", "corpus")):
     """A stage that produces pairs.
 
     Attributes:
@@ -74,18 +74,6 @@ class PairsRecord(StageRecord):
     metrics: dict[str, Any] = {}
 
 
-class IngestRecord(PairsRecord, kind="ingest"):
-    """Bitext as pairs."""
-
-
-class ScoreRecord(PairsRecord, kind="score"):
-    """Pairs with scores."""
-
-
-class CorpusRecord(PairsRecord, kind="corpus"):
-    """The selected pairs."""
-
-
 class TranslationModel(Lenient):
     """The model folder that translated, and its digest."""
 
@@ -93,13 +81,13 @@ class TranslationModel(Lenient):
     sha256: str = ""
 
 
-class BackTranslateRecord(PairsRecord, kind="back_translate"):
+class BackTranslateRecord(PairsRecord, stage="back_translate"):
     """Pairs with translations."""
 
     model: TranslationModel = TranslationModel()
 
 
-class BucketRecord(PairsRecord, kind="bucket"):
+class BucketRecord(PairsRecord, stage="bucket"):
     """Pairs with deciles; `deciles` is by scorer."""
 
     deciles: dict[str, Deciles] = {}
@@ -111,35 +99,23 @@ class NmtTraining(Lenient):
     bleu: float | None = None
 
 
-class NmtRecord(StageRecord, kind="nmt"):
+class NmtRecord(StageRecord, stage="nmt"):
     """The translation model that the run trained."""
 
     training: NmtTraining = NmtTraining()
 
 
-class IdfRecord(StageRecord, kind="idf"):
+class IdfRecord(StageRecord, stage="idf"):
     """Inverse document frequencies; `documents` is 0 if they come from a file."""
 
     words: int = 0
     documents: int = 0
 
 
-class TrainingRecord(StageRecord):
-    """A stage that trains; `training` has the metrics."""
+class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")):
+    """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}
-
-
-class ParagramRecord(TrainingRecord, kind="paragram"):
-    """Word vectors of `paragram_similarity`; they are not trained if they come from a file."""
-
-
-class ClassifierRecord(TrainingRecord, kind="classifier"):
-    """The classifier of `human_likeness`."""
-
-
-class EmbeddingsRecord(TrainingRecord, kind="embeddings"):
-    """The sentence encoder."""
 
 
 class Candidate(Lenient):
@@ -172,7 +148,7 @@ class Lead(Lenient):
     error: float
 
 
-class AutoSelectRecord(StageRecord, kind="choice"):
+class AutoSelectRecord(StageRecord, stage="choice"):
     """The scorer and the deciles that `select.by: auto` found; see `auto_select`.
 
     All scores are Pearson × 100 on the labelled pairs, one per seed.
@@ -202,7 +178,7 @@ class AutoSelectRecord(StageRecord, kind="choice"):
     spread: float = 0.0
 
 
-class LoopRecord(StageRecord, kind="loop"):
+class LoopRecord(StageRecord, stage="loop"):
     """The rounds compared.
 
     Attributes:
@@ -241,7 +217,7 @@ class Statistics(Lenient):
     spacy: str | None = None
 
 
-class StatisticsRecord(StageRecord, kind="statistics"):
+class StatisticsRecord(StageRecord, stage="statistics"):
     """All pairs beside those of the corpus."""
 
     results: Statistics
@@ -278,7 +254,7 @@ class Evaluation(Lenient):
     groups: dict[str, EvaluatedGroup]
 
 
-class EvaluateRecord(StageRecord, kind="evaluate"):
+class EvaluateRecord(StageRecord, stage="evaluate"):
     """The encoder on STS and SICK."""
 
     results: Evaluation
@@ -366,16 +342,19 @@ class RunRecord(Lenient):
     def _by_kind(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        kinds = {name: StageRecord.kinds.get(name.rsplit("/", 1)[-1]) for name in values}
-        return {n: (kinds[n] or StageRecord).model_validate(values[n]) for n in values}
+        classes = {name: StageRecord.classes.get(name.rsplit("/", 1)[-1]) for name in values}
+        return {n: (classes[n] or StageRecord).model_validate(values[n]) for n in values}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
-        """The record of a finished stage by its class; `name` is needed for one of a round.
+        """The record of a finished stage by its class.
+
+        Args:
+            name: of a stage of a round, or of one that has its class in common with others.
 
         >>> RunRecord(stages={"nmt": {"training": {"bleu": 31.5}}}).find(NmtRecord).training.bleu
         31.5
         """
-        found = self.stages.get(name or kind.kind)
+        found = self.stages.get(name or kind.stage)
         return found if isinstance(found, kind) else None
 
     @property

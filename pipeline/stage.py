@@ -52,10 +52,11 @@ class Run:
         """The digest of a finished stage's result."""
         return self.manifest.stages[stage_path(stage, self.round)].digest
 
-    def record(self, kind: type[Kind]) -> Kind:
-        """The record of a finished stage, by its class."""
-        found = self.manifest.record.find(kind, stage_path(kind.kind, self.round))
-        assert found is not None, f"{kind.kind} is not finished"
+    def record(self, kind: type[Kind], stage: str = "") -> Kind:
+        """The record of a finished stage, as `RunRecord.find` gives it."""
+        name = stage or kind.stage
+        found = self.manifest.record.find(kind, stage_path(name, self.round))
+        assert found is not None, f"{name} is not finished"
         return found
 
     def folder(self, stage: str) -> str:

@@ -17,7 +17,6 @@ from pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
     ConfigRecord,
-    CorpusRecord,
     InputSection,
     PairsRecord,
     RunRecord,
@@ -65,7 +64,7 @@ def data_card(record: RunRecord, size: int) -> str:
     """
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
-    corpus = view.find(CorpusRecord) or CorpusRecord()
+    corpus = view.find(PairsRecord, "corpus") or PairsRecord()
     bucket = view.find(BucketRecord) or BucketRecord()
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()

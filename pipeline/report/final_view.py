@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from models.scorers import ENCODER
-from pipeline.records import AutoSelectRecord, CorpusRecord, LoopRecord, RunRecord, StageRecord
+from pipeline.records import AutoSelectRecord, LoopRecord, PairsRecord, RunRecord, StageRecord
 from pipeline.stage import RANKING, stage_path
 
 
@@ -43,7 +43,7 @@ def rounds(record: RunRecord) -> list[Round]:
         auto = record.find(AutoSelectRecord, stage_path("choice", number))
         if select.by == "auto" and auto:
             by, deciles = auto.chosen.scorer, list(auto.chosen.deciles)
-        corpus = record.find(CorpusRecord, stage_path("corpus", number)) or CorpusRecord()
+        corpus = record.find(PairsRecord, stage_path("corpus", number)) or PairsRecord()
         found.append(
             Round(
                 number, by, deciles, corpus.rows_out, labelled, bool(loop and number == loop.best)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from beam_jobs.analysis import human_likeness
 from beam_jobs.io.shards import units
 from models.files import atomic_folder
-from pipeline.records import ClassifierRecord
+from pipeline.records import TrainingRecord
 from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 
-def make(run: Run, key: str) -> ClassifierRecord:
+def make(run: Run, key: str) -> TrainingRecord:
     """Sample pairs, and train the classifier on them."""
     from models.scorers.human_classifier import train_classifier
 
@@ -18,7 +18,7 @@ def make(run: Run, key: str) -> ClassifierRecord:
     sample = human_likeness.run(work, run.folder("classifier"), run.arguments, seed=seed)
     with atomic_folder(run.local_folder("classifier")) as folder:
         metrics = train_classifier(sample, folder, seed=seed)
-    return ClassifierRecord(training=metrics, digest=run.publish("classifier"))
+    return TrainingRecord(training=metrics, digest=run.publish("classifier"))
 
 
 STAGE = Stage(

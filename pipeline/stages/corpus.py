@@ -8,7 +8,7 @@ from beam_jobs import select
 from beam_jobs.io import storage
 from beam_jobs.io.copy_stage import copy_pairs
 from beam_jobs.io.shards import units
-from pipeline.records import AutoSelectRecord, CorpusRecord
+from pipeline.records import AutoSelectRecord, PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
@@ -23,11 +23,11 @@ def criteria(run: Run) -> select.Criteria:
     return run.criteria(by, deciles)
 
 
-def make(run: Run, key: str) -> CorpusRecord:
+def make(run: Run, key: str) -> PairsRecord:
     """Select pairs."""
     work = units(run.shards("bucket"), key)
     result = select.run(work, run.folder("corpus"), criteria(run), run.arguments)
-    return pairs_record(CorpusRecord, result)
+    return pairs_record(PairsRecord, result)
 
 
 def is_valid(run: Run, stage: str) -> bool:

@@ -12,7 +12,7 @@ from models.embeddings.tasks import READ_THE_CORPUS
 from models.errors import UserError
 from models.files import atomic_folder, digest
 from pipeline.config import Config
-from pipeline.records import EmbeddingsRecord
+from pipeline.records import TrainingRecord
 from pipeline.stage import Run, Stage, folder_is_valid
 
 
@@ -35,7 +35,7 @@ def fingerprint(run: Run) -> Any:
     return [{**values, options.task: options.section.without_files()}, files, run.config.seed]
 
 
-def make(run: Run, key: str) -> EmbeddingsRecord:
+def make(run: Run, key: str) -> TrainingRecord:
     """Train the encoder on its task."""
     metrics = tasks.train(
         run.config.embeddings,
@@ -44,7 +44,7 @@ def make(run: Run, key: str) -> EmbeddingsRecord:
         seed=run.config.seed,
         threads=cores(),
     )
-    return EmbeddingsRecord(training=metrics, digest=run.publish("embeddings"))
+    return TrainingRecord(training=metrics, digest=run.publish("embeddings"))
 
 
 def check(config: Config) -> None:

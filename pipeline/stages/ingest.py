@@ -8,7 +8,7 @@ from beam_jobs import ingest
 from beam_jobs.io.bitext import find_bitext
 from models.errors import UserError
 from pipeline.config import Config
-from pipeline.records import IngestRecord
+from pipeline.records import PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
@@ -21,7 +21,7 @@ def fingerprint(run: Run) -> Any:
     return [content, digests, options.shard_rows, options.max_characters]
 
 
-def make(run: Run, key: str) -> IngestRecord:
+def make(run: Run, key: str) -> PairsRecord:
     """Read the bitext.
 
     Raises:
@@ -38,7 +38,7 @@ def make(run: Run, key: str) -> IngestRecord:
         rows=sum(file.bytes for file in run.input_files) // 50,
         arguments=run.arguments,
     )
-    record = pairs_record(IngestRecord, result)
+    record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         raise UserError(
             f"{run.folder('ingest')}: none of {record.rows_in:,} rows can be used; "

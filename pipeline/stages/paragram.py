@@ -7,7 +7,7 @@ from typing import Any
 
 from models.cpu import cores
 from models.files import atomic_folder, digest
-from pipeline.records import ParagramRecord
+from pipeline.records import TrainingRecord
 from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 
@@ -20,7 +20,7 @@ def fingerprint(run: Run) -> Any:
     return [digest(options.phrases), options.training.model_dump(), run.config.seed]
 
 
-def make(run: Run, key: str) -> ParagramRecord:
+def make(run: Run, key: str) -> TrainingRecord:
     """Read word vectors from a file, or train them on phrase pairs."""
     from models.embeddings.training.paragram import train_paragram
     from models.text.vectors import compact_vectors
@@ -36,7 +36,7 @@ def make(run: Run, key: str) -> ParagramRecord:
                 phrases, text, options.training, seed=run.config.seed, threads=cores()
             )
         compact_vectors(text, folder / "compact")
-    return ParagramRecord(training=metrics, digest=run.publish("paragram"))
+    return TrainingRecord(training=metrics, digest=run.publish("paragram"))
 
 
 STAGE = Stage(

@@ -8,7 +8,7 @@ from beam_jobs import score
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key, units
 from models.scorers import ENCODER, SCORERS
-from pipeline.records import ScoreRecord
+from pipeline.records import PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 RESOURCES: tuple[Stage, ...] = tuple(
@@ -28,7 +28,7 @@ def resource_paths(run: Run) -> dict[str, str]:
     }
 
 
-def make(run: Run, key: str) -> ScoreRecord:
+def make(run: Run, key: str) -> PairsRecord:
     """Score the translations. A round after the first adds one score to those of the first: the
     similarity that the encoder of the round before gives.
     """
@@ -41,7 +41,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         digests = {name: run.digest(name) for name in paths}
     work = units(pairs, content_key("score", score.VERSION, run.scorers, digests))
     result = score.run(work, run.folder("score"), run.scorers, paths, run.arguments)
-    return pairs_record(ScoreRecord, result)
+    return pairs_record(PairsRecord, result)
 
 
 STAGE = Stage(

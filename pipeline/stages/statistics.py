@@ -10,7 +10,7 @@ from models.errors import UserError
 from models.files import digest
 from pipeline import statistics
 from pipeline.config import Config, StatisticsOptions
-from pipeline.records import CorpusRecord, StatisticsRecord
+from pipeline.records import PairsRecord, StatisticsRecord
 from pipeline.stage import Run, Stage
 
 
@@ -22,7 +22,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> StatisticsRecord:
     """Compute the statistics; those of all pairs include the scores of the best round."""
-    all_pairs = run.at(run.record(CorpusRecord).round or 0)
+    all_pairs = run.at(run.record(PairsRecord, "corpus").round or 0)
     corpora = {
         "all pairs": all_pairs.verified_files("bucket"),
         "corpus": run.verified_files("corpus"),

@@ -8,7 +8,7 @@ import pytest
 
 from models.errors import UserError
 from pipeline.manifest import Manifest
-from pipeline.records import BucketRecord, IdfRecord, NmtRecord, RunRecord, ScoreRecord, StageRecord
+from pipeline.records import BucketRecord, IdfRecord, NmtRecord, PairsRecord, RunRecord, StageRecord
 
 OLD: dict[str, Any] = {
     "config": {"run": "runs/x", "sample": {"pairs": 9}, "select": {"by": "auto", "later": [1]}},
@@ -44,9 +44,9 @@ def test_records_have_the_type_of_their_stage() -> None:
     assert nmt is not None and nmt.training.bleu == 31.5 and nmt.seconds == 2.5
     assert bucket is not None and bucket.deciles["s"].lowest == [None]
     assert bucket.worker_seconds == 0  # earlier versions did not measure it
-    score = record.find(ScoreRecord, "rounds/2/score")
+    score = record.find(PairsRecord, "rounds/2/score")
     assert score is not None and score.rejected == {"s is not finite": 1}
-    assert record.find(ScoreRecord) is None
+    assert record.find(PairsRecord, "score") is None
     assert type(record.stages["sample"]) is StageRecord
     assert record.config.select.by == "auto" and record.started
 

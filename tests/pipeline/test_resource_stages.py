@@ -13,7 +13,7 @@ from models.text.vectors import open_vectors
 from pipeline import plan
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
-from pipeline.records import BackTranslateRecord, ClassifierRecord, IdfRecord, IngestRecord
+from pipeline.records import BackTranslateRecord, IdfRecord, PairsRecord, TrainingRecord
 from pipeline.stage import Run
 from pipeline.stages import STAGES
 from pipeline.stages.score import resource_paths
@@ -47,7 +47,7 @@ def make(
     config = read_config(folder / "run.yaml")
     ingested(folder, references)
     run = Run(config, Manifest(str(folder)), ONE)
-    run.manifest.stages["ingest"] = IngestRecord(digest=" ".join(references))
+    run.manifest.stages["ingest"] = PairsRecord(digest=" ".join(references))
     if plan.is_up_to_date(IDF, run):
         return run, False
     key = plan.key_of(IDF, run)
@@ -148,7 +148,7 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path: Path) -> None:
     assert not plan.is_up_to_date(stage, one)
     key = plan.key_of(stage, one)
     one.manifest.finish("classifier", stage.make(one, key).model_copy(update={"key": key}))
-    record = one.record(ClassifierRecord)
+    record = one.record(TrainingRecord, "classifier")
     assert record.training["accuracy"] > 0.95
     assert record.training["pairs"] == 200
     assert plan.is_up_to_date(stage, run())

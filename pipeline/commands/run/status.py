@@ -20,7 +20,7 @@ from models.errors import UserError
 from pipeline.commands.options import GpuHour, RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
-from pipeline.records import IngestRecord, PairsRecord, RunRecord, StageRecord
+from pipeline.records import PairsRecord, RunRecord, StageRecord
 from pipeline.report.summary import rejected_table
 from pipeline.stage import PAIR_STAGES
 
@@ -123,7 +123,7 @@ def translation_hours(folder: str) -> TranslationHours | None:
         return None
     busy = busy_seconds(finished)
     done = sum(receipt.rows_in for receipt in finished)
-    ingest = _record(folder).find(IngestRecord)
+    ingest = _record(folder).find(PairsRecord, "ingest")
     spent = sum(busy.values()) / 3600
     remaining = spent * (ingest.rows_out - done) / done if ingest and done else None
     return TranslationHours(workers=len(busy), spent=spent, remaining=remaining)

@@ -13,7 +13,7 @@ from run_helpers import ran
 from models.errors import UserError
 from pipeline.cli import main
 from pipeline.config import read_config
-from pipeline.records import BucketRecord, CorpusRecord, StatisticsRecord
+from pipeline.records import BucketRecord, PairsRecord, StatisticsRecord
 from pipeline.run import run_stages
 from tests.models.parsers import train_parser
 
@@ -138,7 +138,7 @@ def test_in_a_run(
     assert (whole.name, corpus.name) == ("all pairs", "corpus")
     assert re.search(rf"pairs +│ +{whole.pairs} │ +{corpus.pairs} ", out)
     assert whole.pairs == run.record(BucketRecord).rows_out
-    assert corpus.pairs == run.record(CorpusRecord).rows_out
+    assert corpus.pairs == run.record(PairsRecord, "corpus").rows_out
     entropy = corpus.statistics["reference_parse_entropy"]
     assert entropy is not None and entropy.count == corpus.pairs
 
