@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -242,17 +243,14 @@ def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
     """
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
-    rejected: dict[str, int] = {}
-    for receipt in result.receipts:
-        for reason, rows in receipt.rejected.items():
-            rejected[reason] = rejected.get(reason, 0) + rows
+    rejected = rejected_rows(result.receipts)
     if rows_in != rows_out + sum(rejected.values()):
         raise RuntimeError(f"{rows_in} rows in, {rows_out} out, rejected {rejected}")
     return kind(
         rows_in=rows_in,
         rows_out=rows_out,
         rows_rejected=sum(rejected.values()),
-        rejected=dict(sorted(rejected.items(), key=lambda item: -item[1])),
+        rejected=rejected,
         shards=sum(len(receipt.shards) for receipt in result.receipts),
         worker_seconds=round(sum(receipt.seconds for receipt in result.receipts), 3),
         peak_memory=max((receipt.peak_memory for receipt in result.receipts), default=0),
@@ -260,6 +258,14 @@ def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
         digest=_digest(result.receipts),
         **more,
     )
+
+
+def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
+    """Rejected rows by reason, the most frequent reason first."""
+    rejected: Counter[str] = Counter()
+    for receipt in receipts:
+        rejected.update(receipt.rejected)
+    return dict(rejected.most_common())
 
 
 def _digest(of: Sequence[Receipt]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path, PurePath
 from statistics import fmean
@@ -11,34 +11,9 @@ from statistics import fmean
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.report.auto_select import (
-    best_and_worst,
-    candidate_name,
-    mean_deviation,
-    selection_lines,
-)
-from pipeline.report.describe import (
-    correlation,
-    count,
-    deciles_in_words,
-    percent,
-    readable,
-    score,
-    selection_in_words,
-)
-from pipeline.report.differences import mark_differences
-from pipeline.report.evaluation import evaluation_table
+from pipeline.report import auto_select, describe, differences, evaluation, plots
+from pipeline.report.describe import count
 from pipeline.report.final_view import rounds, verdict
-from pipeline.report.plots import (
-    WIDTH,
-    Scale,
-    agreement_scale,
-    coordinate,
-    lost_lines,
-    shades,
-    short_number,
-    ticks,
-)
 from pipeline.report.report_data import SHOWN_DECILES
 
 
@@ -60,17 +35,19 @@ class Markdown(str):
 
 @cache
 def _html() -> Environment:
+    """The functions of the report's modules are functions and filters in templates."""
     environment = _environment(autoescape=True)
-    functions: list[Callable[..., object]] = [agreement_scale, evaluation_table, lost_lines]
-    functions += [mark_differences, percent, rounds, score, selection_lines, shades, ticks, verdict]
-    environment.globals |= {function.__name__: function for function in functions}
-    environment.globals |= {"SHOWN_DECILES": SHOWN_DECILES, "Scale": Scale, "WIDTH": WIDTH}
-    filters: list[Callable[..., object]] = [best_and_worst, candidate_name, code_spans, coordinate]
-    filters += [correlation, deciles_in_words, mean_deviation, readable, selection_in_words]
-    filters += [short_number]
-    environment.filters |= {function.__name__: function for function in filters}
-    environment.filters |= {"file_name": lambda path: PurePath(path).name, "get": dict.get}
-    environment.filters["mean"] = fmean
+    modules = (auto_select, describe, differences, evaluation, plots)
+    functions = {
+        name: function
+        for module in modules
+        for name, function in vars(module).items()
+        if getattr(function, "__module__", "") == module.__name__ and callable(function)
+    }
+    environment.globals |= {**functions, "rounds": rounds, "verdict": verdict}
+    environment.globals |= {"SHOWN_DECILES": SHOWN_DECILES, "WIDTH": plots.WIDTH}
+    environment.filters |= {**functions, "code_spans": code_spans, "get": dict.get, "mean": fmean}
+    environment.filters["file_name"] = lambda path: PurePath(path).name
     return environment
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 from rich.console import Group
@@ -22,7 +22,7 @@ from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord, RunRecord, StageRecord
 from pipeline.report.summary import rejected_table
-from pipeline.stage import PAIR_STAGES
+from pipeline.stage import PAIR_STAGES, rejected_rows
 
 _RECENT = 100  # shards that the rate is computed from, because workers come and go
 
@@ -50,33 +50,21 @@ class StageStatus:
     remaining: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslationHours:
-    """Worker hours of back-translation; on GPUs, a worker process uses one GPU.
+class TranslationHours(NamedTuple):
+    """Worker hours of back-translation; on GPUs, a worker process uses one GPU."""
 
-    Attributes:
-        workers: processes that have finished a shard.
-        spent: hours that all workers together have translated.
-        remaining: estimate of the hours to the end; None if the number of rows is not known.
-    """
-
-    workers: int
-    spent: float
-    remaining: float | None
+    workers: int  # processes that have finished a shard
+    spent: float  # hours that all workers together have translated
+    remaining: float | None  # estimate for the rows left; None if their number is not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """How far a run is.
-
-    Attributes:
-        is_running: whether a process on this machine holds the run; None for an object store.
-        last_shard_age: seconds since a shard of the stage under way was finished.
-    """
+    """How far a run is."""
 
     stages: tuple[StageStatus, ...]
-    is_running: bool | None
-    last_shard_age: float | None = None
+    is_running: bool | None  # on this machine; None for an object store
+    last_shard_age: float | None = None  # seconds since a shard of the stage under way was finished
 
 
 def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) -> None:
@@ -149,10 +137,9 @@ def show(folder: str, gpu_hour: float | None) -> None:
     """Print how far the run in `folder` is, and the cost of back-translation at that price."""
     out = console()
     found = status(folder)
-    rejected = {stage.name: stage.rejected for stage in found.stages}
     out.print(Group(_headline(folder, found), _stage_table(found.stages)), highlight=False)
     if any(stage.rejected for stage in found.stages):
-        out.print(rejected_table(rejected))
+        out.print(rejected_table({stage.name: stage.rejected for stage in found.stages}))
     if gpu_hour is not None:
         out.print(_cost(translation_hours(folder), gpu_hour), highlight=False)
 
@@ -208,14 +195,12 @@ def _current(
     shards, rows = (before.shards, before.rows_out) if before else (None, None)
     rows_done = sum(receipt.rows_in for receipt in done)
     rate = _rate(done, start, end)
-    rejected: Counter[str] = Counter()
-    for receipt in done:
-        rejected.update(receipt.rejected)
+    rejected = rejected_rows(done)
     return replace(
         found,
         shards=(len(done), shards),
         rows=(rows_done, rows),
-        rejected=dict(rejected.most_common()),
+        rejected=rejected,
         rate=rate,
         remaining=(rows - rows_done) / rate if rate and rows is not None else None,
     )
