@@ -6,6 +6,7 @@ Sizes differ by at most one row; ties are broken by a hash of the id.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import apache_beam as beam
 import numpy as np
@@ -94,10 +95,9 @@ def _merged(many: Sequence[Deciles]) -> Deciles:
     )
 
 
+@dataclass(eq=False)
 class _AssignDeciles(UnitDoFn):
-    def __init__(self, output: str, scorers: tuple[str, ...]):
-        super().__init__(output)
-        self.scorers = scorers
+    scorers: tuple[str, ...]
 
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
         table = read_shard(unit.shard)

@@ -83,10 +83,9 @@ def run(
     return launch("ingest", units, transform, output, arguments, rows_per_part=shard_rows)
 
 
+@dataclass(eq=False)
 class _Write(UnitDoFn):
-    def __init__(self, output: str, limits: dict[str, int]):
-        super().__init__(output)
-        self.limits = limits
+    limits: dict[str, int]
 
     def make(self, unit: IngestUnit, duplicates: np.ndarray) -> Receipt:
         rows = 0

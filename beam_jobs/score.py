@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import apache_beam as beam
 import numpy as np
@@ -51,23 +52,6 @@ def score_table(
     )
 
 
-class Score(beam.PTransform):
-    """Units in, receipts out.
-
-    Args:
-        scorers: the scores of the output; those that the input already has are copied.
-        resources: paths of the scorers' resources, by name (`models.scorers`).
-    """
-
-    def __init__(self, output: str, scorers: Sequence[str], resources: Mapping[str, str] | None):
-        super().__init__()
-        self.dofn = _Score(output, tuple(scorers), dict(resources or {}))
-
-    def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Score shard by shard."""
-        return units | "Score" >> beam.ParDo(self.dofn)
-
-
 def run(
     units: Sequence[Unit],
     output: str,
@@ -75,15 +59,21 @@ def run(
     resources: Mapping[str, str] | None,
     arguments: Sequence[str],
 ) -> Result:
-    """Score `units` into `output`."""
-    return launch("score", units, Score(output, scorers, resources), output, arguments)
+    """Score `units` into `output`.
+
+    Args:
+        scorers: the scores of the output; those that the input already has are copied.
+        resources: paths of the scorers' resources, by name (`models.scorers`).
+    """
+    score = "Score" >> beam.ParDo(_Score(output, tuple(scorers), dict(resources or {})))
+    return launch("score", units, score, output, arguments)
 
 
+@dataclass(eq=False)
 class _Score(UnitDoFn):
-    def __init__(self, output: str, scorers: tuple[str, ...], resources: dict[str, str]):
-        super().__init__(output)
-        self.scorers, self.resources = scorers, resources
-        self.scorer: PairScorer | None = None
+    scorers: tuple[str, ...]
+    resources: dict[str, str]
+    scorer: PairScorer | None = None
 
     def setup(self) -> None:
         super().setup()

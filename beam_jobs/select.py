@@ -153,10 +153,9 @@ def export_tsv(receipts: Sequence[Receipt], path: str, score: str) -> None:
                     text.write("\n".join([*lines.to_pylist(), ""]).encode())
 
 
+@dataclass(eq=False)
 class _Write(UnitDoFn):
-    def __init__(self, output: str, criteria: Criteria):
-        super().__init__(output)
-        self.criteria = criteria
+    criteria: Criteria
 
     def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:
         table = read_shard(unit.shard)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -46,7 +47,7 @@ def collect(
     def write(table: pa.Table) -> None:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
+            writer.write_table(table.combine_chunks())
         storage.write_bytes(result, sink.getvalue().to_pybytes())
 
     def done() -> int:
@@ -76,24 +77,37 @@ def collect(
     return table
 
 
-class Concatenate(beam.CombineFn):
-    """Concatenates tables, in any order."""
+def concatenate(schema: pa.Schema) -> Callable[[Iterable[pa.Table]], pa.Table]:
+    """A combiner that concatenates tables, in any order."""
+    return lambda tables: pa.concat_tables([schema.empty_table(), *tables])
 
-    def __init__(self, schema: pa.Schema):
-        self.schema = schema
 
-    def create_accumulator(self) -> pa.Table:
-        """An empty table."""
-        return self.schema.empty_table()
+class Merge(beam.CombineFn):
+    """Merges values as soon as the pending ones have as many rows as the merged one.
 
-    def add_input(self, table: pa.Table, more: pa.Table) -> pa.Table:
-        """Append rows."""
-        return pa.concat_tables([table, more])
+    Memory grows with the merged value, and every row is copied only a few times.
 
-    def merge_accumulators(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """Concatenate the tables of several workers."""
-        return pa.concat_tables([self.schema.empty_table(), *tables])
+    Args:
+        rows: the number of rows of a value.
+    """
 
-    def extract_output(self, table: pa.Table) -> pa.Table:
-        """The whole table."""
-        return table.combine_chunks()
+    def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
+        self.merge, self.rows = merge, rows
+
+    def create_accumulator(self) -> list[Any]:
+        """No values."""
+        return []
+
+    def add_input(self, values: list[Any], value: Any) -> list[Any]:
+        """Add a value; the first one of the accumulator is the merged one."""
+        values = [*values, value]
+        merged, *pending = map(self.rows, values)
+        return [self.merge(values)] if sum(pending) >= merged else values
+
+    def merge_accumulators(self, many: Iterable[list[Any]]) -> list[Any]:
+        """Merge the values of several workers."""
+        return [self.merge(value for values in many for value in values)]
+
+    def extract_output(self, values: list[Any]) -> Any:
+        """The merged value."""
+        return self.merge(values)

@@ -8,13 +8,14 @@ proportional to the sample.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.select import normalised
 from beam_jobs.transforms.duplicates import row_hash
@@ -51,7 +52,7 @@ class SampleWithFolds(beam.PTransform):
         sample = (
             units
             | "Sample" >> beam.Map(take)
-            | "Together" >> beam.CombineGlobally(Concatenate(_SAMPLE))
+            | "Together" >> beam.CombineGlobally(concatenate(_SAMPLE))
             | "In order" >> beam.Map(lambda table: table.sort_by("id"))
         )
         texts = sample | "Texts" >> beam.Map(_hashes)
@@ -79,26 +80,18 @@ def _mark(unit: Unit, texts: np.ndarray) -> np.ndarray:
     table = read_shard(unit.shard, _SIDES)
     here = _hashes(table)
     bits = np.uint8(1) << np.tile(fold_of(table["reference"].combine_chunks()), 2)
-    order = np.argsort(texts, kind="stable")
-    ordered = texts[order]
-    # Equal texts of the sample are neighbours: the first one collects the bits of all of them.
-    first = np.searchsorted(ordered, here)
-    found = np.flatnonzero(first < len(ordered))
-    found = found[ordered[first[found]] == here[found]]
-    marks = np.zeros(len(texts), np.uint8)
-    np.bitwise_or.at(marks, first[found], bits[found])
-    marks = marks[np.searchsorted(ordered, ordered)]
-    result = np.empty_like(marks)
-    result[order] = marks
-    return result
+    distinct, of_text = np.unique(texts, return_inverse=True)
+    place = np.searchsorted(distinct, here)
+    found = np.flatnonzero(place < len(distinct))
+    found = found[distinct[place[found]] == here[found]]
+    marks = np.zeros(len(distinct), np.uint8)
+    np.bitwise_or.at(marks, place[found], bits[found])
+    return np.asarray(marks[of_text])
 
 
 def _any(many: Iterable[np.ndarray]) -> Any:
     """The union of all bits; 0 if there is no shard."""
-    total: Any = np.uint8(0)
-    for marks in many:
-        total = total | marks
-    return total
+    return reduce(np.bitwise_or, many, np.uint8(0))
 
 
 def _with_folds(sample: pa.Table, folds: np.ndarray) -> pa.Table:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 
 import apache_beam as beam
 import pyarrow as pa
 
-from beam_jobs.analysis.collect import collect
+from beam_jobs.analysis.collect import Merge, collect
 from beam_jobs.io.shards import Unit, read_shard
 from models.text.idf import WordCounts, count_words, merge_counts
 
@@ -17,30 +18,8 @@ VERSION = 1
 _DOCUMENTS = b"documents"  # in the metadata of a table's schema
 
 
-class MergeCounts(beam.CombineFn):
-    """Merges the counts of shards into counts of the corpus.
-
-    Memory grows with the vocabulary, not with the corpus. Pending counts are merged when they are
-    as large as the merged ones, so that every word is copied only a few times.
-    """
-
-    def create_accumulator(self) -> list[WordCounts]:
-        """No counts."""
-        return []
-
-    def add_input(self, parts: list[WordCounts], counts: WordCounts) -> list[WordCounts]:
-        """Add the counts of a shard; the first element of `parts` is the merged one."""
-        parts = [*parts, counts]
-        merged, *pending = (part.table.num_rows for part in parts)
-        return [merge_counts(parts)] if sum(pending) >= merged else parts
-
-    def merge_accumulators(self, many: Iterable[list[WordCounts]]) -> list[WordCounts]:
-        """Merge the counts of several workers."""
-        return [merge_counts(part for parts in many for part in parts)]
-
-    def extract_output(self, parts: list[WordCounts]) -> WordCounts:
-        """All counts, sorted by word."""
-        return merge_counts(parts)
+MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
+"""Merges the counts of shards into counts of the corpus."""
 
 
 class CountWords(beam.PTransform):
@@ -57,7 +36,7 @@ class CountWords(beam.PTransform):
         def count(unit: Unit) -> WordCounts:
             return count_words(read_shard(unit.shard, [column])[column].combine_chunks())
 
-        counts = units | "Count" >> beam.Map(count) | "Add" >> beam.CombineGlobally(MergeCounts())
+        counts = units | "Count" >> beam.Map(count) | "Add" >> beam.CombineGlobally(MERGE_COUNTS)
         return counts | "As table" >> beam.Map(_as_table)
 
 

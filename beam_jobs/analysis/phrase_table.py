@@ -9,7 +9,8 @@ from __future__ import annotations
 import gzip
 import heapq
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import apache_beam as beam
@@ -17,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.analysis.collect import Merge, collect, concatenate
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.transforms.duplicates import row_hash
-from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.text.phrases import SCHEMA, find_phrases, merge_phrases
 from models.text.tokens import PairText
 
@@ -62,8 +62,7 @@ class CountPhrases(beam.PTransform):
 
     def __init__(self, min_count: int, number: int = 0, rounds: int = 1):
         super().__init__()
-        self.min_count = min_count
-        self.dofn = _Count(number, rounds)
+        self.min_count, self.number, self.rounds = min_count, number, rounds
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Count shard by shard, merge, and filter by `min_count`."""
@@ -74,45 +73,23 @@ class CountPhrases(beam.PTransform):
 
         return (
             units
-            | "Count" >> beam.ParDo(self.dofn).with_output_types(tuple[int, pa.Table])
-            | "Add" >> beam.CombinePerKey(_Add())
+            | "Count" >> beam.FlatMap(_count, np.uint64(self.number), np.uint64(self.rounds))
+            | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
             | "Frequent" >> beam.Map(frequent)
-            | "Together" >> beam.CombineGlobally(Concatenate(SCHEMA))
+            | "Together" >> beam.CombineGlobally(concatenate(SCHEMA))
         )
 
 
-class _Count(OneCoreDoFn):
-    def __init__(self, number: int, rounds: int):
-        self.number, self.rounds = np.uint64(number), np.uint64(rounds)
-
-    def process(self, unit: Unit) -> Iterator[tuple[int, pa.Table]]:
-        sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
-        found = merge_phrases(find_phrases(PairText(*batch.columns)) for batch in sides)
-        found = found.combine_chunks()
-        texts = (found[name].combine_chunks() for name in SCHEMA.names[:2])
-        hashes = row_hash(*texts)[:, 0]
-        mine = hashes % self.rounds == self.number
-        partition = hashes // self.rounds % np.uint64(_PARTITIONS)
-        for key in np.unique(partition[mine]):
-            yield int(key), found.filter(pa.array(mine & (partition == key)))
-
-
-class _Add(beam.CombineFn):
-    """Merges tables, as soon as the pending ones are as large as the merged one."""
-
-    def create_accumulator(self) -> list[pa.Table]:
-        return []
-
-    def add_input(self, parts: list[pa.Table], table: pa.Table) -> list[pa.Table]:
-        parts = [*parts, table]
-        merged, *pending = (part.num_rows for part in parts)
-        return [merge_phrases(parts)] if sum(pending) >= merged else parts
-
-    def merge_accumulators(self, many: Iterable[list[pa.Table]]) -> list[pa.Table]:
-        return [merge_phrases(part for parts in many for part in parts)]
-
-    def extract_output(self, parts: list[pa.Table]) -> pa.Table:
-        return merge_phrases(parts)
+def _count(unit: Unit, number: np.uint64, rounds: np.uint64) -> Iterator[tuple[int, pa.Table]]:
+    pa.set_cpu_count(1)  # the runner decides how many units are counted in parallel
+    sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
+    found = merge_phrases(find_phrases(PairText(*batch.columns)) for batch in sides)
+    found = found.combine_chunks()
+    hashes = row_hash(*(found[name].combine_chunks() for name in SCHEMA.names[:2]))[:, 0]
+    mine = hashes % rounds == number
+    partition = hashes // rounds % np.uint64(_PARTITIONS)
+    for key in np.unique(partition[mine]):
+        yield int(key), found.filter(pa.array(mine & (partition == key)))
 
 
 def _write(path: str, parts: Sequence[Path]) -> int:

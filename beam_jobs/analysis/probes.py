@@ -61,25 +61,6 @@ class Probe:
     seed: int
 
 
-class RunProbes(beam.PTransform):
-    """Trials in, receipts out."""
-
-    def __init__(
-        self,
-        output: str,
-        shard: Shard,
-        thresholds: Mapping[str, np.ndarray],
-        options: EmbeddingOptions,
-        labelled: Sequence[LabelledPairs],
-    ):
-        super().__init__()
-        self.dofn = _RunProbe(output, shard, thresholds, options, list(labelled))
-
-    def expand(self, probes: beam.PCollection) -> beam.PCollection:
-        """Train one encoder for each probe."""
-        return probes | "Train" >> beam.ParDo(self.dofn)
-
-
 def run(
     subsets: Sequence[Subset],
     seeds: Sequence[int],
@@ -109,8 +90,9 @@ def run(
             probe = Probe(name=name, key=key, rows=len(rows), subset=subset, seed=seed)
             probes.setdefault(key, probe)
             of_subset.append(key)
-    transform = RunProbes(output, shard, sample.thresholds, options, labelled)
-    result = launch("probes", list(probes.values()), transform, output, arguments)
+    dofn = _RunProbe(output, shard, sample.thresholds, options, list(labelled))
+    train = "Train" >> beam.ParDo(dofn)
+    result = launch("probes", list(probes.values()), train, output, arguments)
     scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
     return [[scores[key] for key in of_subset] for of_subset in keys]
 
@@ -126,18 +108,12 @@ def key_of(
     return content_key(settings, texts)
 
 
+@dataclass(eq=False)
 class _RunProbe(UnitDoFn):
-    def __init__(
-        self,
-        output: str,
-        shard: Shard,
-        thresholds: Mapping[str, np.ndarray],
-        options: EmbeddingOptions,
-        labelled: list[LabelledPairs],
-    ):
-        super().__init__(output)
-        self.shard, self.thresholds = shard, thresholds
-        self.options, self.labelled = options, labelled
+    shard: Shard
+    thresholds: Mapping[str, np.ndarray]
+    options: EmbeddingOptions
+    labelled: list[LabelledPairs]
 
     def setup(self) -> None:
         import torch

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.select import Criteria, judge
@@ -118,7 +118,7 @@ class SampleRows(beam.PTransform):
         return (
             units
             | "Sample" >> beam.Map(self.sample)
-            | "Together" >> beam.CombineGlobally(Concatenate(self.schema))
+            | "Together" >> beam.CombineGlobally(concatenate(self.schema))
             | "In order" >> beam.Map(lambda table: table.sort_by(order))
         )
 

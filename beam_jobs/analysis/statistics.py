@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.analysis.idf import MergeCounts
 from beam_jobs.io import storage
 from beam_jobs.transforms.duplicates import row_hash
@@ -163,7 +163,7 @@ class _Counting(beam.PTransform):
             | "Count" >> beam.ParDo(self.dofn).with_output_types(tuple[tuple[int, str], Any])
             | "Add" >> beam.CombinePerKey(MergeCounts())
             | "As table" >> beam.Map(_as_table)
-            | "Together" >> beam.CombineGlobally(Concatenate(_COUNTS))
+            | "Together" >> beam.CombineGlobally(concatenate(_COUNTS))
         )
 
 
@@ -202,7 +202,7 @@ class _Measuring(beam.PTransform):
         return (
             blocks
             | "Measure" >> beam.ParDo(self.dofn).with_output_types(Any)
-            | "Together" >> beam.CombineGlobally(Concatenate(_MOMENTS))
+            | "Together" >> beam.CombineGlobally(concatenate(_MOMENTS))
         )
 
 

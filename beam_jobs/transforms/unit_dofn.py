@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import apache_beam as beam
 import pyarrow as pa
 
 from beam_jobs.io.shards import Measurements, Receipt, commit, finished
-
-
-class KeyedUnit(Protocol):
-    """What a DoFn needs to know of a unit of work."""
-
-    @property
-    def name(self) -> str:
-        """The name of its receipt."""
-
-    @property
-    def key(self) -> str:
-        """The key of everything that its output depends on."""
+from beam_jobs.runners.launch import Unit
 
 
 class OneCoreDoFn(beam.DoFn):
@@ -32,6 +22,7 @@ class OneCoreDoFn(beam.DoFn):
         pa.set_cpu_count(1)
 
 
+@dataclass(eq=False)
 class UnitDoFn(OneCoreDoFn):
     """Makes the output of a unit and its receipt, unless the unit is finished.
 
@@ -39,10 +30,8 @@ class UnitDoFn(OneCoreDoFn):
     `make(unit, *further_input)` or `make(unit, *further_input, side_input)`.
     """
 
-    make: Callable[..., Receipt]
-
-    def __init__(self, output: str):
-        self.output = output
+    output: str
+    make: ClassVar[Callable[..., Receipt]]
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
         """The receipt of a unit."""
@@ -60,7 +49,7 @@ class UnitDoFn(OneCoreDoFn):
 
     def commit(
         self,
-        unit: KeyedUnit,
+        unit: Unit,
         rows_in: int | Callable[[], int],
         pieces: Iterable[tuple[str, pa.Table, pa.Table]],
         measurements: Measurements | None = None,

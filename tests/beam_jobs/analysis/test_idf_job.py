@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from beam_jobs.analysis import idf
-from beam_jobs.analysis.idf import MergeCounts
+from beam_jobs.analysis.idf import MERGE_COUNTS
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, units, write_shard
 from benchmarks.plain_scoring import fast_tokenizer
@@ -64,7 +64,7 @@ def test_a_damaged_shard_is_one_line(tmp_path):
 
 
 def test_no_more_is_held_than_twice_the_vocabulary():
-    combine = MergeCounts()
+    combine = MERGE_COUNTS
     parts = combine.create_accumulator()
     for first in range(60):
         words = [" ".join(f"w{(first * 7 + i) % 500}" for i in range(40))]

@@ -9,7 +9,7 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis.collect import Concatenate, collect
+from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io.shards import commit, finished, read_shard, receipts, units, write_shard
 from beam_jobs.runners.launch import launch
 from beam_jobs.runners.local import runner
@@ -99,6 +99,6 @@ def test_a_table_is_collected_though_a_worker_dies(tmp_path, work):
                     die(tmp_path, 1)
                 return TABLE
 
-            return work | beam.Map(read) | beam.CombineGlobally(Concatenate(TABLE.schema))
+            return work | beam.Map(read) | beam.CombineGlobally(concatenate(TABLE.schema))
 
     assert len(collect("read", work, Read(), f"{tmp_path}/out", TWO)) == 12
