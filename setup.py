@@ -11,7 +11,13 @@ setup(
     packages=find_packages(include=["models*", "beam_jobs*", "pipeline*"]),
     package_data={
         "models": ["py.typed"],
-        "beam_jobs": ["py.typed", "runners/flink/pom.xml"],
+        "beam_jobs": [
+            "py.typed",
+            "runners/flink/config.yaml",
+            "runners/flink/java.options",
+            "runners/flink/log4j.properties",
+            "runners/flink/pom.xml",
+        ],
         "pipeline": [
             "py.typed",
             "config/*.j2",

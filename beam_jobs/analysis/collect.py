@@ -9,17 +9,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from beam_jobs.io import storage
-from beam_jobs.runners import dataflow
-from beam_jobs.runners.launch import (
-    Unit,
-    beam_options,
-    default_runner,
-    redirect_stderr,
-    report_progress,
-    run_pipeline,
-)
-from beam_jobs.runners.local.runner import retry_on_worker_death
-from models.progress import meter
+from beam_jobs.runners.launch import Unit, beam_options, watch_pipeline
 
 
 def collect(
@@ -59,19 +49,13 @@ def collect(
         storage.remove(result)
 
     clear()
-    with (
-        redirect_stderr(output) as terminal,
-        meter(name, total=sum(rows.values()), stream=terminal) as progress,
-        report_progress(done, progress, output),
-    ):
-        options = beam_options(arguments, processes=max(len(units), 1))
-        dataflow.prepare(options, output)
 
-        def build(root: beam.Pipeline) -> beam.PCollection:
-            work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
-            return work | transform | "Write" >> beam.Map(write)
+    def build(root: beam.Pipeline) -> beam.PCollection:
+        work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
+        return work | transform | "Write" >> beam.Map(write)
 
-        retry_on_worker_death(lambda: run_pipeline(build, options, default_runner(arguments)))
+    options = beam_options(arguments, processes=max(len(units), 1))
+    watch_pipeline(name, build, options, output, arguments, done, total=sum(rows.values()))
     table = pa.ipc.open_file(storage.read_bytes(result)).read_all()
     clear()
     return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from operator import or_
 from typing import Any
 
 import apache_beam as beam
@@ -91,7 +92,7 @@ def _mark(unit: Unit, texts: np.ndarray) -> np.ndarray:
 
 def _any(many: Iterable[np.ndarray]) -> Any:
     """The union of all bits; 0 if there is no shard."""
-    return reduce(np.bitwise_or, many, np.uint8(0))
+    return reduce(or_, many, np.uint8(0))
 
 
 def _with_folds(sample: pa.Table, folds: np.ndarray) -> pa.Table:

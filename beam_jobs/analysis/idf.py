@@ -22,29 +22,20 @@ MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
 """Merges the counts of shards into counts of the corpus."""
 
 
-class CountWords(beam.PTransform):
-    """Units in, the word counts of a text column out: one table, with the documents as metadata."""
-
-    def __init__(self, column: str):
-        super().__init__()
-        self.column = column
-
-    def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Count shard by shard, then merge."""
-        column = self.column
-
-        def count(unit: Unit) -> WordCounts:
-            return count_words(read_shard(unit.shard, [column])[column].combine_chunks())
-
-        counts = units | "Count" >> beam.Map(count) | "Add" >> beam.CombineGlobally(MERGE_COUNTS)
-        return counts | "As table" >> beam.Map(_as_table)
-
-
 def run(
     units: Sequence[Unit], output: str, arguments: Sequence[str], *, column: str = "reference"
 ) -> WordCounts:
     """Count the words of a column of `units`; `output` is a folder for intermediate files."""
-    table = collect("idf", units, CountWords(column), output, arguments)
+
+    def count(unit: Unit) -> WordCounts:
+        return count_words(read_shard(unit.shard, [column])[column].combine_chunks())
+
+    words = (
+        "Count" >> beam.Map(count)
+        | "Add" >> beam.CombineGlobally(MERGE_COUNTS)
+        | "As table" >> beam.Map(_as_table)
+    )
+    table = collect("idf", units, words, output, arguments)
     return WordCounts(int(table.schema.metadata[_DOCUMENTS]), table.replace_schema_metadata())
 
 

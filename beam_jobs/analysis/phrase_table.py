@@ -44,40 +44,26 @@ def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_coun
     Returns:
         the number of pairs.
     """
+
+    def frequent(element: tuple[int, pa.Table]) -> pa.Table:
+        return element[1].filter(pc.greater_equal(element[1]["count"], min_count))
+
     rounds = 1 + sum(unit.rows for unit in units) // ROWS
     with tempfile.TemporaryDirectory() as folder:
         parts = [Path(folder) / f"{number}.arrow" for number in range(rounds)]
         for number, part in enumerate(parts):
             name = "phrases" if rounds == 1 else f"phrases {number + 1} of {rounds}"
-            counted = CountPhrases(min_count, number, rounds)
-            found = collect(name, units, counted, str(Path(folder) / "output"), arguments)
+            counting = (
+                "Count" >> beam.FlatMap(_count, np.uint64(number), np.uint64(rounds))
+                | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
+                | "Frequent" >> beam.Map(frequent)
+                | "Together" >> beam.CombineGlobally(concatenate(SCHEMA))
+            )
+            found = collect(name, units, counting, str(Path(folder) / "output"), arguments)
             order = [("count", "descending"), ("phrase", "ascending"), ("paraphrase", "ascending")]
             with pa.ipc.new_file(part, SCHEMA) as writer:
                 writer.write_table(found.sort_by(order), max_chunksize=_BATCH)
         return _write(table, parts)
-
-
-class CountPhrases(beam.PTransform):
-    """Units in, one phrase table out: that of round `number` (from 0) of `rounds`."""
-
-    def __init__(self, min_count: int, number: int = 0, rounds: int = 1):
-        super().__init__()
-        self.min_count, self.number, self.rounds = min_count, number, rounds
-
-    def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Count shard by shard, merge, and filter by `min_count`."""
-        min_count = self.min_count
-
-        def frequent(element: tuple[int, pa.Table]) -> pa.Table:
-            return element[1].filter(pc.greater_equal(element[1]["count"], min_count))
-
-        return (
-            units
-            | "Count" >> beam.FlatMap(_count, np.uint64(self.number), np.uint64(self.rounds))
-            | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
-            | "Frequent" >> beam.Map(frequent)
-            | "Together" >> beam.CombineGlobally(concatenate(SCHEMA))
-        )
 
 
 def _count(unit: Unit, number: np.uint64, rounds: np.uint64) -> Iterator[tuple[int, pa.Table]]:

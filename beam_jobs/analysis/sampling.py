@@ -96,48 +96,35 @@ class Sample:
         return row_hash(*(self.table[s].combine_chunks() for s in ("reference", "translation")))
 
 
-class SampleRows(beam.PTransform):
-    """Units in, the table of a `Sample` out; rows that `criteria` reject are not sampled."""
+def _schema(thresholds: Mapping[str, np.ndarray]) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field("hash", pa.uint64()),
+            *(pa.field(name, pa.string()) for name in ("id", "reference", "translation")),
+            *(pa.field(schema.decile(scorer), pa.int8()) for scorer in thresholds),
+        ]
+    )
 
-    def __init__(
-        self, criteria: Criteria, seeds: Sequence[int], thresholds: Mapping[str, np.ndarray]
-    ):
-        super().__init__()
-        self.criteria, self.seeds, self.thresholds = criteria, tuple(seeds), thresholds
-        self.schema = pa.schema(
-            [
-                pa.field("hash", pa.uint64()),
-                *(pa.field(name, pa.string()) for name in ("id", "reference", "translation")),
-                *(pa.field(schema.decile(scorer), pa.int8()) for scorer in thresholds),
-            ]
-        )
 
-    def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Sample shard by shard, then concatenate the rows."""
-        order = [("hash", "ascending"), ("id", "ascending")]
-        return (
-            units
-            | "Sample" >> beam.Map(self.sample)
-            | "Together" >> beam.CombineGlobally(concatenate(self.schema))
-            | "In order" >> beam.Map(lambda table: table.sort_by(order))
-        )
-
-    def sample(self, unit: Unit) -> pa.Table:
-        """The rows of a shard that are in the sample of any seed."""
-        names = self.schema.names[1:]
-        table = read_shard(unit.shard, list(dict.fromkeys([*self.criteria.columns, *names])))
-        reasons, hashes = judge(table, self.criteria)
-        accepted = table.filter(pa.array(reasons == "")).select(names)
-        found = hashes[:, 0]
-        threshold = np.zeros(len(found), np.uint64)
-        for scorer, by_decile in self.thresholds.items():
-            deciles = accepted[schema.decile(scorer)].to_numpy()
-            threshold = np.maximum(threshold, by_decile[deciles])
-        sampled = np.zeros(len(found), bool)
-        for seed in self.seeds:
-            sampled |= splitmix64(found, seed) <= threshold
-        accepted = accepted.add_column(0, self.schema.field("hash"), pa.array(found))
-        return accepted.filter(pa.array(sampled)).cast(self.schema)
+def _sample(
+    unit: Unit, criteria: Criteria, seeds: Sequence[int], thresholds: Mapping[str, np.ndarray]
+) -> pa.Table:
+    """The rows of a shard that are in the sample of any seed, and that `criteria` accept."""
+    target = _schema(thresholds)
+    names = target.names[1:]
+    table = read_shard(unit.shard, list(dict.fromkeys([*criteria.columns, *names])))
+    reasons, hashes = judge(table, criteria)
+    accepted = table.filter(pa.array(reasons == "")).select(names)
+    found = hashes[:, 0]
+    threshold = np.zeros(len(found), np.uint64)
+    for scorer, by_decile in thresholds.items():
+        deciles = accepted[schema.decile(scorer)].to_numpy()
+        threshold = np.maximum(threshold, by_decile[deciles])
+    sampled = np.zeros(len(found), bool)
+    for seed in seeds:
+        sampled |= splitmix64(found, seed) <= threshold
+    accepted = accepted.add_column(0, target.field("hash"), pa.array(found))
+    return accepted.filter(pa.array(sampled)).cast(target)
 
 
 def run(
@@ -161,10 +148,16 @@ def run(
         scorers: the scores of which the deciles are sampled.
     """
     share = 10 * _MARGIN * most / max(sum(unit.rows for unit in units), 1)
+    order = [("hash", "ascending"), ("id", "ascending")]
     thresholds = {scorer: np.full(10, _threshold(share), np.uint64) for scorer in scorers}
     while True:
-        transform = SampleRows(replace(criteria, deciles=None), seeds, thresholds)
-        table = collect("sample", units, transform, output, arguments)
+        sampling = (
+            "Sample"
+            >> beam.Map(_sample, replace(criteria, deciles=None), tuple(seeds), dict(thresholds))
+            | "Together" >> beam.CombineGlobally(concatenate(_schema(thresholds)))
+            | "In order" >> beam.Map(lambda table: table.sort_by(order))
+        )
+        table = collect("sample", units, sampling, output, arguments)
         sample = Sample(table=table, thresholds=dict(thresholds))
         for scorer, bounds in thresholds.items():
             found = sample.counts(seeds, scorer).min(axis=0).tolist()

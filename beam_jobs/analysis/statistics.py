@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.analysis.idf import MergeCounts
+from beam_jobs.analysis.idf import MERGE_COUNTS
 from beam_jobs.io import storage
 from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
@@ -135,14 +135,22 @@ def run(
         For every corpus, in order: tokens, IDF (of sentences) and entropies (of words, of parses)
         of both sides, and every score of the corpus; mean and standard deviation of each.
     """
-    counts = _by_name(collect("count words", blocks, _Counting(spacy), output, arguments))
+    counting = (
+        "Count" >> beam.ParDo(_Count(spacy)).with_output_types(tuple[tuple[int, str], Any])
+        | "Add" >> beam.CombinePerKey(MERGE_COUNTS)
+        | "As table" >> beam.Map(_as_table)
+        | "Together" >> beam.CombineGlobally(concatenate(_COUNTS))
+    )
+    counts = _by_name(collect("count words", blocks, counting, output, arguments))
     folder = Path(output)
     if idf is None:
         references = merge_counts(c for name, c in counts.items() if name[1] == "reference")
         idf = str(folder / "idf.txt")
         write_idf(references, Path(idf))
     compact_idf(idf, folder / "idf")
-    measuring = _Measuring(str(folder / "idf"))
+    measuring = "Measure" >> beam.ParDo(_Measure(str(folder / "idf"))).with_output_types(
+        Any
+    ) | "Together" >> beam.CombineGlobally(concatenate(_MOMENTS))
     found = _by_corpus(collect("measure", blocks, measuring, output, arguments))
     for (corpus, name), of in counts.items():
         what = f"{name}_entropy" if name.endswith("_parse") else f"{name}_vocabulary_entropy"
@@ -150,26 +158,9 @@ def run(
     return [found.get(i, {}) for i in range(1 + max((b.corpus for b in blocks), default=-1))]
 
 
-class _Counting(beam.PTransform):
-    """Blocks in, one table out: counts of words and of parses, by corpus and side."""
-
-    def __init__(self, spacy: str | None):
-        super().__init__()
-        self.dofn = _Count(spacy)
-
-    def expand(self, blocks: beam.PCollection) -> beam.PCollection:
-        return (
-            blocks
-            | "Count" >> beam.ParDo(self.dofn).with_output_types(tuple[tuple[int, str], Any])
-            | "Add" >> beam.CombinePerKey(MergeCounts())
-            | "As table" >> beam.Map(_as_table)
-            | "Together" >> beam.CombineGlobally(concatenate(_COUNTS))
-        )
-
-
+@dataclass(eq=False)
 class _Count(OneCoreDoFn):
-    def __init__(self, spacy: str | None):
-        self.spacy = spacy
+    spacy: str | None
 
     def setup(self) -> None:
         super().setup()
@@ -191,24 +182,9 @@ class _Count(OneCoreDoFn):
             yield (block.corpus, name), merge_counts(counts)
 
 
-class _Measuring(beam.PTransform):
-    """Blocks in, one table out: the moments of every block."""
-
-    def __init__(self, idf: str):
-        super().__init__()
-        self.dofn = _Measure(idf)
-
-    def expand(self, blocks: beam.PCollection) -> beam.PCollection:
-        return (
-            blocks
-            | "Measure" >> beam.ParDo(self.dofn).with_output_types(Any)
-            | "Together" >> beam.CombineGlobally(concatenate(_MOMENTS))
-        )
-
-
+@dataclass(eq=False)
 class _Measure(OneCoreDoFn):
-    def __init__(self, idf: str):
-        self.idf = idf
+    idf: str
 
     def setup(self) -> None:
         super().setup()

@@ -163,23 +163,18 @@ def launch(
         names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
-    with (
-        redirect_stderr(output) as terminal,
-        meter(name, total=total, stream=terminal) as progress,
-        report_progress(done, progress, output),
-    ):
-        options = beam_options(arguments, processes=min(processes or len(units), len(units)))
-        _name_job(options, name, output)
-        dataflow.prepare(options, output)
-
-        def work() -> dict[str, int]:
-            return run_pipeline(
-                lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
-                options,
-                default_runner(arguments),
-            )
-
-        metrics = retry_on_worker_death(work, done)
+    options = beam_options(arguments, processes=min(processes or len(units), len(units)))
+    _name_job(options, name, output)
+    metrics = watch_pipeline(
+        name,
+        lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
+        options,
+        output,
+        arguments,
+        done,
+        total=total,
+        finished=done,
+    )
     receipts = []
     for unit in units:
         found = shard_files.read_receipt(output, unit.name)
@@ -192,6 +187,34 @@ def launch(
         receipts.append(found)
     shard_files.remove_orphans(output, receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
+
+
+def watch_pipeline(
+    name: str,
+    build: Callable[[beam.Pipeline], Any],
+    options: PipelineOptions,
+    output: str,
+    arguments: Sequence[str],
+    done: Callable[[], int],
+    *,
+    total: int | None,
+    finished: Callable[[], int] = lambda: 0,
+) -> dict[str, int]:
+    """`run_pipeline` with progress and a log file, and again if a worker died.
+
+    Args:
+        done: rows done so far, for the progress.
+        finished: rows that another attempt does not repeat.
+    """
+    with (
+        redirect_stderr(output) as terminal,
+        meter(name, total=total, stream=terminal) as progress,
+        report_progress(done, progress, output),
+    ):
+        dataflow.prepare(options, output)
+        return retry_on_worker_death(
+            lambda: run_pipeline(build, options, default_runner(arguments)), finished
+        )
 
 
 def run_pipeline(

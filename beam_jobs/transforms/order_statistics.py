@@ -157,23 +157,15 @@ class OrderStatistics(beam.PTransform):
         """Four passes, each with the targets of the previous one as a side input."""
         read, ranks, seed = self.read, self.ranks, self.seed
 
-        def first(unit: Any) -> Counts:
-            return count(read(unit), None, seed)
-
-        def further(unit: Any, targets: Targets) -> Counts:
+        def count_digit(unit: Any, targets: Targets | None) -> Counts:
             return count(read(unit), targets, seed)
 
-        targets: beam.PCollection | None = None
+        targets = None
         for level in range(LEVELS):
-            if targets is None:
-                counts = units | f"Count digit {level}" >> beam.Map(first)
-                total = counts | f"Add digit {level}" >> beam.CombineGlobally(merge)
-                targets = total | f"Narrow digit {level}" >> beam.Map(narrow, None, ranks)
-            else:
-                before = beam.pvalue.AsSingleton(targets)
-                counts = units | f"Count digit {level}" >> beam.Map(further, before)
-                total = counts | f"Add digit {level}" >> beam.CombineGlobally(merge)
-                targets = total | f"Narrow digit {level}" >> beam.Map(narrow, before, ranks)
+            before = None if targets is None else beam.pvalue.AsSingleton(targets)
+            counts = units | f"Count digit {level}" >> beam.Map(count_digit, before)
+            total = counts | f"Add digit {level}" >> beam.CombineGlobally(merge)
+            targets = total | f"Narrow digit {level}" >> beam.Map(narrow, before, ranks)
         return targets
 
 

@@ -14,14 +14,14 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import psutil
+from apache_beam.utils.subprocess_server import pick_port
 
 from beam_jobs.runners.flink.programs import (
     NAMES,
@@ -109,15 +109,9 @@ def down(folder: Path) -> list[str]:
 
 def _laid_out(slots: int, free_ports: bool) -> Cluster:
     if free_ports:
-        rest, rpc, job_server, artifacts, workers = _free_ports(5)
-        return Cluster(
-            rest=rest,
-            rpc=rpc,
-            job_server=job_server,
-            artifacts=artifacts,
-            workers=workers,
-            slots=slots,
-        )
+        names = [field.name for field in fields(Cluster) if field.name != "slots"]
+        ports = dict(zip(names, pick_port(*[None] * len(names)), strict=True))
+        return Cluster(**ports, slots=slots)
     cluster = Cluster(slots=slots)
     for name, port in asdict(cluster).items():
         if name != "slots" and reachable(f"localhost:{port}"):
@@ -125,14 +119,6 @@ def _laid_out(slots: int, free_ports: bool) -> Cluster:
                 f"port {port} is taken by another program: end it, or give --free-ports"
             )
     return cluster
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("localhost", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def _prepare(folder: Path, cluster: Cluster) -> None:

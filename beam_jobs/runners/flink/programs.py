@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from apache_beam.options.pipeline_options import FlinkRunnerOptions
@@ -23,26 +22,7 @@ NAMES = ("jobmanager", *_TASK_MANAGERS, "job-server", "workers")
 IDLE_MILLIS = 5_000
 """Milliseconds that idle workers are reused; otherwise every pass of a job starts new ones."""
 
-_OPEN = (
-    "lang lang.reflect text time util util.concurrent util.concurrent.atomic "
-    "util.concurrent.locks io net nio security"
-)
-_JAVA_OPTIONS = [
-    *(f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPEN.split()),
-    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
-    "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
-    "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
-]
-"""What Flink needs of Java's internals (its own default `env.java.opts.all`)."""
-
-_LOG4J = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.console.ref = console
-appender.console.type = CONSOLE
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
-"""
+_DATA = Path(__file__).parent  # has the programs' configuration as files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,42 +60,19 @@ class Cluster:
 
 
 def write_configuration(folder: Path, cluster: Cluster) -> None:
-    """Write the configuration of the programs to `folder`/conf."""
+    """Write the configuration of Flink to `folder`/conf."""
     conf = folder / "conf"
     conf.mkdir(parents=True, exist_ok=True)
-    (conf / "log4j.properties").write_text(_LOG4J)
-    (conf / "config.yaml").write_text(yaml.safe_dump(_flink_config(folder, cluster)))
-
-
-def _flink_config(folder: Path, cluster: Cluster) -> Mapping[str, Any]:
-    return {
-        "jobmanager.rpc.address": "localhost",
+    settings = {
+        **yaml.safe_load((_DATA / "config.yaml").read_text()),
         "jobmanager.rpc.port": cluster.rpc,
-        "jobmanager.bind-host": "localhost",
-        "jobmanager.memory.process.size": "1g",
-        "taskmanager.host": "localhost",
-        "taskmanager.bind-host": "localhost",
-        "taskmanager.memory.process.size": "1536m",
-        # A job's passes over the corpus are many exchanges, all of them small.
-        "taskmanager.memory.network.min": "256m",
-        "taskmanager.memory.network.max": "256m",
-        "taskmanager.network.sort-shuffle.min-buffers": 32,
         "taskmanager.numberOfTaskSlots": cluster.slots,
-        "rest.address": "localhost",
-        "rest.bind-address": "localhost",
         "rest.port": cluster.rest,
         "io.tmp.dirs": str(folder / "tmp"),
-        "cluster.evenly-spread-out-slots": True,
-        "classloader.resolve-order": "parent-first",  # all classes are in the class path
-        "pekko.framesize": "104857600b",  # a job names all its shards
-        # A dead TaskManager is detected soon; its shards go to the others, or to its successor.
-        "heartbeat.interval": 3000,
-        "heartbeat.timeout": 30000,
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": 3,
         # Longer than an idle worker lives, so that a dead one is not reused.
         "restart-strategy.fixed-delay.delay": f"{IDLE_MILLIS + 2_000} ms",
     }
+    (conf / "config.yaml").write_text(yaml.safe_dump(settings))
 
 
 def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
@@ -126,8 +83,8 @@ def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
     """
     folder_of_jars = install.installed()
     conf = str(folder / "conf")
-    log = f"-Dlog4j.configurationFile=file:{conf}/log4j.properties"
-    java = [install.java(), *_JAVA_OPTIONS, log]
+    log = f"-Dlog4j.configurationFile={(_DATA / 'log4j.properties').resolve().as_uri()}"
+    java = [install.java(), f"@{_DATA / 'java.options'}", log]
     classes = ["-cp", f"{install.jars(folder_of_jars)}/*"]
     memory, settings = _memory(folder_of_jars, conf)
     runtime = "org.apache.flink.runtime"
@@ -150,12 +107,8 @@ def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
             *(f"--{name}={value}" for name, value in job_server.items()),
         ],
         "workers": [
-            *[
-                sys.executable,
-                "-m",
-                "beam_jobs.runners.flink.pool",
-                f"--service_port={cluster.workers}",
-            ]
+            *[sys.executable, "-m", "beam_jobs.runners.flink.pool"],
+            f"--service_port={cluster.workers}",
         ],
     }
 

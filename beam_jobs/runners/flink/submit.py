@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from apache_beam.options.pipeline_options import (
     PipelineOptions,
     PortableOptions,
 )
-from apache_beam.utils.subprocess_server import JavaJarServer
+from apache_beam.utils.subprocess_server import JavaJarServer, pick_port
 
 from beam_jobs.runners.flink import install
 from beam_jobs.runners.flink.reach import get, reachable
@@ -59,20 +58,19 @@ def ready(options: PipelineOptions) -> Iterator[None]:
             raise UserError(f"no worker pool at {workers} (--environment_config); {_HINT}")
     options.view_as(FolderOptions).working_directory = str(Path.cwd())
     cancel(flink.flink_master, options.view_as(GoogleCloudOptions).job_name)
-    if portable.job_endpoint:
-        if not reachable(portable.job_endpoint, timeout=10):
-            raise UserError(f"no job server at {portable.job_endpoint} (--job_endpoint); {_HINT}")
+    with ExitStack() as stack:
+        if portable.job_endpoint:
+            if not reachable(endpoint := portable.job_endpoint, timeout=10):
+                raise UserError(f"no job server at {endpoint} (--job_endpoint); {_HINT}")
+        elif flink.flink_job_server_jar:
+            server = _job_server(flink.flink_job_server_jar, flink.flink_master)
+            portable.job_endpoint = stack.enter_context(server)
+        else:
+            raise UserError(
+                "--job_endpoint is missing, the address of a running Beam job server, "
+                "or --flink_job_server_jar, to start one"
+            )
         with _loss_errors(flink.flink_master, portable.job_endpoint):
-            yield
-        return
-    if not flink.flink_job_server_jar:
-        raise UserError(
-            "--job_endpoint is missing, the address of a running Beam job server, "
-            "or --flink_job_server_jar, to start one"
-        )
-    with _job_server(flink.flink_job_server_jar, flink.flink_master) as endpoint:
-        portable.job_endpoint = endpoint
-        with _loss_errors(flink.flink_master, endpoint):
             yield
 
 
@@ -155,10 +153,8 @@ def _job_server(jar: str, master: str) -> Iterator[str]:
         raise UserError(f"{jar}: cannot be fetched ({str(error).splitlines()[0]})") from error
     if not Path(jar).is_file():
         raise UserError(f"{jar}: no such file (--flink_job_server_jar)")
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        endpoint = f"localhost:{free.getsockname()[1]}"
-    port = endpoint.rpartition(":")[2]
+    (port,) = pick_port(None)
+    endpoint = f"localhost:{port}"
     with tempfile.TemporaryDirectory(prefix="paraloom-job-server-") as folder:
         log = Path(folder, "log")
         ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
@@ -173,10 +169,8 @@ def _job_server(jar: str, master: str) -> Iterator[str]:
                 ended = process.poll() is not None
                 if ended or time.monotonic() > deadline:
                     how = "ended at once" if ended else f"is not up after {PATIENCE:.0f} seconds"
-                    said = log.read_text(errors="replace").strip().splitlines() or [
-                        "it says nothing"
-                    ]
-                    raise UserError(f"the job server {jar} {how}: {said[0][:200]}")
+                    said = log.read_text(errors="replace").strip() or "it says nothing"
+                    raise UserError(f"the job server {jar} {how}: {said.splitlines()[0][:200]}")
                 time.sleep(0.1)
             yield endpoint
         finally:

@@ -15,7 +15,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 from apache_beam.portability.api import beam_runner_api_pb2
 
 from beam_jobs import back_translate, bucket, ingest, score, select
-from beam_jobs.analysis import collect, human_likeness, idf
+from beam_jobs.analysis import human_likeness, idf
 from beam_jobs.io.bitext import Bitext
 from beam_jobs.io.shards import Shard, content_key, units
 from beam_jobs.runners import dataflow, launch
@@ -53,7 +53,6 @@ def built(google, monkeypatch, tmp_path) -> Callable[..., tuple[Any, dict, list[
         raise BuiltError
 
     monkeypatch.setattr(launch, "run_pipeline", stop)
-    monkeypatch.setattr(collect, "run_pipeline", stop)
     monkeypatch.setattr(dataflow, "_VISIBLE", "/")  # the folder is on this machine
 
     def description(
