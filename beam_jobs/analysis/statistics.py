@@ -8,7 +8,8 @@ result does not depend on the number of workers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -203,12 +204,11 @@ class _Measure(OneCoreDoFn):
             for name, moments in found.items():
                 parts.setdefault(name, []).append(moments)
         rows = [
-            (block.corpus, block.index, name, *astuple(merge_moments(of)))
+            {"corpus": block.corpus, "block": block.index, "statistic": name}
+            | asdict(merge_moments(of))
             for name, of in parts.items()
         ]
-        yield pa.Table.from_pylist(
-            [dict(zip(_MOMENTS.names, r, strict=True)) for r in rows], _MOMENTS
-        )
+        yield pa.Table.from_pylist(rows, _MOMENTS)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -218,10 +218,16 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _open(path: str) -> pq.ParquetFile:
-    try:
+    with _parquet_errors(path):
         if storage.is_remote(path):
             return pq.ParquetFile(pa.BufferReader(storage.read_bytes(path)))
         return pq.ParquetFile(path, memory_map=True)
+
+
+@contextmanager
+def _parquet_errors(path: str) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise UserError(f"{path}: there is no such file") from error
     except (OSError, pa.ArrowInvalid) as error:
@@ -234,15 +240,12 @@ def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dic
     file = _open(block.path)
     floating = [f.name for f in file.schema_arrow if pa.types.is_floating(f.type)]
     columns = list(columns or (*SIDES, *floating))
-    try:
+    with _parquet_errors(block.path):
         for batch in file.iter_batches(_BATCH, list(block.groups), columns, use_threads=False):
             read = {name: batch[name] for name in columns}
             for side in SIDES:
                 read[side] = pc.fill_null(read[side].cast(pa.string()), "")
             yield read
-    except (OSError, pa.ArrowInvalid) as error:
-        why = str(error).splitlines()[0]
-        raise UserError(f"{block.path}: cannot be read as Parquet ({why})") from error
 
 
 def _sampled(batch: dict[str, pa.Array], share: float) -> pa.Array:

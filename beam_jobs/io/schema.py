@@ -4,47 +4,34 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-INGEST = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("reference", pa.string(), nullable=False),
-    ]
-)
+
+def _columns(**kinds: pa.DataType) -> list[pa.Field]:
+    return [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
+
+
+INGEST = pa.schema(_columns(id=pa.string(), source=pa.string(), reference=pa.string()))
 
 BACK_TRANSLATE = pa.schema(
     [
         *INGEST,
-        pa.field("translation", pa.string(), nullable=False),
-        pa.field("translation_score", pa.float32(), nullable=False),
-        pa.field("translation_subwords", pa.int16(), nullable=False),
+        *_columns(
+            translation=pa.string(), translation_score=pa.float32(), translation_subwords=pa.int16()
+        ),
     ]
 )
 
 REASON = pa.field("reason", pa.string(), nullable=False)
 
-INGEST_REJECTED = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("row", pa.int64(), nullable=False),
-        pa.field("text", pa.string(), nullable=False),
-        REASON,
-    ]
-)
+INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
-SELECT_REJECTED = pa.schema([pa.field("id", pa.string(), nullable=False), REASON])
+SELECT_REJECTED = pa.schema([*_columns(id=pa.string()), REASON])
 
 
 def scored(scorers: tuple[str, ...]) -> pa.Schema:
     """The schema after `score`; `translation_score` is added by `back_translate`."""
-    columns = [
-        *BACK_TRANSLATE,
-        pa.field("reference_tokens", pa.int16(), nullable=False),
-        pa.field("translation_tokens", pa.int16(), nullable=False),
-    ]
-    names = {field.name for field in columns}
-    columns += [pa.field(s, pa.float32(), nullable=False) for s in scorers if s not in names]
-    return pa.schema(columns)
+    tokens = _columns(reference_tokens=pa.int16(), translation_tokens=pa.int16())
+    added = {s: pa.float32() for s in scorers if s not in BACK_TRANSLATE.names}
+    return pa.schema([*BACK_TRANSLATE, *tokens, *_columns(**added)])
 
 
 def decile(score: str) -> str:

@@ -4,6 +4,9 @@ A shard has some thousand rows, so a file is read and written as one block of by
 written under a temporary name and renamed. An object store shows an object only when it is
 complete, so objects are written directly: a rename there is a copy and a deletion, between which a
 process can be killed.
+
+All functions raise `MissingError` if a file does not exist, and `UserError` if it cannot be read or
+written; the error names the path.
 """
 
 from __future__ import annotations
@@ -51,12 +54,7 @@ def join(folder: str, *names: str) -> str:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a file for reading bytes, without decompression; the caller closes it.
-
-    Raises:
-        MissingError: it does not exist.
-        UserError: it cannot be read; names the path.
-    """
+    """Open a file for reading bytes, without decompression; the caller closes it."""
     with _file_errors(path, "read"):
         if not is_remote(path):
             return Path(path).open("rb")
@@ -65,22 +63,13 @@ def open_file(path: str) -> BinaryIO:
 
 
 def read_bytes(path: str) -> bytes:
-    """The content of a file.
-
-    Raises:
-        MissingError: it does not exist.
-        UserError: it cannot be read; names the path.
-    """
+    """The content of a file."""
     with open_file(path) as stream, _file_errors(path, "read"):
         return stream.read()
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write `data`, which is not empty, to `path` atomically.
-
-    Raises:
-        UserError: the folder cannot be written or the disk is full; names the path.
-    """
+    """Write `data`, which is not empty, to `path` atomically."""
     if is_remote(path):
         put(io.BytesIO(data), path)
         return
@@ -90,11 +79,7 @@ def write_bytes(path: str, data: bytes) -> None:
 
 @contextmanager
 def writing(path: str) -> Iterator[BinaryIO]:
-    """Open a large file for writing; it appears at `path` only if the block succeeds.
-
-    Raises:
-        UserError: as `write_bytes`.
-    """
+    """Open a large file for writing; it appears at `path` only if the block succeeds."""
     if not is_remote(path):
         with atomic_file(path) as temporary, temporary.open("wb") as stream:
             yield stream
@@ -106,7 +91,7 @@ def writing(path: str) -> Iterator[BinaryIO]:
 
 
 def put(source: BinaryIO, path: str) -> None:
-    """Write a stream, which is not empty, to an object store; raises as `write_bytes`."""
+    """Write a stream, which is not empty, to an object store."""
     with _file_errors(path, "written"):
         sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
         try:
@@ -121,11 +106,7 @@ def put(source: BinaryIO, path: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file atomically on the same file system.
-
-    Raises:
-        UserError: `source` cannot be read or `target` cannot be written.
-    """
+    """Copy a file atomically on the same file system."""
     if not is_remote(target):
         with atomic_file(target) as temporary:
             shutil.copyfile(source, temporary)
