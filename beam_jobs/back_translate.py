@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -77,12 +77,15 @@ def run(
     return launch("back_translate", units, transform, output, arguments, processes=1)
 
 
+@dataclass(eq=False)
 class _Translate(UnitDoFn):
     """Translates a shard at a time; all instances in a process share one translator."""
 
-    def __init__(self, output: str, model: str, options: NmtOptions, threads: int | None):
-        super().__init__(output)
-        self.model, self.options, self.threads = model, options, threads
+    model: str
+    options: NmtOptions
+    threads: int | None
+
+    def __post_init__(self) -> None:
         self.shared = Shared()
         self.counters = {name: Metrics.counter(NAMESPACE, name) for name in COUNTERS}
 

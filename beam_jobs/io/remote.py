@@ -27,18 +27,7 @@ from beam_jobs.io.shards import content_key
 from models.errors import UserError
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
-_LIBRARIES = {
-    "s3": ("boto3", "s3"),
-    "gs": ("Google's client library", "gcp"),
-}
-
-
-def connect(options: PipelineOptions) -> None:
-    """Use Beam's options for object stores in this process (`--s3_endpoint_url` and others).
-
-    Pipelines and their workers do the same.
-    """
-    FileSystems.set_options(options)
+_LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}
 
 
 def check_access(path: str, options: PipelineOptions) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.options.pipeline_options import (
     DirectOptions,
@@ -107,7 +108,7 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
         UserError: Beam cannot read an option; a bucket does not exist or cannot be reached.
     """
     options = parse_options(arguments)
-    remote.connect(options)
+    FileSystems.set_options(options)  # as pipelines and their workers do
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
         remote.check_access(path, options)
@@ -231,8 +232,11 @@ def run_pipeline(
         UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
     try:
-        with _runner_context(options):
-            pipeline = _pipeline(options, runner)
+        with _flink_checks(options):
+            try:
+                pipeline = beam.Pipeline(runner=runner, options=options)
+            except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
+                raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
             result = pipeline.run()
             try:
@@ -244,10 +248,10 @@ def run_pipeline(
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
         known = isinstance(error, UserError)
-        found = _user_error(f"{type(error).__name__}: {error}" if known else str(error))
-        if found is None:
-            raise
-        raise found from error
+        text = f"{type(error).__name__}: {error}" if known else str(error)
+        if found := _USER_ERROR.search(text):
+            raise _ERRORS[found[1]](found[2].strip()) from error
+        raise
     counters: dict[str, int] = {}
     for counter in query["counters"]:
         name = counter.key.metric.name
@@ -263,20 +267,12 @@ def _name_job(options: PipelineOptions, name: str, output: str) -> None:
         cloud.job_name = f"paraloom-{name}-{shard_files.content_key(path)[:8]}".replace("_", "-")
 
 
-def _runner_context(options: PipelineOptions) -> AbstractContextManager[None]:
-    """Checks the Flink cluster before and while the job runs."""
+def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     if options.view_as(StandardOptions).runner != "FlinkRunner":
         return nullcontext()
     from beam_jobs.runners.flink.submit import ready
 
     return ready(options)
-
-
-def _pipeline(options: PipelineOptions, runner: FnApiRunner | None) -> beam.Pipeline:
-    try:
-        return beam.Pipeline(runner=runner, options=options)
-    except (ValueError, ImportError) as error:  # an unknown runner, or a missing dependency of it
-        raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
 
 
 def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
@@ -287,12 +283,6 @@ def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
     return None if named or local_workers(arguments) < 2 else local_runner(options)
-
-
-def _user_error(text: str) -> UserError | None:
-    """The error that the user can fix, from Beam's report of a worker's exception."""
-    found = _USER_ERROR.search(text)
-    return _ERRORS[found.group(1)](found.group(2).strip()) if found else None
 
 
 @contextmanager

@@ -8,15 +8,21 @@ import urllib.request
 from typing import Any
 
 
-def get(master: str, path: str, *, timeout: float = 5.0) -> dict[str, Any]:
+def get(master: str, path: str) -> dict[str, Any]:
     """A JSON answer of Flink's REST interface; OSError or ValueError if there is none."""
-    address = master if "://" in master else f"http://{master}"
-    local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with local.open(f"{address.rstrip('/')}/{path}", timeout=timeout) as answer:
-        found = json.load(answer)
+    found = json.loads(request(master, path))
     if not isinstance(found, dict):
         raise ValueError(f"{path}: not an object")
     return found
+
+
+def request(master: str, path: str, method: str = "GET") -> bytes:
+    """An answer of Flink's REST interface, requested without a proxy; OSError if there is none."""
+    address = master if "://" in master else f"http://{master}"
+    local = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    asked = urllib.request.Request(f"{address.rstrip('/')}/{path}", method=method)
+    with local.open(asked, timeout=5) as answer:
+        return bytes(answer.read())
 
 
 def reachable(address: str, *, timeout: float = 2.0) -> bool:

@@ -11,7 +11,6 @@ import re
 import subprocess
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -27,7 +26,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.utils.subprocess_server import JavaJarServer, pick_port
 
 from beam_jobs.runners.flink import install
-from beam_jobs.runners.flink.reach import get, reachable
+from beam_jobs.runners.flink.reach import get, reachable, request
 from beam_jobs.runners.flink.worker import FolderOptions
 from models.errors import UserError
 
@@ -138,9 +137,7 @@ def cancel(master: str, name: str | None) -> None:
         if time.monotonic() > deadline:
             raise UserError(f"Flink at {master} still runs {name} ({alive[0]}) and cannot end it")
         for job in alive:
-            address = master if "://" in master else f"http://{master}"
-            path = f"{address.rstrip('/')}/jobs/{job}?mode=cancel"
-            urllib.request.urlopen(urllib.request.Request(path, method="PATCH"), timeout=10)
+            request(master, f"jobs/{job}?mode=cancel", "PATCH")
         time.sleep(1)
 
 

@@ -32,9 +32,9 @@ class FolderOptions(PipelineOptions):
 def main(arguments: Sequence[str]) -> None:
     """Request the job's options, then run Beam's worker."""
     parser = argparse.ArgumentParser()
-    for name in ("id", "logging_endpoint", "artifact_endpoint", "provision_endpoint"):
-        parser.add_argument(f"--{name}", required=True)
-    parser.add_argument("--control_endpoint", required=True)
+    parser.add_argument("--id", required=True)
+    for name in ("logging", "artifact", "provision", "control"):
+        parser.add_argument(f"--{name}_endpoint", required=True)
     given = parser.parse_args(arguments)
     with grpc.insecure_channel(given.provision_endpoint) as channel:
         service = beam_provision_api_pb2_grpc.ProvisionServiceStub(channel)
