@@ -30,7 +30,6 @@ class BackTranslate(beam.PTransform):
     """Units in, receipts out; every shard is translated and committed independently.
 
     Args:
-        model: the model folder.
         threads: cores that a worker process may use; None uses all available ones.
         accelerator: Beam resource hint for this stage only, such as
             `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.

@@ -100,11 +100,7 @@ class _Write(UnitDoFn):
 
 
 def part(block: Block, duplicates: np.ndarray) -> tuple[pa.Table, pa.Table]:
-    """A block's accepted pairs and its rejected rows.
-
-    Args:
-        duplicates: rows (line numbers) of the file with the id of an earlier row, sorted.
-    """
+    """A block's accepted pairs and its rejected rows; `duplicates` are lines with an earlier id."""
     pairs = pa.Table.from_batches([block.pairs])
     again = np.isin(block.lines, duplicates)
     twice = pairs.filter(pa.array(again))

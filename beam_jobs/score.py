@@ -25,10 +25,7 @@ def score_table(
 ) -> tuple[pa.Table, pa.Table]:
     """Add the columns of `scorers` that the table does not have yet.
 
-    Rows with a score that is not a finite number are rejected.
-
-    Returns:
-        the scored rows, and the rejected ones with their `reason`.
+    Returns the scored rows, and those with a score that is not finite, with a `reason`.
     """
     columns = scorer.score(
         table["reference"].combine_chunks(), table["translation"].combine_chunks()

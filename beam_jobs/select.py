@@ -32,7 +32,6 @@ class Criteria:
         deciles: deciles to select, 0 the lowest; None selects all.
         max_tokens: maximum of Moses tokens on either side; None sets no limit.
         size: number of pairs to sample from those that meet the other conditions; None takes all.
-        seed: seed of the sample.
         where: further conditions; all must hold.
     """
 

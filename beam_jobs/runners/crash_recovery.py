@@ -25,7 +25,6 @@ class Attempt(BaseModel):
     """The record of one attempt at a unit; implements `models.nmt.translate.RetryHints`.
 
     Attributes:
-        key: the key of the unit.
         number: 1 for the first attempt.
         in_progress: groups of rows (batches) that the process is working on.
         isolated: groups of rows that crashed a process; each is to be translated by itself.

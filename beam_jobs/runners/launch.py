@@ -76,9 +76,6 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
 
     Args:
         processes: maximum number of worker processes, if the user did not choose a runner.
-
-    Raises:
-        UserError: Beam cannot read an option.
     """
     options = parse_options(arguments)
     standard = options.view_as(StandardOptions)
@@ -223,10 +220,7 @@ def run_pipeline(
     options: PipelineOptions,
     runner: FnApiRunner | None = None,
 ) -> dict[str, int]:
-    """Build and run a Beam pipeline; return its counters.
-
-    Args:
-        runner: replaces the one that the options name.
+    """Build and run a Beam pipeline, on `runner` or on that of the options; its counters.
 
     Raises:
         UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.

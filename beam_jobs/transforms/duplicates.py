@@ -45,10 +45,7 @@ class FindDuplicates(beam.PTransform):
     """(unit index, `Hashes`) in; (unit index, duplicate rows) out.
 
     The first of equal rows, by unit and row, is not a duplicate. A unit has no output if it has no
-    duplicates, and several if they are in several partitions.
-
-    Args:
-        rows: approximate number of rows; determines the number of partitions.
+    duplicates, and several if they are in several of the partitions, which `rows` determines.
     """
 
     def __init__(self, rows: int):

@@ -146,7 +146,6 @@ class OrderStatistics(beam.PTransform):
     Args:
         read: reads a unit's columns; called once per pass.
         ranks: maps the number of rows to the ranks to find (0 is the lowest row).
-        seed: seed of the hash of the ids.
     """
 
     def __init__(self, read: ReadColumns, ranks: Ranks, *, seed: int = 0):

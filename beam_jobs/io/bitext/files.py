@@ -14,11 +14,8 @@ from models.errors import UserError
 def expand(patterns: str | list[str], key: str) -> list[str]:
     """The files that `patterns` match; the matches of each are sorted.
 
-    Args:
-        key: the configuration key, for errors.
-
     Raises:
-        UserError: there is no pattern, or one matches nothing.
+        UserError: there is no pattern (names the configuration `key`), or one matches nothing.
     """
     patterns = [patterns] if isinstance(patterns, str) else patterns
     if not patterns:

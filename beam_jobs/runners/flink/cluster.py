@@ -64,7 +64,6 @@ def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> C
 
     Args:
         slots: slots of each TaskManager; None divides the cores of this machine among them.
-        free_ports: use free ports instead of the default ones.
 
     Raises:
         UserError: the cluster does not start; its processes are stopped again.

@@ -42,9 +42,7 @@ _deaths: list[str] = []
 def local_runner(options: PipelineOptions) -> FnApiRunner:
     """A runner with worker processes; its pipelines fail if one of the workers dies.
 
-    Args:
-        options: passed to the workers, which need those of object stores; Beam's own local runner
-            does not pass any.
+    Workers need the options of object stores; Beam's own local runner does not pass any.
     """
     passed = {
         f"beam:option:{name}:v1": str(value) if type(value) is int else value
@@ -62,9 +60,6 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
 
 def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
     """Run a pipeline, and run it again if a worker died; finished units are not repeated.
-
-    Args:
-        done: rows finished so far.
 
     Raises:
         UserError: workers died six times in a row without finishing anything.
