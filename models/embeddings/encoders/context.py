@@ -38,12 +38,10 @@ class Context(Encoder):
     encoder reads the words and the end tag.
 
     Args:
-        encoder: the encoder of the words.
         decoder: `gru`: a normalised GRU for each neighbour, with h as initial state; or `bow`.
         outputs: the decoders predict the first so many words of the vocabulary.
         vector: the sentence vector: h; or the states of both GRUs over `steps` words, concatenated
             (`concat`) or averaged (`mean`).
-        steps: number of words for which the decoders are unrolled.
     """
 
     def __init__(

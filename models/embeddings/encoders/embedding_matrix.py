@@ -40,10 +40,8 @@ class EmbeddingMatrix(nn.Module):
     where cⱼ and εⱼ do not depend on the row. So the sum is computed when the row is next read, as
     m · (a / (√v + α) + b / (√v + β)), where a, b, α and β preserve the sum's first four moments in
     ε (a Gauss quadrature; √v is far above all εⱼ unless the row's gradients are below 1e-6).
-    Reading does not change the stored values.
-
-    Args:
-        weight: the initial vectors, float32 [size, dim]; not copied.
+    Reading does not change the stored values. The initial vectors, float32 [size, dim], are not
+    copied.
     """
 
     weight: Tensor
@@ -56,14 +54,11 @@ class EmbeddingMatrix(nn.Module):
         self._read: _Read | None = None
 
     def prepare(self, learning_rate: float, *, towards: float = 0.0, adam: bool = True) -> None:
-        """Begin training: allocate Adam's moments.
+        """Begin training: allocate Adam's moments; without `adam`, steps are plain gradient steps.
 
-        Args:
-            learning_rate: the step size, constant.
-            towards: strength λ of regularisation towards the present vectors W₀; adds
-                ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every
-                step, and steps are dense.
-            adam: False: plain gradient steps, without moments and regularisation.
+        `towards` is the strength λ of regularisation towards the present vectors W₀; it adds
+        ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every step,
+        and steps are dense.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
         self.adam = adam

@@ -39,12 +39,9 @@ class RaggedBatch(NamedTuple):
 class Input(nn.Module):
     """Ids to vectors: one row per distinct word, or one per token if noise is applied to tokens.
 
-    Args:
-        table: the vectors of the vocabulary; the attribute's name is part of saved weights' names.
-        kind: the vocabulary.
-        dropout: share of a word vector's components that are set to zero in training.
-        word_dropout: share of words whose whole vector is set to zero in training. The remaining
-            vectors are scaled up, so that the expected vector is unchanged.
+    In training, `dropout` sets a share of a word vector's components to zero, `word_dropout` the
+    whole vectors of a share of words; the remaining ones are scaled up, so that the expected vector
+    is unchanged. The attribute's name `table` is part of saved weights' names.
     """
 
     def __init__(

@@ -26,9 +26,7 @@ class Recurrent(TokenEncoder):
     """Pools the outputs of one or two directions to one vector per sentence.
 
     Args:
-        input: the word vectors.
         directions: one network, or one that reads forward and one that reads backward.
-        pooling: take the output at the last word, or the mean or maximum over all words.
         combination: how the outputs of two directions are combined (W&G 4.2): concatenated,
             averaged, or by a layer tanh(W [forward; backward] + b) of one direction's length.
     """

@@ -21,11 +21,7 @@ HEADS = {
 
 
 class Head(nn.Module):
-    """Predicts labels on a scale.
-
-    Args:
-        lowest, highest: the ends of the scale.
-    """
+    """Predicts labels on the scale from `lowest` to `highest`."""
 
     name: ClassVar[str]
 

@@ -21,12 +21,7 @@ from models.embeddings.heads import Head
 
 
 class Distribution(Head):
-    """Two layers over the products and distances of two vectors.
-
-    Args:
-        dim: length of a sentence vector.
-        units: of the hidden layer.
-    """
+    """Two layers over the products and distances of two vectors; the hidden one has `units`."""
 
     name = "distribution"
 

@@ -19,11 +19,7 @@ from models.embeddings.heads.local_linear import LocalLinear
 
 
 class Manhattan(Head):
-    """Has no trained weights; after `calibrate` it stores the points of the regression.
-
-    Args:
-        points: number of stored points; 0 before calibration.
-    """
+    """Has no trained weights; after `calibrate` it stores the `points` of the regression."""
 
     name = "manhattan"
 

@@ -32,17 +32,9 @@ def train(
     seed: int,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Train an encoder on its task and write its folder.
+    """Train an encoder on its task, write its folder, and return the metrics of the task.
 
-    Args:
-        options: the encoder, its task and how to train it.
-        folder: the model folder; it appears when it is complete.
-        shards: Parquet files of the corpus, for a task that reads them.
-        seed: the same seed and data give the same weights on a CPU.
-        threads: torch's threads; None leaves them unchanged.
-
-    Returns:
-        the metrics of the task, among them `seconds`.
+    The same seed and data give the same weights on a CPU. `threads` are torch's.
 
     Raises:
         UserError: the data are unreadable or unusable; names the file and the row.

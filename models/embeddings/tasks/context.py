@@ -35,9 +35,8 @@ def train(
 ) -> dict[str, Any]:
     """Train on contiguous text.
 
-    Returns:
-        sentences (of the text), vocabulary (words), expanded (words known only by `expand`), and
-        the trainer's metrics; `pairs` are sentences with neighbours on both sides.
+    The metrics are those of the trainer (`pairs` are sentences with neighbours on both sides),
+    `sentences`, `vocabulary` (words), and `expanded` (words known only by `expand`).
     """
     section = options.context
     assert section is not None

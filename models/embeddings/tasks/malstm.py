@@ -35,11 +35,8 @@ def train(
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 
-    Returns:
-        pairs, augmented, pretraining_pairs, development_pairs, development (Pearson × 100 of the
-        chosen epoch), best_epoch, epochs, seconds, bandwidth (of the calibration), test (Pearson,
-        Spearman and mean squared error by data set), uncalibrated (the same without calibration),
-        and, of SICK, entailment.
+    The metrics are those of the trainer, the numbers of pairs, `bandwidth` (of the calibration),
+    `test`, `uncalibrated` (the same without calibration), and, of SICK, `entailment`.
     """
     section = options.malstm
     assert section is not None

@@ -31,9 +31,8 @@ def train(
 ) -> dict[str, Any]:
     """Train on a phrase table.
 
-    Returns:
-        pairs, held_out (pairs with a phrase that training does not contain), choose_among_100 on
-        these (None if they are too few), and the trainer's metrics.
+    The metrics are those of the trainer, `held_out` (pairs with a phrase that training does not
+    contain), and `choose_among_100` on these (None if they are too few).
     """
     section = options.phrases
     assert section is not None

@@ -24,12 +24,7 @@ from models.embeddings.training.label_trainer import LabelTrainer
 def train(
     options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """Train on labelled pairs; the model predicts labels.
-
-    Returns:
-        pairs, development_pairs, development (Pearson × 100 of the chosen epoch), best_epoch,
-        epochs, seconds, and test: Pearson, Spearman and mean squared error by data set.
-    """
+    """Train on labelled pairs; the model predicts labels."""
     section = options.similarity
     assert section is not None
     data = split(section.data, held_out=section.held_out)

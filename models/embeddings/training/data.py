@@ -89,13 +89,7 @@ class Shards:
         seed: int = 0,
         loaders: int = 0,
     ) -> None:
-        """Read the shards' footers.
-
-        Args:
-            paths: the files.
-            columns: names of the two sides.
-            seed: of the order.
-            loaders: processes that read and tokenise the next pools ahead; 0: this process.
+        """Read the shards' footers; so many `loaders` (processes) tokenise the next pools ahead.
 
         Raises:
             UserError: there is no shard, one cannot be read or lacks a column, or all are empty.

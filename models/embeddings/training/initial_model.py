@@ -34,12 +34,8 @@ def new_model(
     """An untrained encoder of the words of some texts and of the initial vectors.
 
     Args:
-        options: of the encoder.
-        texts: read once.
-        seed: of the random vectors and weights.
         initial: the vectors of `options.initial_vectors`; None: read them, if the option is set.
-        folder: where to save the vocabularies, or to load those that were saved; None: nowhere.
-        device: None: the one of the options.
+        folder: where to save the vocabularies, or to load those that were saved.
 
     Raises:
         UserError: the initial vectors cannot be read, or have another length than the options say.

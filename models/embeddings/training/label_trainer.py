@@ -51,14 +51,7 @@ class LabelTrainer(Trainer[Examples]):
     `l2` and `l2_words` pull the word vectors towards their initial values, and all other weights
     towards zero, or with `anchored` towards their initial values.
 
-    Args:
-        model: with a head; on the device where it is to be trained.
-        train: the pairs to train on.
-        development: the pairs that select the epoch.
-        seed: of the order of the pairs and of all noise.
-        algorithm: adam, or adadelta, which does not train the word vectors.
-        anchored: pull the encoder's weights towards their initial values, not towards zero.
-        patience: stop after so many epochs without a better one; None: train all epochs.
+    Training stops after `patience` epochs without a better one; None: all epochs are trained.
     """
 
     weight_decay = 0.0

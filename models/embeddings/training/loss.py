@@ -22,9 +22,7 @@ def margin_loss(quadruplets: Tensor, margin: float) -> Tensor:
 
         max(0, δ - cos(l, r) + cos(l, l⁻)) + max(0, δ - cos(l, r) + cos(r, r⁻))
 
-    Args:
-        quadruplets: n lefts, n rights, n negatives of the lefts, n of the rights, [4n, dim].
-        margin: δ.
+    The rows of `quadruplets`, [4n, dim], are n l, n r, n l⁻, and n r⁻.
     """
     loss: Tensor = _MarginLoss.apply(quadruplets, margin)
     return loss
@@ -69,11 +67,7 @@ def contrastive_loss(
 
         Σₚ max(0, δ - l·r + l·p) + max(0, δ - l·r + r·p)
 
-    Args:
-        left, right: the pairs, [n, dim] each.
-        samples: the phrases, [k, dim].
-        allowed: 0 where a phrase belongs to the pair itself, else 1, [n, k].
-        margin: δ.
+    `allowed`, [n, k], is 0 where a phrase belongs to the pair itself, else 1.
     """
     short = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
     hinges = [(short + side @ samples.T).clamp_min(0) * allowed for side in (left, right)]

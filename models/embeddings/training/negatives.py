@@ -28,16 +28,10 @@ def hardest_negatives(
 ) -> tuple[Tensor, Tensor]:
     """For each sentence of n pairs, the nearest one that equals neither it nor its paraphrase.
 
-    Args:
-        left: embeddings of the pairs' first sides, [n, dim].
-        right: of their second sides, [n, dim].
-        left_keys: equal keys for equal sentences, [n]; comparable with `right_keys`.
-        right_keys: the same for the second sides.
-        pool: the source of negatives: the `other` side of the pairs, the `same` side, or `both`.
-
-    Returns:
-        The rows of the negatives of left and of right, among left and right (0 … 2n-1), int64 [n]
-        on the CPU; -1 where every sentence of the pool is excluded.
+    The embeddings of both sides are [n, dim]; their keys, [n], are equal for equal sentences. The
+    pool is the `other` side of the pairs, the `same` side, or `both`. Returns the rows of the
+    negatives of left and of right, among left and right (0 … 2n-1), int64 [n] on the CPU; -1 where
+    every sentence of the pool is excluded.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))

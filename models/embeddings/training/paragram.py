@@ -33,15 +33,8 @@ def train_paragram(
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them in text form (`word v1 … vd`).
 
-    Args:
-        phrases: the pairs, plain or gzip; see `read_phrases`.
-        vectors: the file to write; gzip if its name ends in .gz.
-        options: how to train.
-        seed: the same seed and phrases give the same vectors.
-        threads: torch's threads; None leaves them unchanged.
-
-    Returns:
-        pairs, identical, empty, steps, seconds, pairs_per_second, loss, words.
+    The file `phrases` is read by `read_phrases`; `vectors` is gzip if its name ends in .gz. Returns
+    the trainer's metrics and the number of words.
 
     Raises:
         UserError: the phrases cannot be read or give no pair, the vectors cannot be written.

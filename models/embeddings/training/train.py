@@ -45,19 +45,9 @@ def train_embeddings(
     training, checkpoints and metrics are in `<folder>.training`. After an interruption, a call with
     the same arguments resumes from the last checkpoint, and ends with the same weights (on a CPU).
 
-    Args:
-        shards: the Parquet files.
-        folder: the model folder; it appears when it is complete.
-        options: the encoder and how to train it.
-        seed: the same seed and shards give the same weights on a CPU.
-        threads: torch's threads; None leaves them unchanged.
-        development: folder of STS data (`<year>/<set>.tsv`). If given, the model with the best mean
-            Pearson over its data sets is kept, else the last one.
-        columns: the two text columns.
-
-    Returns:
-        pairs (of an epoch), identical, empty, steps, seconds, pairs_per_second, loss (mean of the
-        last steps), vocabulary (sizes), and with `development` its best score.
+    With a folder of STS data as `development`, the model with the best mean Pearson over its data
+    sets is kept, else the last one. Returns the trainer's metrics, `vocabulary` (sizes), and with
+    `development` its best score.
 
     Raises:
         UserError: no pairs, a broken shard, vectors or checkpoint, a loss that is not finite.

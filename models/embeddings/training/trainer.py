@@ -100,14 +100,10 @@ class Trainer(Generic[Batch]):
     the step, so that no random state has to be saved.
 
     Args:
-        encoder: on the device where it is to be trained.
-        source: the examples.
-        options: how to train.
-        seed: of the order and of all noise.
-        folder: where to write checkpoints and metrics; None: nowhere.
+        encoder: on the device where it is to be trained; a `head` is trained with it.
+        folder: where to write checkpoints and metrics.
         evaluate: returns the score on development data, given the best score so far, and saves the
             model if the new score is better.
-        head: trained with the encoder, if there is one.
     """
 
     algorithm: Literal["adam", "sgd", "adadelta"] = "adam"
@@ -250,11 +246,7 @@ class Trainer(Generic[Batch]):
         """Add gradients of a regularisation that are clipped with those of the loss; none here."""
 
     def report(self, before: int) -> None:
-        """After `train_on`: stop if a loss is not finite, log, evaluate, save a checkpoint.
-
-        Args:
-            before: the step at which `train_on` was called.
-        """
+        """After `train_on`, called at the step `before`: check the losses, log, evaluate, save."""
         options, progress = self.options, self.progress
         if not self.losses:
             return
