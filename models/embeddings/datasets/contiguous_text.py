@@ -47,8 +47,7 @@ def read_text(
     """
     before = 0
     for path in map(Path, paths):
-        lines = numbered_lines(path)
-        rows = _plain(lines) if format == "plain" else _czeng(path, lines)
+        rows = _plain(path) if format == "plain" else _czeng(path)
         last = -1
         while block := list(islice(rows, _SENTENCES)):
             documents, sentences = zip(*block, strict=True)
@@ -80,32 +79,26 @@ class Text:
             UserError: there are no three consecutive sentences.
         """
         tags = vocabulary.specials - 1
-        end, number, document, run = 0, 0, -1, 0
-        middles = 0
+        end = 0
+        documents = [np.zeros(0, np.int64)]  # of the sentences that are written
         with atomic_folder(folder) as temporary:
-            streams = [(temporary / name).open("wb") for name in ("ids.i32", "offsets.i64")]
-            middle_stream = (temporary / "middles.i64").open("wb")
-            streams[1].write(np.int64(0).tobytes())
-            for block in blocks:
-                column = truncated(vocabulary.ids(block.sentences), max_words, tags=tags)
-                full = column.lengths > tags
-                ids = column.ids[np.repeat(full, column.lengths)]
-                offsets = end + np.cumsum(column.lengths[full])
-                streams[0].write(ids.tobytes())
-                streams[1].write(offsets.astype(np.int64).tobytes())
-                found = []
-                for number_of_document in block.documents[full].tolist():
-                    run = run + 1 if number_of_document == document else 1
-                    document = number_of_document
-                    if run >= 3:
-                        found.append(number - 1)
-                    number += 1
-                middle_stream.write(np.array(found, np.int64).tobytes())
-                middles += len(found)
-                end = int(offsets[-1]) if len(offsets) else end
-            for stream in (*streams, middle_stream):
-                stream.close()
-            if not middles:
+            with (
+                (temporary / "ids.i32").open("wb") as id_stream,
+                (temporary / "offsets.i64").open("wb") as offset_stream,
+            ):
+                offset_stream.write(np.int64(0).tobytes())
+                for block in blocks:
+                    column = truncated(vocabulary.ids(block.sentences), max_words, tags=tags)
+                    full = column.lengths > tags
+                    ids = column.ids[np.repeat(full, column.lengths)]
+                    id_stream.write(ids.tobytes())
+                    offset_stream.write((end + np.cumsum(column.lengths[full])).tobytes())
+                    documents.append(block.documents[full])
+                    end += len(ids)
+            ordered = np.concatenate(documents)
+            middles = np.flatnonzero(ordered[2:] == ordered[:-2]) + 1
+            middles.tofile(temporary / "middles.i64")
+            if not len(middles):
                 raise UserError(
                     "embeddings.context.text: nowhere do three sentences follow one another"
                 )
@@ -120,12 +113,12 @@ def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
     return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))
 
 
-def _plain(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def _plain(path: Path) -> Iterator[tuple[int, str]]:
     import spacy
 
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    for doc in pipeline.pipe(_paragraphs(line for _, line in lines)):
+    for doc in pipeline.pipe(_paragraphs(line for _, line in numbered_lines(path))):
         for sentence in doc.sents:
             if text := sentence.text.strip():
                 yield 0, text
@@ -155,9 +148,9 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
         yield " ".join(paragraph)
 
 
-def _czeng(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+def _czeng(path: Path) -> Iterator[tuple[int, str]]:
     document = 0
-    for number, line in lines:
+    for number, line in numbered_lines(path):
         columns = line.split("\t")
         if not line.strip():
             document += 1

@@ -9,6 +9,21 @@ from models.errors import UserError
 from models.files import opened
 
 
+def tab_separated(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Row numbers from 1 and the columns of a file without quoting.
+
+    Raises:
+        UserError: as `numbered_lines`, or a row has another number of columns.
+    """
+    for number, line in numbered_lines(path):
+        row = line.split("\t")
+        if columns is not None and len(row) != columns:
+            raise UserError(
+                f"{path}, row {number}: {len(row)} tab-separated columns, expected {columns}"
+            )
+        yield number, row
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.lines import numbered_lines
+from models.embeddings.datasets.lines import tab_separated
 from models.errors import UserError
 
 # The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
@@ -94,7 +94,7 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
     """
     path = Path(path)
     if path.is_file():
-        _, header = next(_rows(path), (1, [""]))
+        header = _header(path)
         return [_read_sick_file(path)] if "sentence_A" in header else read_sts(path)
     return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
 
@@ -119,7 +119,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
         group, name = f"{group} train", name.removesuffix(".train")
     rows: list[tuple[str, str, float]] = []
     unscored = 0
-    for number, row in _rows(path):
+    for number, row in tab_separated(path):
         # The benchmark's rows may have further columns, with the sources of the sentences.
         columns = row[4:7] if path.suffix == ".csv" else row
         if len(columns) != 3:
@@ -136,25 +136,19 @@ def _read_sts_file(path: Path) -> LabelledPairs:
 
 
 def _read_sick_file(path: Path) -> LabelledPairs:
-    lines = _rows(path)
-    _, header = next(lines, (1, [""]))
+    header = _header(path)
     if absent := [column for column in _SICK_COLUMNS if column not in header]:
         raise UserError(f"{path}, row 1: no column {', '.join(absent)}")
-    first, second, label = (header.index(column) for column in _SICK_COLUMNS)
-    judgment = header.index(_JUDGMENT) if _JUDGMENT in header else None
     rows, judgments = [], []
-    for number, row in lines:
-        if len(row) != len(header):
-            raise UserError(
-                f"{path}, row {number}: {len(row)} tab-separated columns, expected {len(header)}"
-            )
-        rows.append((row[first], row[second], _score(row[label], SICK_SCALE, path, number)))
-        if judgment is None:
-            continue
-        if row[judgment] not in ENTAILMENT:
-            expected = ", ".join(ENTAILMENT)
-            raise UserError(f"{path}, row {number}: {row[judgment]!r} is none of {expected}")
-        judgments.append(row[judgment])
+    for number, columns in islice(tab_separated(path, len(header)), 1, None):
+        row = dict(zip(header, columns, strict=True))
+        first, second, label = (row[column] for column in _SICK_COLUMNS)
+        rows.append((first, second, _score(label, SICK_SCALE, path, number)))
+        if _JUDGMENT in row:
+            if row[_JUDGMENT] not in ENTAILMENT:
+                expected = ", ".join(ENTAILMENT)
+                raise UserError(f"{path}, row {number}: {row[_JUDGMENT]!r} is none of {expected}")
+            judgments.append(row[_JUDGMENT])
     found = _labelled("SICK", _SICK.get(path.name, path.stem), rows, 0, path)
     return replace(found, scale=SICK_SCALE, entailment=pa.array(judgments) if judgments else None)
 
@@ -175,10 +169,9 @@ def _labelled(
     )
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Row numbers from 1 and columns; the published files have no quoting."""
-    for number, line in numbered_lines(path):
-        yield number, line.split("\t")
+def _header(path: Path) -> list[str]:
+    _, header = next(tab_separated(path), (1, [""]))
+    return header
 
 
 def _score(text: str, scale: tuple[float, float], path: Path, row: int) -> float:

@@ -6,8 +6,10 @@ and SICK's own. Files are found by name, anywhere below a folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -111,41 +113,36 @@ def _class_of_name(path: Path) -> Examples:
     return Examples(first=pa.array(texts, pa.string()), labels=np.full(len(texts), path.suffix))
 
 
-def _label_first(path: Path) -> Examples:
-    """`label text`; of TREC's `LABEL:fine` the part before the colon."""
-    rows = []
-    for number, line in _lines(path):
-        label, space, text = line.strip().partition(" ")
-        if not space:
-            raise UserError(f"{path}, row {number}: no text behind the label {label!r}")
-        rows.append((text, label.partition(":")[0]))
-    return _examples(path, rows)
+def _rows(pattern: str, expected: str, *, header: bool = False) -> Callable[[Path], Examples]:
+    """A reader of rows with the groups `first`, perhaps `second`, and `label`."""
+
+    def read(path: Path) -> Examples:
+        rows = []
+        for number, line in islice(_lines(path), header, None):
+            found = re.fullmatch(pattern, line)
+            if found is None:
+                raise UserError(f"{path}, row {number}: {expected.format(line.strip())}")
+            rows.append(found.groupdict())
+        if not rows:
+            raise UserError(f"{path}: no row with a label")
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        labels = np.array(columns.pop("label"))
+        sides = {name: pa.array(texts, pa.string()) for name, texts in columns.items()}
+        return Examples(**sides, labels=labels)
+
+    return read
 
 
-def _label_last(path: Path) -> Examples:
-    """`text <tab> label`."""
-    rows = []
-    for number, line in _lines(path):
-        text, tab, label = line.rpartition("\t")
-        if not tab:
-            raise UserError(f"{path}, row {number}: no tab between text and label")
-        rows.append((text, label.strip()))
-    return _examples(path, rows)
-
-
-def _mrpc(path: Path) -> Examples:
-    """A header line, then label, two numbers and two sentences between tabs."""
-    lines = _lines(path)
-    next(lines, None)
-    rows = []
-    for number, line in lines:
-        columns = line.split("\t")
-        if len(columns) != 5 or columns[0] not in ("0", "1"):
-            raise UserError(
-                f"{path}, row {number}: expected 0 or 1, two numbers and two sentences between tabs"
-            )
-        rows.append((columns[3], columns[4], columns[0]))
-    return _examples(path, rows)
+# `label text`; of TREC's `LABEL:fine` the part before the colon
+_label_first = _rows(
+    r"\s*(?=\S)(?P<label>[^ :]*)[^ ]* (?P<first>.*\S)\s*", "no text behind the label {!r}"
+)
+_label_last = _rows(r"(?P<first>.*)\t\s*(?P<label>[^\t]*?)\s*", "no tab between text and label")
+_mrpc = _rows(
+    r"(?P<label>[01])\t[^\t]*\t[^\t]*\t(?P<first>[^\t]*)\t(?P<second>[^\t]*)",
+    "expected 0 or 1, two numbers and two sentences between tabs",
+    header=True,
+)
 
 
 def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], Examples]:
@@ -159,15 +156,6 @@ def _sick(kind: Literal["relatedness", "entailment"]) -> Callable[[Path], Exampl
         return Examples(first=data.first, second=data.second, labels=labels)
 
     return read
-
-
-def _examples(path: Path, rows: Sequence[tuple[str, ...]]) -> Examples:
-    """Rows of one or two sentences and a label."""
-    if not rows:
-        raise UserError(f"{path}: no row with a label")
-    *sides, labels = zip(*rows, strict=True)
-    first, *second = (pa.array(side, pa.string()) for side in sides)
-    return Examples(first=first, second=second[0] if second else None, labels=np.array(labels))
 
 
 def _two_classes(*files: str, all: str) -> tuple[_Form, ...]:

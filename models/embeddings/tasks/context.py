@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind, take
 from models.embeddings.training.initial_model import new_model
-from models.embeddings.training.trainer import Trainer
+from models.embeddings.training.trainer import Pool, Trainer
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.text.vectors import WordVectors, read_vectors
@@ -70,13 +70,11 @@ class ContextTrainer(Trainer[Neighbours]):
 
 
 @dataclass
-class _Sentences:
+class _Sentences(Pool[Neighbours]):
     """Sentences with neighbours on both sides; none are left out."""
 
     text: Text
     rows: NDArray[np.int64]
-    identical: ClassVar[int] = 0
-    empty: ClassVar[int] = 0
 
     def __len__(self) -> int:
         return len(self.rows)

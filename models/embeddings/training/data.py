@@ -26,6 +26,7 @@ from models.embeddings.ragged_columns import (
     positions,
     take_all,
 )
+from models.embeddings.training.trainer import Pool
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 
@@ -34,7 +35,7 @@ _ROWS = 20_000  # rows tokenised at once
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Pool["Pairs"]):
     """n pairs of sentences as ids, and how many pairs were left out when they were read."""
 
     left: Sentences
@@ -216,7 +217,7 @@ def _shuffled(
 
 
 def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:
-    with _reading(path), _open(path) as file:
+    with _opened(path) as file:
         names = file.schema_arrow.names
         for column in columns:
             if column not in names:
@@ -229,19 +230,16 @@ def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:
 def _batches(
     chunk: Chunk, columns: tuple[str, str]
 ) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
-    with _reading(chunk.path), _open(chunk.path) as file:
+    with _opened(chunk.path) as file:
         for batch in file.iter_batches(_ROWS, [chunk.group], list(columns)):
             yield tuple(batch.column(name).cast(pa.string()).fill_null("") for name in columns)
 
 
-def _open(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, page_checksum_verification=True)
-
-
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _opened(path: str) -> Iterator[pq.ParquetFile]:
     try:
-        yield
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot be read as Parquet ({reason})") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,20 +14,18 @@ from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.model import SentenceEncoder, weights
 from models.embeddings.ragged_columns import Sentences, join_all, take_all
-from models.embeddings.training.trainer import Memory, Progress, Trainer, better
+from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
 from models.embeddings.vocabulary import ids_by_kind
 
 
 @dataclass
-class Examples:
+class Examples(Pool["Examples"]):
     """n labelled pairs as ids."""
 
     first: Sentences
     second: Sentences
     labels: Tensor
     """float32 [n]"""
-    identical: ClassVar[int] = 0
-    empty: ClassVar[int] = 0
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -29,15 +29,10 @@ LOG_EVERY = 100  # steps between two lines of metrics.jsonl, at least
 
 
 class Pool(Protocol[Produced]):
-    """Examples that are shuffled together."""
+    """Examples that are shuffled together, and how many were left out of them."""
 
-    @property
-    def identical(self) -> int:
-        """Number of pairs left out because their sides are identical."""
-
-    @property
-    def empty(self) -> int:
-        """Number of pairs left out because a side is empty."""
+    identical: int = 0
+    empty: int = 0
 
     def __len__(self) -> int: ...
 
@@ -48,10 +43,8 @@ class Pool(Protocol[Produced]):
 class Source(Protocol[Produced]):
     """Examples to train on: an epoch is a sequence of pools, each small enough for memory."""
 
-    rows: int
-    """Examples in an epoch, left-out ones included."""
-    name: str
-    """For messages."""
+    rows: int  # in an epoch, left-out ones included
+    name: str  # for messages
 
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Produced]]:
         """The pools of an epoch from number `first` on; the same at every call."""
