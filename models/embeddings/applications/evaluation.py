@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,20 +82,20 @@ class Report:
     def table(self) -> Table:
         """`Pearson / Spearman` of every model by data set, the means, and the missing data sets."""
         caption = "Pearson / Spearman × 100"
-        if self._predicting():
+        if not np.isnan(np.array(self.errors)).all():
             caption += ", mean squared error of predicted labels"
         table = Table("data set", "pairs", caption=caption)
         table.columns[1].justify = "right"
         for name in self.models:
             table.add_column(name, justify="right")
         lacking = missing(self.data)
-        for group in self._groups():
-            for i, data in enumerate(self.data):
-                if data.group == group:
-                    cells = (self._cell(model, i) for model in range(len(self.models)))
-                    table.add_row(f"{group} {data.name}", f"{len(data.first):,}", *cells)
-            means = (_cell(self.mean(model, group)) for model in range(len(self.models)))
+        for group, rows in self._groups().items():
+            for i in rows:
+                data = self.data[i]
+                cells = (_cell(*result) for result in self._results(i))
+                table.add_row(f"{group} {data.name}", f"{len(data.first):,}", *cells)
             if _is_year(group):
+                means = (_cell(self.mean(model, group)) for model in range(len(self.models)))
                 table.add_row(f"{group} mean", "", *means, style="bold")
             if group in lacking:
                 absent = f"{group} without {', '.join(lacking[group])} (not there)"
@@ -110,52 +110,32 @@ class Report:
         """
         lacking = missing(self.data)
         groups: dict[str, Any] = {}
-        for group in self._groups():
-            groups[group] = {
-                "data_sets": {
-                    data.name: {
-                        "pairs": len(data.first),
-                        "unscored": data.unscored,
-                        "models": self._by_model(
-                            (results[i] for results in self.correlations),
-                            (results[i] for results in self.errors),
-                        ),
-                    }
-                    for i, data in enumerate(self.data)
-                    if data.group == group
-                },
-                "missing": lacking.get(group, []),
-            }
+        for group, rows in self._groups().items():
+            data_sets = {}
+            for i in rows:
+                numbers = (_numbers(*result) for result in self._results(i))
+                data_sets[self.data[i].name] = {
+                    "pairs": len(self.data[i]),
+                    "unscored": self.data[i].unscored,
+                    "models": dict(zip(self.models, numbers, strict=True)),
+                }
+            groups[group] = {"data_sets": data_sets, "missing": lacking.get(group, [])}
             if _is_year(group):
-                means = (self.mean(model, group) for model in range(len(self.models)))
-                groups[group]["mean"] = self._by_model(means)
+                means = (_numbers(self.mean(model, group)) for model in range(len(self.models)))
+                groups[group]["mean"] = dict(zip(self.models, means, strict=True))
         return {"models": self.models, "groups": groups}
 
-    def _groups(self) -> list[str]:
-        return list(dict.fromkeys(data.group for data in self.data))
-
-    def _predicting(self) -> bool:
-        return not np.isnan(np.array(self.errors)).all()
-
-    def _cell(self, model: int, data: int) -> str:
-        cell = _cell(self.correlations[model][data])
-        error = self.errors[model][data] if self.errors else np.nan
-        return cell if np.isnan(error) else f"{cell}, {error:.3f}"
-
-    def _by_model(
-        self, correlations: Iterable[Correlation], errors: Iterable[float] = ()
-    ) -> Mapping[str, Any]:
-        found = {
-            name: {
-                key: None if np.isnan(value) else round(value, 4)
-                for key, value in correlation._asdict().items()
-            }
-            for name, correlation in zip(self.models, correlations, strict=True)
-        }
-        for name, error in zip(self.models, errors, strict=False):
-            if not np.isnan(error):
-                found[name]["mse"] = round(error, 4)
+    def _groups(self) -> dict[str, list[int]]:
+        """The numbers of the data sets by group."""
+        found: dict[str, list[int]] = {}
+        for i, data in enumerate(self.data):
+            found.setdefault(data.group, []).append(i)
         return found
+
+    def _results(self, data: int) -> Iterator[tuple[Correlation, float]]:
+        """Correlation and mean squared error of each model on a data set."""
+        for model, correlations in enumerate(self.correlations):
+            yield correlations[data], self.errors[model][data] if self.errors else np.nan
 
 
 def evaluate_models(
@@ -250,8 +230,13 @@ def _is_year(group: str) -> bool:
     return group.removeprefix("STS ").isdecimal()
 
 
-def _cell(correlation: Correlation) -> str:
+def _cell(correlation: Correlation, error: float = np.nan) -> str:
     # The two are undefined together.
-    if np.isnan(correlation.pearson):
-        return "undefined"
-    return f"{correlation.pearson:.1f} / {correlation.spearman:.1f}"
+    undefined = np.isnan(correlation.pearson)
+    cell = "undefined" if undefined else "{:.1f} / {:.1f}".format(*correlation)
+    return cell if np.isnan(error) else f"{cell}, {error:.3f}"
+
+
+def _numbers(correlation: Correlation, error: float = np.nan) -> dict[str, float | None]:
+    values = correlation._asdict() if np.isnan(error) else {**correlation._asdict(), "mse": error}
+    return {key: None if np.isnan(value) else round(value, 4) for key, value in values.items()}

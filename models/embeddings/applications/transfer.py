@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from models.embeddings.applications.evaluation import (
-    Embed,
-    Vectors,
-    correlation,
-    pair_features,
-)
+from models.embeddings.applications.evaluation import Embed, Vectors, correlation, pair_features
 from models.embeddings.datasets.transfer import Examples, Task, find_tasks
 
 FOLDS = 10
@@ -31,19 +26,21 @@ Scores = dict[str, float]
 class Transfer:
     """Results of several models on the available tasks."""
 
-    models: list[str]
     tasks: list[Task]
     missing: list[str]
-    scores: list[list[Scores]]
-    """[models][tasks]"""
+    scores: dict[str, list[Scores]]
+    """by model, [tasks]"""
 
     def table(self) -> Table:
         """One row per task."""
         table = Table("task", "tested on", title="Transfer tasks", caption="percent")
-        for name in self.models:
+        for name in self.scores:
             table.add_column(name, justify="right")
         for i, task in enumerate(self.tasks):
-            cells = (_cell(of[i]) for of in self.scores)
+            cells = (
+                " / ".join(f"{value:.1f}" for value in of[i].values())
+                for of in self.scores.values()
+            )
             table.add_row(task.name, task.tested, *cells)
         if self.missing:
             table.add_row(f"without {', '.join(self.missing)} (not there)", style="dim")
@@ -51,17 +48,13 @@ class Transfer:
 
     def json(self) -> dict[str, Any]:
         """`tasks.<task>.models.<model>.accuracy`, and what is missing."""
-        tasks = {
-            task.name: {
-                "tested": task.tested,
-                "train": len(task.train),
-                "models": {
-                    name: {key: round(value, 4) for key, value in of[i].items()}
-                    for name, of in zip(self.models, self.scores, strict=True)
-                },
+        tasks: dict[str, Any] = {}
+        for i, task in enumerate(self.tasks):
+            models = {
+                name: {key: round(value, 4) for key, value in of[i].items()}
+                for name, of in self.scores.items()
             }
-            for i, task in enumerate(self.tasks)
-        }
+            tasks[task.name] = {"tested": task.tested, "train": len(task.train), "models": models}
         return {"tasks": tasks, "missing": self.missing}
 
 
@@ -72,12 +65,8 @@ def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> Transfe
         UserError: there is no task, or a row is invalid; names the file and the row.
     """
     tasks, missing = find_tasks(folder)
-    return Transfer(
-        models=[name for name, _ in models],
-        tasks=tasks,
-        missing=missing,
-        scores=[[evaluate(embed, task) for task in tasks] for _, embed in models],
-    )
+    scores = {name: [evaluate(embed, task) for task in tasks] for name, embed in models}
+    return Transfer(tasks=tasks, missing=missing, scores=scores)
 
 
 def evaluate(embed: Embed, task: Task, *, seed: int = 1) -> Scores:
@@ -157,11 +146,6 @@ def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> Scores:
     scores = {"accuracy": 100 * float(np.mean(predicted == labels))}
     if task == "MRPC":
         both = np.sum((predicted == "1") & (labels == "1"))
-        scores["f1"] = 100 * float(
-            2 * both / max(np.sum(predicted == "1") + np.sum(labels == "1"), 1)
-        )
+        positive = np.sum(predicted == "1") + np.sum(labels == "1")
+        scores["f1"] = 100 * float(2 * both / max(positive, 1))
     return scores
-
-
-def _cell(scores: Mapping[str, float]) -> str:
-    return " / ".join(f"{value:.1f}" for value in scores.values())

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from models.embeddings.datasets.lines import numbered_lines
 from models.embeddings.datasets.phrases import read_phrases
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.datasets.splits import take
+from models.embeddings.datasets.similarity import LabelledPairs, take
 from models.errors import UserError
 
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")

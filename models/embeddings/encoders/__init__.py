@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from models.embeddings.encoders.average import Average, Sum
-from models.embeddings.encoders.base import Encoder, TokenEncoder
+from models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
 from models.embeddings.encoders.context import Context
 from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
-from models.embeddings.encoders.mixed import Mixed
 from models.embeddings.encoders.ragged_batches import Input
 from models.embeddings.encoders.recurrent import gru, recurrent
 from models.embeddings.options import EmbeddingOptions

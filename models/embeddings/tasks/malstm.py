@@ -17,8 +17,13 @@ from torch import nn
 
 from models.embeddings.applications.entailment import entailment
 from models.embeddings.applications.evaluation import embed_pairs, label_errors
-from models.embeddings.datasets.similarity import LabelledPairs, read_labelled
-from models.embeddings.datasets.splits import pool, shares, split
+from models.embeddings.datasets.similarity import (
+    LabelledPairs,
+    pool,
+    read_labelled,
+    shares,
+    split,
+)
 from models.embeddings.datasets.synonyms import augmented, read_synonyms
 from models.embeddings.heads.manhattan import Manhattan
 from models.embeddings.options import EmbeddingOptions

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from models.embeddings.applications.evaluation import label_errors
-from models.embeddings.datasets.splits import split
+from models.embeddings.datasets.similarity import split
 from models.embeddings.heads.distribution import Distribution
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training.initial_model import device_of, new_model, trained_model

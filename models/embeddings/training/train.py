@@ -1,13 +1,15 @@
-"""From Parquet shards to the folder of a trained encoder."""
+"""From Parquet shards to the folder of a trained encoder; probes without files."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from models.embeddings.applications.evaluation import agreement
@@ -15,11 +17,12 @@ from models.embeddings.datasets.similarity import LabelledPairs, read_sts
 from models.embeddings.model import SentenceEncoder, load_weights
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.training.data import Shards
+from models.embeddings.training.data import Shards, learnable
 from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Progress, better
+from models.embeddings.training.trainer import Memory, Progress, better
 from models.errors import UserError
+from models.text.vectors import WordVectors, read_vectors
 
 _RUNTIME = ("checkpoint_every", "loaders", "device")
 
@@ -120,3 +123,33 @@ def _fingerprint(
         "columns": list(columns),
         "development": str(development) if development else None,
     }
+
+
+def run_probe(
+    left: pa.StringArray,
+    right: pa.StringArray,
+    options: EmbeddingOptions,
+    labelled: Sequence[LabelledPairs],
+    *,
+    seed: int,
+) -> float:
+    """Train a small encoder on n pairs; return the mean Pearson × 100 over labelled data sets.
+
+    Trains like `train_embeddings`, but in memory, on the CPU and without files. A data set on which
+    all predictions are equal (the encoder knows none of the words) counts as 0.
+
+    Raises:
+        UserError: there is nothing to train on, or the initial vectors cannot be read.
+    """
+    initial = _vectors(options.initial_vectors) if options.initial_vectors else None
+    cpu = torch.device("cpu")
+    model = new_model(options, [left, right], seed, initial=initial, device=cpu)
+    pairs = Memory(learnable(left, right, model.vocabularies), f"{len(left):,} pairs")
+    PairTrainer(model.encoder, pairs, options, seed).fit()
+    return float(np.mean(np.nan_to_num([agreement(model.embed, d).pearson for d in labelled])))
+
+
+@lru_cache(maxsize=1)
+def _vectors(path: str) -> WordVectors:
+    """Read once per process, which runs many probes."""
+    return read_vectors(path)

@@ -2,8 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.datasets.splits import STS_SHARES, pool, shares, split
+from models.embeddings.datasets.similarity import STS_SHARES, LabelledPairs, pool, shares, split
 from models.errors import UserError
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.probe import run_probe
-from models.embeddings.training.train import train_embeddings
+from models.embeddings.training.train import run_probe, train_embeddings
 from models.errors import UserError
 from models.text.vectors import write_vectors
 
