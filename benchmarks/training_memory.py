@@ -16,7 +16,7 @@ from benchmarks import generated
 from benchmarks.measure import cost
 from benchmarks.report import Measured
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.train import train_embeddings
+from models.embeddings.tasks.paraphrases import train_embeddings
 
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class _RunProbe(UnitDoFn):
         torch.set_num_threads(1)  # more threads do not speed up small products
 
     def make(self, probe: Probe) -> Receipt:
-        from models.embeddings.training.train import run_probe as train
+        from models.embeddings.tasks.paraphrases import run_probe as train
 
         sample = Sample(table=_table(self.shard), thresholds=self.thresholds)
         rows = probe.subset.rows(sample, probe.seed)

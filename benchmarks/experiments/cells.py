@@ -21,8 +21,8 @@ from models.embeddings.datasets.phrases import read_phrases
 from models.embeddings.datasets.similarity import read_sick, read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
+from models.embeddings.tasks.paraphrases import train_embeddings
 from models.embeddings.training.paragram import train_paragram
-from models.embeddings.training.train import train_embeddings
 from models.errors import UserError
 from models.files import atomic_file, digest
 

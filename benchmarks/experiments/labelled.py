@@ -24,7 +24,7 @@ from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
-from models.embeddings.training.train import train_embeddings
+from models.embeddings.tasks.paraphrases import train_embeddings
 from models.files import digest
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again

@@ -17,10 +17,8 @@ Kind = Literal["words", "trigrams"]
 class RaggedIds(NamedTuple):
     """n sentences as ids: sentence i is `ids[offsets[i]:offsets[i + 1]]`."""
 
-    ids: NDArray[np.int32]
-    """[total]"""
-    offsets: NDArray[np.int64]
-    """[n + 1], from 0 to `total`"""
+    ids: NDArray[np.int32]  # [total]
+    offsets: NDArray[np.int64]  # [n + 1], from 0 to `total`
 
     @property
     def lengths(self) -> NDArray[np.int64]:

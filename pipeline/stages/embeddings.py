@@ -23,7 +23,7 @@ def depends_on(config: Config) -> tuple[str, ...]:
 
 def fingerprint(run: Run) -> Any:
     """The options that change the weights, and the content of the files they name."""
-    from models.embeddings.training.train import weight_options
+    from models.embeddings.tasks.paraphrases import weight_options
 
     options = run.config.embeddings
     values = weight_options(options)

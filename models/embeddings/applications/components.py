@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 class Components(NamedTuple):
     """Sentences in the directions of largest variance."""
 
-    points: NDArray[np.float64]
-    """[n, k]"""
-    shares: NDArray[np.float64]
-    """[k]: share of the variance in each direction"""
+    points: NDArray[np.float64]  # [n, k]
+    shares: NDArray[np.float64]  # [k]: share of the variance in each direction
 
 
 def principal_components(vectors: NDArray[np.floating], count: int = 2) -> Components:

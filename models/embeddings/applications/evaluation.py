@@ -68,8 +68,7 @@ class Report:
 
     models: list[str]
     data: list[LabelledPairs]
-    correlations: list[list[Correlation]]
-    """[models][data sets]"""
+    correlations: list[list[Correlation]]  # [models][data sets]
     errors: list[list[float]] = field(default_factory=list)
     """[models][data sets]: mean squared error of predicted labels; NaN if there are none"""
 

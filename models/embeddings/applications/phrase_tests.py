@@ -69,8 +69,7 @@ class WordsAndPhrases(NamedTuple):
 
     words: pa.StringArray
     phrases: pa.StringArray
-    same: NDArray[np.bool_]
-    """[n]"""
+    same: NDArray[np.bool_]  # [n]
 
 
 def read_semeval2013(folder: Path | str) -> dict[str, WordsAndPhrases]:

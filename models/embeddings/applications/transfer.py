@@ -28,8 +28,7 @@ class Transfer:
 
     tasks: list[Task]
     missing: list[str]
-    scores: dict[str, list[Scores]]
-    """by model, [tasks]"""
+    scores: dict[str, list[Scores]]  # by model, [tasks]
 
     def table(self) -> Table:
         """One row per task."""

@@ -27,10 +27,8 @@ _HEAD = 100  # paragraphs in which the start mark of a Gutenberg book is expecte
 class Block(NamedTuple):
     """Consecutive sentences of a file."""
 
-    sentences: pa.StringArray
-    """[n]"""
-    documents: NDArray[np.int64]
-    """[n]: the number of each sentence's document in all files"""
+    sentences: pa.StringArray  # [n]
+    documents: NDArray[np.int64]  # [n]: the number of each sentence's document in all files
 
 
 def read_text(

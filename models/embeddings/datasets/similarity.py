@@ -41,16 +41,11 @@ class LabelledPairs:
     group: str
     """the group whose mean is reported: `STS 2014`; `STS 2012 train` if it is not a test set"""
     name: str
-    first: pa.StringArray
-    """[n]"""
-    second: pa.StringArray
-    """[n]"""
-    scores: NDArray[np.float64]
-    """[n]"""
-    unscored: int = 0
-    """rows without an official score, left out of the above"""
-    scale: tuple[float, float] = STS_SCALE
-    """the lowest and the highest possible score"""
+    first: pa.StringArray  # [n]
+    second: pa.StringArray  # [n]
+    scores: NDArray[np.float64]  # [n]
+    unscored: int = 0  # rows without an official score, left out of the above
+    scale: tuple[float, float] = STS_SCALE  # the lowest and the highest possible score
     entailment: pa.StringArray | None = None
     """[n], of SICK: whether the first sentence entails the second, contradicts it, or neither"""
 

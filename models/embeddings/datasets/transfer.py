@@ -25,12 +25,9 @@ from models.errors import UserError
 class Examples:
     """n sentences or sentence pairs with labels."""
 
-    first: pa.StringArray
-    """[n]"""
-    second: pa.StringArray | None = None
-    """[n], of pairs"""
-    labels: NDArray[Any]
-    """[n]: strings, or float64 for numbers on a scale"""
+    first: pa.StringArray  # [n]
+    second: pa.StringArray | None = None  # [n], of pairs
+    labels: NDArray[Any]  # [n]: strings, or float64 for numbers on a scale
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -42,10 +39,8 @@ class Task:
 
     name: str
     train: Examples
-    test: Examples | None
-    """None: the task has no published split, or the test file is missing"""
-    tested: str
-    """the reported part: 10-fold, dev, validation, trial or test"""
+    test: Examples | None  # None: the task has no published split, or the test file is missing
+    tested: str  # the reported part: 10-fold, dev, validation, trial or test
 
 
 class _Form(NamedTuple):

@@ -15,8 +15,7 @@ from models.embeddings.ragged_columns import Sentences
 class Encoder(nn.Module):
     """Turns sentences into vectors, [n, dim]; an empty sentence into zeros."""
 
-    dim: int
-    """Length of a sentence vector."""
+    dim: int  # length of a sentence vector
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""

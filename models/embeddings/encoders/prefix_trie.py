@@ -18,16 +18,13 @@ from models.embeddings.ragged_columns import offsets_of, positions
 class PrefixTrie(NamedTuple):
     """The prefixes of n sentences, numbered level by level: those on level t have t + 1 words."""
 
-    starts: NDArray[np.int64]
-    """[levels + 1]: level t has the nodes `starts[t]:starts[t + 1]`."""
-    rows: NDArray[np.int64]
-    """[nodes]: the row (of a `RaggedBatch`) of each prefix's last word."""
+    starts: NDArray[np.int64]  # [levels + 1]: level t has the nodes `starts[t]:starts[t + 1]`
+    rows: NDArray[np.int64]  # [nodes]: the row (of a `RaggedBatch`) of each prefix's last word
     parents: NDArray[np.int64]
     """[nodes]: the prefix one word shorter; 0 for those on level 0, which have none."""
     paths: NDArray[np.int32]
     """[tokens]: the node at which each token is read, sentence after sentence."""
-    ends: NDArray[np.int64]
-    """[n]: the node of the whole sentence; -1 for an empty one."""
+    ends: NDArray[np.int64]  # [n]: the node of the whole sentence; -1 for an empty one
 
 
 def build_trie(

@@ -17,12 +17,9 @@ from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of
 class RaggedBatch(NamedTuple):
     """The tokens of n sentences and their vectors."""
 
-    vectors: Tensor
-    """[v, dim]"""
-    rows: NDArray[np.int32]
-    """[tokens]: the row of `vectors` of each token"""
-    offsets: NDArray[np.int64]
-    """[n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`"""
+    vectors: Tensor  # [v, dim]
+    rows: NDArray[np.int32]  # [tokens]: the row of `vectors` of each token
+    offsets: NDArray[np.int64]  # [n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`
 
     def sentences(self, start: int, end: int) -> RaggedBatch:
         """The sentences `start:end`."""

@@ -24,8 +24,7 @@ class Examples(Pool["Examples"]):
 
     first: Sentences
     second: Sentences
-    labels: Tensor
-    """float32 [n]"""
+    labels: Tensor  # float32 [n]
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from models.embeddings.applications.neighbours import neighbour_lines
+from models.embeddings.applications.embed import neighbour_lines
 from models.embeddings.model import load_encoder
 from models.errors import UserError
 from pipeline.commands.options import Model

@@ -1,9 +1,9 @@
 import numpy as np
 import pyarrow as pa
 
-from models.embeddings.applications.entailment import entailment
 from models.embeddings.applications.evaluation import pair_features
 from models.embeddings.datasets.similarity import LabelledPairs
+from models.embeddings.tasks.malstm import entailment
 
 LABELS = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from sample import english_sentences
 
+from models.embeddings.applications.embed import nearest, neighbour_lines
 from models.embeddings.applications.evaluation import Embed
-from models.embeddings.applications.neighbours import nearest, neighbour_lines
 from models.errors import UserError
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.embeddings.heads.local_linear import LocalLinear
+from models.embeddings.heads.manhattan import LocalLinear
 
 
 def by_least_squares(x, y, h, at):

@@ -14,9 +14,9 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks.paraphrases import train_embeddings
 from models.embeddings.training import data
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.train import train_embeddings
 from models.errors import UserError
 
 ROOT = Path(__file__).parents[4]

@@ -16,9 +16,9 @@ from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.malstm import initialise, rescaled
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
+from models.embeddings.tasks.paraphrases import train_embeddings
 from models.embeddings.training.initial_model import new_model, trained_model
 from models.embeddings.training.label_trainer import Examples, LabelTrainer
-from models.embeddings.training.train import train_embeddings
 from models.errors import UserError
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")

@@ -9,7 +9,7 @@ import pytest
 
 from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.train import run_probe, train_embeddings
+from models.embeddings.tasks.paraphrases import run_probe, train_embeddings
 from models.errors import UserError
 from models.text.vectors import write_vectors
 

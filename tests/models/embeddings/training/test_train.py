@@ -10,7 +10,7 @@ import pytest
 from models.embeddings.encoders import ENCODERS
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.train import train_embeddings
+from models.embeddings.tasks.paraphrases import train_embeddings
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 
@@ -104,7 +104,7 @@ def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path, shards):
 def test_the_best_model_by_development_data_is_kept(tmp_path, shards, monkeypatch):
     scores = iter([50.0, 70.0, math.nan, 60.0])
     monkeypatch.setattr(
-        "models.embeddings.training.train.development_score", lambda *_: next(scores)
+        "models.embeddings.tasks.paraphrases.development_score", lambda *_: next(scores)
     )
     (tmp_path / "sts" / "2012").mkdir(parents=True)
     (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("1\tw1\tw2\n2\tw3\tw3\n")
