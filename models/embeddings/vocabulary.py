@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -21,6 +22,7 @@ UNKNOWN = "<unk>"
 BEGIN, END = "<s>", "</s>"
 
 _MAGIC = "paraloom-vocabulary"
+_HEAD = rf"{_MAGIC} (words|trigrams) (tags|no-tags) (\d+) ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
 _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
@@ -118,13 +120,11 @@ class Vocabulary:
             head, _, body = Path(path).read_bytes().partition(b"\n")
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
-        match head.decode(errors="replace").split(" "):
-            case [magic, "words" | "trigrams" as kind, "tags" | "no-tags" as tags, size, check] if (
-                magic == _MAGIC and size.isdecimal()
-            ):
-                pass
-            case _:
-                raise UserError(f"{path}: not a vocabulary (its first line is not `{_MAGIC} …`)")
+        first = re.fullmatch(_HEAD, head.decode(errors="replace"))
+        if first is None:
+            raise UserError(f"{path}: not a vocabulary (its first line is not `{_MAGIC} …`)")
+        kind: Any
+        kind, tags, size, check = first.groups()
         if (found := body.count(b"\n")) != int(size):
             raise UserError(f"{path}: {found} entries where its first line says {size}")
         if hashlib.sha256(body).hexdigest()[:16] != check:

@@ -22,30 +22,20 @@ class GRU(nn.Module):
     and the next state is z ⊙ h + (1 - z) ⊙ g.
     """
 
-    def __init__(self, dim: int, hidden: int, *, backward: bool = False) -> None:
+    def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
         self.weights = nn.GRU(dim, hidden)
-        self.dim, self.reversed = hidden, backward
+        self.dim = hidden
 
-    def forward(
-        self, batch: RaggedBatch, initial: Tensor | None = None
-    ) -> tuple[Tensor, PrefixTrie]:
-        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie.
-
-        `initial` is the state before the first word of each sentence, [n, hidden]; None is zero.
-        """
+    def forward(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
+        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie."""
         vectors, rows, offsets = batch
-        trie = build_trie(rows, offsets, backward=self.reversed, share=False)
+        trie = build_trie(rows, offsets, share=False)
         if not len(trie.rows):
             return vectors.new_zeros(0, self.dim), trie
         inputs = vectors.index_select(0, torch.from_numpy(trie.rows).to(vectors.device))
         packed = PackedSequence(inputs, torch.from_numpy(np.diff(trie.starts)))
-        first = None if initial is None else _first(initial, trie, offsets).unsqueeze(0)
-        return self.weights(packed, first)[0].data, trie
-
-    def step(self, inputs: Tensor, states: Tensor) -> Tensor:
-        """The states after one more word, [n, hidden], from the words' vectors, [n, dim]."""
-        return torch.gru_cell(inputs, states, *self.weights.all_weights[0])
+        return self.weights(packed)[0].data, trie
 
 
 class NormalisedGRU(nn.Module):
@@ -55,9 +45,9 @@ class NormalisedGRU(nn.Module):
     and the next state is z ⊙ h + (1 - z) ⊙ g (z and 1 - z are swapped in the paper).
     """
 
-    def __init__(self, dim: int, hidden: int, *, backward: bool = False) -> None:
+    def __init__(self, dim: int, hidden: int) -> None:
         super().__init__()
-        self.dim, self.reversed = hidden, backward
+        self.dim = hidden
         self.from_words = nn.Linear(dim, 3 * hidden, bias=False)
         self.from_states = nn.Linear(hidden, 3 * hidden, bias=False)
         nn.init.uniform_(self.from_words.weight, -0.1, 0.1)
@@ -70,9 +60,13 @@ class NormalisedGRU(nn.Module):
     def forward(
         self, batch: RaggedBatch, initial: Tensor | None = None
     ) -> tuple[Tensor, PrefixTrie]:
-        """Like `GRU.forward`; without `initial`, sentences share the states of prefixes."""
+        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie.
+
+        `initial` is the state before the first word of each sentence, [n, hidden]; without it,
+        which means zero, sentences share the states of prefixes.
+        """
         vectors, batch_rows, offsets = batch
-        trie = build_trie(batch_rows, offsets, backward=self.reversed, share=initial is None)
+        trie = build_trie(batch_rows, offsets, share=initial is None)
         rows, parents = (torch.from_numpy(x).to(vectors.device) for x in (trie.rows, trie.parents))
         sums = self._normalised(self.from_words(vectors), self.word_norms)
         states: list[Tensor] = []
@@ -89,7 +83,7 @@ class NormalisedGRU(nn.Module):
         return torch.cat(states) if states else sums[1][:0], trie
 
     def step(self, inputs: Tensor, states: Tensor) -> Tensor:
-        """Like `GRU.step`."""
+        """The states after one more word, [n, hidden], from the words' vectors, [n, dim]."""
         return self._next(*self._normalised(self.from_words(inputs), self.word_norms), states)
 
     def _next(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
@@ -106,7 +100,6 @@ class NormalisedGRU(nn.Module):
 def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Tensor:
     """The initial states of the nodes on level 0, if no nodes are shared."""
     full = np.flatnonzero(np.diff(offsets))
-    ends = np.stack([offsets[full], offsets[full + 1] - 1])  # one of the two is read first
     sentences = np.empty(len(full), np.int64)
-    sentences[trie.paths[ends].min(axis=0)] = full
+    sentences[trie.paths[offsets[full]]] = full
     return initial.index_select(0, torch.from_numpy(sentences).to(initial.device))

@@ -34,14 +34,10 @@ def build_trie(
     backward: bool = False,
     share: bool = True,
 ) -> PrefixTrie:
-    """The trie of a batch (see `RaggedBatch`).
+    """The trie of a `RaggedBatch`, with every sentence read from its end if `backward`.
 
-    Args:
-        rows: equal tokens have equal rows, [tokens].
-        offsets: where each sentence begins among them, [n + 1].
-        backward: read every sentence from its end.
-        share: let sentences share the nodes of common prefixes. Otherwise each has its own nodes,
-            the longest sentence first on every level, as in torch's `PackedSequence`.
+    Without `share`, each sentence has its own nodes, the longest sentence first on every level, as
+    in torch's `PackedSequence`.
     """
     lengths = np.diff(offsets)
     n, longest = len(lengths), int(lengths.max(initial=0))

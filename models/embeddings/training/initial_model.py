@@ -33,9 +33,8 @@ def new_model(
 ) -> SentenceEncoder:
     """An untrained encoder of the words of some texts and of the initial vectors.
 
-    Args:
-        initial: the vectors of `options.initial_vectors`; None: read them, if the option is set.
-        folder: where to save the vocabularies, or to load those that were saved.
+    `initial` are the vectors of `options.initial_vectors` if they were read before. The
+    vocabularies are saved in `folder`, or loaded from there.
 
     Raises:
         UserError: the initial vectors cannot be read, or have another length than the options say.
