@@ -1,8 +1,10 @@
-"""A fast hash of 64-bit integers (SplitMix64; Steele, Lea & Flood 2014)."""
+"""Fast hashes of 64-bit integers (SplitMix64; Steele, Lea & Flood 2014) and of texts (XXH3)."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import xxhash
 from numpy.typing import NDArray
 
 
@@ -13,3 +15,10 @@ def splitmix64(x: NDArray[np.uint64], seed: int = 0) -> NDArray[np.uint64]:
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def text_hashes(texts: pa.Array, seed: int = 0) -> NDArray[np.uint64]:
+    """A hash of each text: uint64 [n]."""
+    digest = xxhash.xxh3_64_intdigest
+    values = texts.cast(pa.binary()).to_pylist()
+    return np.fromiter((digest(value, seed) for value in values), np.uint64, len(values))

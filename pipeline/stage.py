@@ -17,7 +17,7 @@ from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from models.files import digest
 from models.scorers import ENCODER, SCORERS
-from pipeline.config import Config, InputOptions
+from pipeline.config.options import Config, InputOptions
 from pipeline.manifest import Manifest
 from pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 

@@ -20,7 +20,7 @@ from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.select import normalised
 from beam_jobs.transforms.duplicates import row_hash
-from beam_jobs.transforms.order_statistics import id_hash
+from models.hashing import text_hashes
 from models.scorers.human_classifier import fold_of
 
 VERSION = 1
@@ -47,7 +47,7 @@ class SampleWithFolds(beam.PTransform):
 
         def take(unit: Unit) -> pa.Table:
             table = read_shard(unit.shard, _SAMPLE.names).cast(_SAMPLE)
-            sampled = id_hash(table["id"].combine_chunks(), seed) <= threshold
+            sampled = text_hashes(table["id"].combine_chunks(), seed) <= threshold
             return table.filter(pa.array(sampled))
 
         sample = (

@@ -15,7 +15,8 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import xxhash
+
+from models.hashing import text_hashes
 
 LEVELS = 4
 
@@ -61,13 +62,6 @@ def sortable(score: np.ndarray) -> np.ndarray:
     return np.where(negative, ~bits, bits | np.uint32(1 << 31))
 
 
-def id_hash(ids: pa.Array, seed: int = 0) -> np.ndarray:
-    """A hash of each id, uint64 [n] (XXH3), for breaking ties and for sampling."""
-    digest = xxhash.xxh3_64_intdigest
-    texts = ids.cast(pa.binary()).to_pylist()
-    return np.fromiter((digest(text, seed) for text in texts), np.uint64, len(texts))
-
-
 def count(columns: dict[str, Column], targets: Targets | None, seed: int = 0) -> Counts:
     """Count the next digit of one shard's keys among the rows that share a target's digits."""
     counts: Counts = {}
@@ -82,7 +76,7 @@ def count(columns: dict[str, Column], targets: Targets | None, seed: int = 0) ->
                 same = column.score == (digits[0] << 16 | digits[1])
                 if not same.any():
                     continue
-                found = id_hash(column.ids.filter(pa.array(same)), seed)
+                found = text_hashes(column.ids.filter(pa.array(same)), seed)
                 if len(digits) == 2:
                     found = (found >> np.uint64(48)).astype(np.uint16)
                 else:
@@ -136,7 +130,7 @@ def position(column: Column, targets: list[Target], seed: int = 0) -> np.ndarray
         result += column.score > score
         tied = np.flatnonzero(column.score == score)
         if len(tied):
-            result[tied] += id_hash(column.ids.take(pa.array(tied)), seed) >= np.uint64(hashed)
+            result[tied] += text_hashes(column.ids.take(pa.array(tied)), seed) >= np.uint64(hashed)
     return result
 
 

@@ -10,10 +10,9 @@ import argparse
 import logging
 import pickle
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from models.errors import UserError
 
@@ -26,32 +25,15 @@ if TYPE_CHECKING:
 _POSITIONS = 1024  # fairseq's default
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """The parts of a checkpoint that decoding needs: settings and weights of the model."""
+class Checkpoint(NamedTuple):
+    """The parts of a checkpoint that decoding needs.
+
+    The settings name the languages, `source_lang` and `target_lang`, and the longest source and
+    translation, end of sentence included: `max_source_positions` and `max_target_positions`.
+    """
 
     settings: argparse.Namespace
     weights: dict[str, torch.Tensor]
-
-    @property
-    def source_language(self) -> str:
-        """Language to translate from."""
-        return str(self.settings.source_lang)
-
-    @property
-    def target_language(self) -> str:
-        """Language to translate to."""
-        return str(self.settings.target_lang)
-
-    @property
-    def source_positions(self) -> int:
-        """Length of the longest source, end of sentence included."""
-        return getattr(self.settings, "max_source_positions", None) or _POSITIONS
-
-    @property
-    def target_positions(self) -> int:
-        """Length of the longest translation, end of sentence included."""
-        return getattr(self.settings, "max_target_positions", None) or _POSITIONS
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -107,6 +89,8 @@ def read_checkpoint(folder: ModelFolder) -> Checkpoint:
     # These are paths on the machine that trained the model; the checkpoint has the weights.
     settings.encoder_embed_path = settings.decoder_embed_path = None
     settings.task = "translation"
+    for key in ("max_source_positions", "max_target_positions"):
+        setattr(settings, key, getattr(settings, key, None) or _POSITIONS)
     for key in ("source_lang", "target_lang"):
         language = getattr(settings, key, None)
         if not isinstance(language, str):
@@ -124,13 +108,14 @@ def build_model(
         UserError: the settings or the dictionaries do not fit the weights.
     """
     fairseq = import_fairseq()
+    settings = checkpoint.settings
     source, target = (
         fairseq.data.Dictionary.load(str(folder.dictionary(language)))
-        for language in (checkpoint.source_language, checkpoint.target_language)
+        for language in (settings.source_lang, settings.target_lang)
     )
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     try:
-        model = fairseq.models.transformer.TransformerModel.build_model(checkpoint.settings, task)
+        model = fairseq.models.transformer.TransformerModel.build_model(settings, task)
         model.load_state_dict(checkpoint.weights)
     except (RuntimeError, ValueError, KeyError, AttributeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]

@@ -61,15 +61,16 @@ def _convert(folder: ModelFolder, path: Path) -> None:
     from models.nmt.checkpoint import build_model, read_checkpoint
 
     checkpoint = read_checkpoint(folder)
+    settings = checkpoint.settings
     build_model(folder, checkpoint)  # raises clear errors; the converter does not
     with atomic_folder(path) as out, tempfile.TemporaryDirectory() as scratch:
         clean = Path(scratch) / "checkpoint.pt"
-        torch.save({"args": checkpoint.settings, "model": checkpoint.weights}, clean)
+        torch.save({"args": settings, "model": checkpoint.weights}, clean)
         converter = FairseqConverter(
             str(clean),
             str(folder.path),
-            source_lang=checkpoint.source_language,
-            target_lang=checkpoint.target_language,
+            source_lang=settings.source_lang,
+            target_lang=settings.target_lang,
         )
         try:
             with safe_globals([argparse.Namespace]):
@@ -80,8 +81,11 @@ def _convert(folder: ModelFolder, path: Path) -> None:
                 f"{folder.checkpoint}: CTranslate2 cannot convert it ({reason}); "
                 "choose engine fairseq"
             ) from error
-        keys = ("source_positions", "target_positions")
-        (out / _LIMITS).write_text(json.dumps({key: getattr(checkpoint, key) for key in keys}))
+        positions = {
+            "source_positions": settings.max_source_positions,
+            "target_positions": settings.max_target_positions,
+        }
+        (out / _LIMITS).write_text(json.dumps(positions))
 
 
 def _open(path: Path) -> Conversion:
@@ -89,11 +93,7 @@ def _open(path: Path) -> Conversion:
 
 
 def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
+    return os.access(folder, os.W_OK)
 
 
 @contextmanager

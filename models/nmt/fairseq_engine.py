@@ -39,7 +39,7 @@ class FairseqEngine:
             model.half()
         self.device = "cuda" if cuda else "cpu"
         model = model.to(self.device)
-        self._longest = longest_target(options, checkpoint.target_positions)
+        self._longest = longest_target(options, checkpoint.settings.max_target_positions)
         self._generator = SequenceGenerator(
             [model],
             self._target,
@@ -50,7 +50,7 @@ class FairseqEngine:
         self._lock = threading.Lock()
         self.batch_tokens = 8192 if cuda else 2048
         self.parallel = 1
-        self.max_source_subwords = checkpoint.source_positions - 1
+        self.max_source_subwords = checkpoint.settings.max_source_positions - 1
 
     def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
         """Return a function that translates the batch; see `Engine.submit`."""

@@ -58,10 +58,7 @@ def train_nmt(
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
         folder: replaced as a whole when the new model is finished.
-        options: size of the model and length of the training.
-        seed: seed of the initial weights, the dropout and the order of batches.
-        source_language: language code of the source in the names of the folder's files.
-        target_language: language code of the target in the names of the folder's files.
+        source_language: code in the names of the folder's files, as `target_language`.
         threads: CPU cores to use, all by default.
 
     Returns:
@@ -132,12 +129,12 @@ def _prepare(
     texts = (out / "source.txt", out / "reference.txt")
     train = (out / f"train.{languages[0]}", out / f"train.{languages[1]}")
     write_text(pairs, held_out, *texts)
-    train_subwords(texts, out, options, threads)
-    count = write_pieces(out, *texts, train, options.batch_tokens)
+    subwords = train_subwords(texts, out, options, threads)
+    count = write_pieces(subwords, *texts, train, options.batch_tokens)
     for text in texts:
         text.unlink()
     for language in languages:
-        write_dictionary(out, out / f"dict.{language}.txt")
+        write_dictionary(subwords, out / f"dict.{language}.txt")
     counts = {"training": count, "held_out": len(held_out.sources)}
     (out / "counts.json").write_text(json.dumps(counts))
 
@@ -202,10 +199,7 @@ def _run_fairseq(
 
 
 def _flags(options: dict[str, object]) -> list[str]:
-    flags = []
-    for key, value in options.items():
-        flags += [f"--{key}"] if value is None else [f"--{key}", str(value)]
-    return flags
+    return [f"--{key}" if value is None else f"--{key}={value}" for key, value in options.items()]
 
 
 def _run_commands(work: Path, threads: int, updates: int) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from models.errors import UserError
 from models.nmt.model_folder import SENTENCEPIECE
@@ -85,27 +86,23 @@ def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference
 
 def train_subwords(
     texts: Sequence[Path], folder: Path, options: NmtTrainingOptions, threads: int
-) -> None:
+) -> SentencePieceProcessor:
     """Train one SentencePiece model (BPE) on all texts; a small text yields fewer pieces."""
-    import sentencepiece
-
-    def train(pieces: int) -> None:
-        sentencepiece.SentencePieceTrainer.train(
-            input=[str(text) for text in texts],
-            model_prefix=str(folder / SENTENCEPIECE.removesuffix(".model")),
-            model_type="bpe",
-            vocab_size=pieces,
-            character_coverage=1.0,
-            input_sentence_size=_SENTENCES_FOR_PIECES,
-            shuffle_input_sentence=True,
-            num_threads=threads,
-            minloglevel=2,
-        )
-
     pieces = options.pieces
     while True:
         try:
-            return train(pieces)
+            SentencePieceTrainer.train(
+                input=[str(text) for text in texts],
+                model_prefix=str(folder / SENTENCEPIECE.removesuffix(".model")),
+                model_type="bpe",
+                vocab_size=pieces,
+                character_coverage=1.0,
+                input_sentence_size=_SENTENCES_FOR_PIECES,
+                shuffle_input_sentence=True,
+                num_threads=threads,
+                minloglevel=2,
+            )
+            return SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
         except RuntimeError as error:
             if "too high" not in str(error) or pieces < 100:
                 reason = " ".join(str(error).split())[:200]
@@ -116,16 +113,17 @@ def train_subwords(
 
 
 def write_pieces(
-    folder: Path, source: Path, reference: Path, out: tuple[Path, Path], longest: int
+    subwords: SentencePieceProcessor,
+    source: Path,
+    reference: Path,
+    out: tuple[Path, Path],
+    longest: int,
 ) -> int:
     """Write both texts as subwords, without empty and overlong pairs; return the number of pairs.
 
     Raises:
         UserError: no pair is left.
     """
-    import sentencepiece
-
-    subwords = sentencepiece.SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
     longest = min(longest, _LONGEST)
     count = 0
     with (
@@ -145,11 +143,8 @@ def write_pieces(
     return count
 
 
-def write_dictionary(folder: Path, path: Path) -> None:
+def write_dictionary(subwords: SentencePieceProcessor, path: Path) -> None:
     """Write the pieces as a fairseq dictionary; fairseq adds its special symbols."""
-    import sentencepiece
-
-    subwords = sentencepiece.SentencePieceProcessor(model_file=str(folder / SENTENCEPIECE))
     pieces = (
         subwords.id_to_piece(index)
         for index in range(subwords.get_piece_size())

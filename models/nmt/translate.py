@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -194,12 +195,9 @@ class _Call:
         try:
             return self._translator._engine.submit(sources)
         except Exception as error:
-            failure = error
-
-            def fail() -> list[Hypothesis]:
-                raise failure
-
-            return fail
+            failure: Future[list[Hypothesis]] = Future()
+            failure.set_exception(error)
+            return failure.result
 
     def collect(
         self, rows: list[int], sources: list[Pieces], wait: Callable[[], list[Hypothesis]]
@@ -252,7 +250,5 @@ class _Call:
         self._counters.rejects = sum(reason is not None for reason in self.reasons)
         self._counters.seconds = seconds
         columns = (self._texts, self._scores, self._lengths, self.reasons)
-        arrays = [
-            pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA), self._counters
+        rows = pa.RecordBatch.from_pydict(dict(zip(SCHEMA.names, columns, strict=True)), SCHEMA)
+        return rows, self._counters

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
 from models.errors import UserError
+from models.hashing import text_hashes
 from models.text.tokens import PairText, TokenIds
 
 FOLDS = 5
@@ -64,16 +64,7 @@ def fold_of(reference: pa.Array) -> np.ndarray:
 
     All translations of a reference are in the same fold, and scoring needs nothing but the texts.
     """
-    digest = xxhash.xxh3_64_intdigest
-    texts = reference.cast(pa.binary()).to_pylist()
-    return np.fromiter((digest(text) % FOLDS for text in texts), np.uint8, len(texts))
-
-
-def token_hashes(vocabulary: pa.StringArray) -> np.ndarray:
-    """A hash of each token, uint64 [V]."""
-    digest = xxhash.xxh3_64_intdigest
-    tokens = vocabulary.cast(pa.binary()).to_pylist()
-    return np.fromiter((digest(token) for token in tokens), np.uint64, len(tokens))
+    return (text_hashes(reference) % np.uint64(FOLDS)).astype(np.uint8)
 
 
 def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, Any]:
@@ -176,7 +167,7 @@ def _features(sample: pa.Table) -> Any:
 
     blocks: dict[str, list[Any]] = {side: [] for side in _SIDES}
     for pairs in _pairs(sample):
-        hashes = token_hashes(pairs.vocabulary)
+        hashes = text_hashes(pairs.vocabulary)
         for side in _SIDES:
             tokens = getattr(pairs, side)
             rows, buckets = map(np.concatenate, zip(*_ngrams(tokens, hashes), strict=True))
@@ -189,7 +180,7 @@ def _features(sample: pa.Table) -> Any:
 def _evaluate(classifier: Classifier, sample: pa.Table) -> dict[str, float]:
     found: dict[str, list[np.ndarray]] = {side: [] for side in _SIDES}
     for pairs in _pairs(sample):
-        hashes, fold = token_hashes(pairs.vocabulary), fold_of(pairs.reference_text)
+        hashes, fold = text_hashes(pairs.vocabulary), fold_of(pairs.reference_text)
         for side in _SIDES:
             found[side].append(classifier.probability(getattr(pairs, side), hashes, fold))
     human, machine = (np.concatenate(found[side]).astype(np.float64) for side in _SIDES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from models.scorers.human_classifier import Classifier, fold_of, token_hashes
+from models.hashing import text_hashes
+from models.scorers.human_classifier import Classifier, fold_of
 from models.text.tokens import PairText
 
 
@@ -17,4 +18,4 @@ def human_likeness(pairs: PairText, classifier: Classifier) -> np.ndarray:
         float32 [n] in [0, 1].
     """
     fold = fold_of(pairs.reference_text)
-    return classifier.probability(pairs.translation, token_hashes(pairs.vocabulary), fold)
+    return classifier.probability(pairs.translation, text_hashes(pairs.vocabulary), fold)

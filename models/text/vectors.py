@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
-import xxhash
 
 from models.errors import UserError
 from models.files import atomic_file, atomic_folder, opened
+from models.hashing import text_hashes
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes of text parsed at once
@@ -80,9 +80,10 @@ class WordVectors:
         return vectors
 
     def _find(self, words: list[str]) -> np.ndarray:
-        indices = np.minimum(np.searchsorted(self._hashes, _hash(words)), len(self) - 1)
+        asked = pa.array(words, pa.string())
+        indices = np.minimum(np.searchsorted(self._hashes, text_hashes(asked)), len(self) - 1)
         rows = self._order[indices].copy()
-        same = pc.equal(self.words.take(pa.array(rows)), pa.array(words, pa.string()))
+        same = pc.equal(self.words.take(pa.array(rows)), asked)
         rows[~same.to_numpy(zero_copy_only=False)] = -1
         return rows
 
@@ -176,15 +177,9 @@ def open_vectors(folder: Path | str) -> WordVectors:
     return WordVectors(word, matrix, index=(hashes.to_numpy(), order.to_numpy()))
 
 
-def _hash(words: Sequence[str]) -> np.ndarray:
-    return np.fromiter(
-        (xxhash.xxh3_64_intdigest(word.encode()) for word in words), np.uint64, len(words)
-    )
-
-
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     """Hashes of the words in ascending order, and the row of each: uint64 [V], int32 [V]."""
-    hashes = _hash(words.to_pylist())
+    hashes = text_hashes(words)
     order = np.argsort(hashes, kind="stable").astype(np.int32)  # the first of equal words is first
     return hashes[order], order
 

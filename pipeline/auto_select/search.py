@@ -31,7 +31,7 @@ from pipeline.auto_select.ranges import (
     largest_of_the_best,
     pooled_deviation,
 )
-from pipeline.config import AutoOptions
+from pipeline.config.options import AutoOptions
 from pipeline.records import AutoSelectRecord, Candidate, Lead
 
 VERSION = 1

@@ -4,26 +4,7 @@
 the configuration page.
 """
 
-from pipeline.config.options import (
-    AutoOptions,
-    Config,
-    EvaluateOptions,
-    InputOptions,
-    LoopOptions,
-    ScoreOptions,
-    SelectOptions,
-    StatisticsOptions,
-)
+from pipeline.config.options import Config
 from pipeline.config.read import read_config
 
-__all__ = [
-    "AutoOptions",
-    "Config",
-    "EvaluateOptions",
-    "InputOptions",
-    "LoopOptions",
-    "ScoreOptions",
-    "SelectOptions",
-    "StatisticsOptions",
-    "read_config",
-]
+__all__ = ["Config", "read_config"]

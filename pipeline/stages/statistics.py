@@ -9,7 +9,7 @@ from beam_jobs.io.shards import content_key
 from models.errors import UserError
 from models.files import digest
 from pipeline import statistics
-from pipeline.config import Config, StatisticsOptions
+from pipeline.config.options import Config, StatisticsOptions
 from pipeline.records import PairsRecord, StatisticsRecord
 from pipeline.stage import Run, Stage
 

@@ -15,7 +15,7 @@ from models.embeddings.tasks.options import (
     SimilarityOptions,
 )
 from models.nmt.options import NmtOptions, NmtTrainingOptions
-from pipeline.config import AutoOptions
+from pipeline.config.options import AutoOptions
 
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
 MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")

@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
 
 from models.embeddings.datasets.lines import numbered_lines
 from models.errors import UserError
+from models.hashing import text_hashes
 
 Format = Literal["ppdb", "tsv", "lexicon"]
 
@@ -124,8 +124,7 @@ def split(pairs: PhrasePairs, held_out: float) -> tuple[PhrasePairs, PhrasePairs
     """
     new = np.zeros(len(pairs), bool)
     for side in pairs:
-        hashes = (xxhash.xxh3_64_intdigest(text) for text in side.cast(pa.binary()).to_pylist())
-        new |= np.fromiter(hashes, np.uint64, len(pairs)) < np.uint64(held_out * 2**64)
+        new |= text_hashes(side) < np.uint64(held_out * 2**64)
     return pairs.take(~new), pairs.take(new)
 
 

@@ -12,12 +12,12 @@ from beam_jobs.transforms.order_statistics import (
     LEVELS,
     Column,
     count,
-    id_hash,
     merge,
     narrow,
     position,
     sortable,
 )
+from models.hashing import text_hashes
 
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ties = st.sampled_from([-0.0, 0.0, 1.0, -1.0, np.float32(1e-45), 0.5])
@@ -59,7 +59,7 @@ def test_deciles_are_those_of_a_full_sort_whatever_the_shards(values, cuts, seed
     ids = np.array([f"row-{i}" for i in range(len(values))], object)
     cuts = [min(c, len(values)) for c in cuts]
     found = places(score, ids, cuts, decile_ranks, seed)
-    hashes = id_hash(pa.array(ids, pa.string()), seed)
+    hashes = text_hashes(pa.array(ids, pa.string()), seed)
     assert found.tolist() == expected(score, hashes, decile_ranks).tolist()
     sizes = np.bincount(found, minlength=10)
     assert len(sizes) == 10
@@ -79,7 +79,7 @@ def test_hashes_with_the_same_leading_bits_are_told_apart(hashes, cuts, data):
         return np.array([int(i) for i in ids.to_pylist()], np.uint64)
 
     score = np.zeros(len(hashes), np.float32)
-    with mock.patch.object(order_statistics, "id_hash", read):
+    with mock.patch.object(order_statistics, "text_hashes", read):
         found = places(score, ids, [min(c, len(hashes)) for c in cuts], lambda n: ranks)
     assert found.tolist() == expected(score, np.array(hashes, np.uint64), lambda n: ranks).tolist()
 

@@ -104,8 +104,8 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: Engine) 
 
 
 def test_languages_are_those_of_the_checkpoint(model: Path) -> None:
-    checkpoint = read_checkpoint(ModelFolder(model))
-    assert (checkpoint.source_language, checkpoint.target_language) == ("cs", "en")
+    settings = read_checkpoint(ModelFolder(model)).settings
+    assert (settings.source_lang, settings.target_lang) == ("cs", "en")
     (model / "dict.cs.txt").rename(model / "dict.sk.txt")
     with pytest.raises(UserError, match=r"dict\.cs\.txt: missing"):
         read_checkpoint(ModelFolder(model))
