@@ -1,7 +1,5 @@
 """Scoring: every scorer of the configuration adds one column."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

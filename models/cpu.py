@@ -1,7 +1,5 @@
 """The number of CPU cores that a process may use."""
 
-from __future__ import annotations
-
 import os
 
 CORES = "PARALOOM_CORES"

@@ -1,7 +1,5 @@
 """Local files and folders that are either complete or absent; digests."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

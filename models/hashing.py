@@ -1,7 +1,5 @@
 """Fast hashes of 64-bit integers (SplitMix64; Steele, Lea & Flood 2014) and of texts (XXH3)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import xxhash

@@ -1,7 +1,5 @@
 """Peak resident memory of this process."""
 
-from __future__ import annotations
-
 import resource
 import sys
 from contextlib import suppress

@@ -7,8 +7,6 @@ checks across fields stand in `_check`. A key that names an input file or folder
 store.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

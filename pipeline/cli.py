@@ -4,8 +4,6 @@ A command is one module below `pipeline/commands/` with a function `command`, wh
 and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """The console for tables and text."""
 
-from __future__ import annotations
-
 from rich.console import Console
 
 

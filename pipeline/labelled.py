@@ -1,7 +1,5 @@
 """The labelled pairs of `select.labelled`, for automatic selection and for rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

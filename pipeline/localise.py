@@ -4,8 +4,6 @@ Libraries open word vectors, phrase pairs and labelled pairs by themselves, so t
 The bitext and the translation model stay where they are: workers read them in pieces, or copy them.
 """
 
-from __future__ import annotations
-
 from beam_jobs.io import remote
 from beam_jobs.io.storage import MissingError, is_remote
 from models.errors import UserError

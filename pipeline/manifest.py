@@ -1,7 +1,5 @@
 """manifest.json of a run folder, and the lock of the folder; the content is in `records`."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import platform

@@ -1,7 +1,5 @@
 """The stages of a configuration, their keys, and which of them are up to date."""
 
-from __future__ import annotations
-
 from beam_jobs.io.shards import content_key
 from pipeline.config import Config
 from pipeline.rounds import repeat_rounds

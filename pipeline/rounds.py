@@ -9,8 +9,6 @@ After all rounds, the stage `loop` evaluates their encoders on the labelled pair
 `embeddings` and `evaluate` are then copies of the best round's, where every run has its result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Running the stages of a run in order, each one only if it is not up to date."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Sequence

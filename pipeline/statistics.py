@@ -1,7 +1,5 @@
 """Statistics of several corpora side by side, as in ParaNMT's Table 2."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

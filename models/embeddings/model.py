@@ -1,7 +1,5 @@
 """A sentence encoder with its vocabularies and head, and the folder in which it is saved."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Options of an encoder and its training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, cast
 

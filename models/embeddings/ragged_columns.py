@@ -1,7 +1,5 @@
 """Columns of sentences without padding: ids and offsets; selection, concatenation and hashes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Conversion of a fairseq model to CTranslate2's format, once, with a cache."""
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import json

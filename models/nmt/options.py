@@ -1,7 +1,5 @@
 """Options of neural translation: the model, decoding and training."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Training of a translation model with fairseq."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Training data for fairseq: held-out pairs, subwords, dictionaries."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Translation of sentences, with scores."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

@@ -5,8 +5,6 @@ to float32 [n], and one entry in `SCORERS`. The value of a row must depend on th
 last bit, and not on the batch that the row is in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Edit distance between the two sides, in tokens."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -7,8 +7,6 @@ fold: a pair is scored by the model of its fold, which was not trained on either
 if they also occur in other pairs.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Probability that a person wrote the translation (Wieting, Mallinson & Gimpel 2017)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.hashing import text_hashes

@@ -1,7 +1,5 @@
 """Ratio of the two sides' lengths, the classic filter for bitext."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.text.tokens import PairText

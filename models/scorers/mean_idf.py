@@ -1,7 +1,5 @@
 """Mean inverse document frequency of a pair: high if its words are rare."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.errors import UserError

@@ -1,7 +1,5 @@
 """Counts the n-grams that both sides of a pair have, for all rows at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.text.tokens import PairText, TokenIds

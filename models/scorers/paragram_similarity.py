@@ -1,7 +1,5 @@
 """Cosine of mean word vectors: the first filter of ParaNMT (Wieting & Gimpel 2018)."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.sparse import csr_array
 

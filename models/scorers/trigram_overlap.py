@@ -1,7 +1,5 @@
 """Share of common trigrams (Wieting, Mallinson & Gimpel 2017; ParaNMT 2018)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.scorers.ngrams import shared_ngrams

@@ -1,7 +1,5 @@
 """Share of common tokens, in any order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.scorers.ngrams import shared_ngrams

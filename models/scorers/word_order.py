@@ -1,7 +1,5 @@
 """Agreement of the order of the tokens that both sides have."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from models.text.tokens import PairText

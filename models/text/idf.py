@@ -1,7 +1,5 @@
 """Inverse document frequencies: counted in parts, merged, stored as vectors of length 1."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

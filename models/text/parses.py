@@ -6,8 +6,6 @@ left to right: the relation of each dependent, and the part of speech of the roo
 `A dog runs fast.` gives `nsubj VERB advmod punct`.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ between aligned tokens are candidate paraphrases, alone or with the aligned word
 `he jumps off` and `he is jumping from`, and so on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Moses tokens of text columns, as flat integer arrays that all scorers share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, cached_property
 

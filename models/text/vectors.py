@@ -5,8 +5,6 @@ without word2vec's first line `words dimensions`. The compact form is a memory-m
 `matrix.f32`, and `words.arrow` with the words and their sorted hashes.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path

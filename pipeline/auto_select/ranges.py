@@ -9,8 +9,6 @@ range reaches the limit, only quality does. Among ranges within one standard err
 quality can only help.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean

@@ -7,8 +7,6 @@ pairs. Sampling and probes are Beam jobs, so they run wherever the runner does. 
 deterministic for a seed; an interrupted search resumes and trains only missing candidates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean

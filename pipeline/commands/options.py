@@ -1,7 +1,5 @@
 """Options and arguments that several commands share, and what they do."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

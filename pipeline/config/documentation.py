@@ -3,8 +3,6 @@
 `python -m pipeline.config.documentation` writes `configs/schema.json` and `docs/configuration.md`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

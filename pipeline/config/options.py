@@ -1,7 +1,5 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Reading a configuration: YAML, environment variables, changes of the command line."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

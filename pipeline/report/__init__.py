@@ -1,7 +1,5 @@
 """The report: what a run did, in pictures; one HTML file that opens without a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any, NamedTuple

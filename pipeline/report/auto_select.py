@@ -1,7 +1,5 @@
 """The automatic selection of deciles (stage `choice`) in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 

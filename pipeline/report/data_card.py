@@ -1,7 +1,5 @@
 """The data card `corpus/README.md`, with the metadata block that Hugging Face datasets reads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """The columns of the pair record and the selection in words, for the report and the data card."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

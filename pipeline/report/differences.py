@@ -1,7 +1,5 @@
 """Marks the words that two texts do not share, in HTML."""
 
-from __future__ import annotations
-
 import re
 from difflib import SequenceMatcher
 

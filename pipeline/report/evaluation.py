@@ -1,7 +1,5 @@
 """The table of correlations on STS and SICK."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The record of a run with several rounds: each round's result, and the view of the best one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

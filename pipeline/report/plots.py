@@ -4,8 +4,6 @@ Pictures are WIDTH units wide, unless they say otherwise. Plots are laid out in 
 unit is about one pixel on a laptop and on a phone, and text of 11 units stays legible.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Jinja2 environments: HTML for the report, Markdown for the data card; both escape by default."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache

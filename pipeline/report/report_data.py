@@ -5,8 +5,6 @@ Example pairs are sampled by their rank within a decile, so texts are read only 
 that hold a sampled pair.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

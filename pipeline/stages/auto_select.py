@@ -1,7 +1,5 @@
 """choice: the scorer and deciles of `select.by: auto`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from beam_jobs.analysis import probes, sampling

@@ -1,7 +1,5 @@
 """back_translate: a translation of every pair's source."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from beam_jobs import back_translate

@@ -1,7 +1,5 @@
 """bucket: the decile of every score."""
 
-from __future__ import annotations
-
 from beam_jobs import bucket
 from beam_jobs.io.shards import units
 from pipeline.records import BucketRecord

@@ -1,7 +1,5 @@
 """classifier: the model of the scorer `human_likeness`, trained on a sample of the run's pairs."""
 
-from __future__ import annotations
-
 from beam_jobs.analysis import human_likeness
 from beam_jobs.io.shards import units
 from models.files import atomic_folder

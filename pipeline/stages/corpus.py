@@ -1,7 +1,5 @@
 """corpus: the selected pairs, as Parquet and as text."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from beam_jobs import select

@@ -1,7 +1,5 @@
 """embeddings: the sentence encoder."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

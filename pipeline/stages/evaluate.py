@@ -1,7 +1,5 @@
 """evaluate: the encoder on STS and SICK; the results are in evaluation.json too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """idf: the inverse document frequencies of the scorer `mean_idf`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ingest: bitext into pairs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from beam_jobs import ingest

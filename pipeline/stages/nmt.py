@@ -1,7 +1,5 @@
 """nmt: train the translation model, unless `nmt.model` names one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

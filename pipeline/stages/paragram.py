@@ -1,7 +1,5 @@
 """paragram: the word vectors of the scorer `paragram_similarity`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """score: a column for every scorer."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from beam_jobs import score

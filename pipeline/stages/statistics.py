@@ -1,7 +1,5 @@
 """statistics: all pairs beside those of the corpus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

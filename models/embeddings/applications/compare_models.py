@@ -1,7 +1,5 @@
 """Labelled pairs on which two models disagree most, relative to the labels (W&G 2017, 5.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Principal components of sentence vectors (Mueller & Thyagarajan 2016, 4.3)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

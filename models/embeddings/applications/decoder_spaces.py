@@ -1,8 +1,6 @@
 """Comparison of the vector spaces of an encoder with decoders, without training (Zhelezniak et al.
 2018): the encoder's vector, and the decoders' states, concatenated or averaged."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

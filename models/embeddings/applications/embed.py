@@ -1,7 +1,5 @@
 """Vectors, scores and nearest neighbours of streams of lines, in constant memory."""
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

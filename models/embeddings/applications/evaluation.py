@@ -1,7 +1,5 @@
 """Evaluation on labelled pairs: correlations of scores with labels, per data set and year."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ The gate scales a word vector before averaging. Its L1 norm, the sum of its comp
 1, is the weight of the word in the sentence.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Tests of phrase vectors: choice of the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Transfer tasks: logistic regression on sentence vectors (as in SentEval)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

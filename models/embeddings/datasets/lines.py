@@ -1,7 +1,5 @@
 """Lines of text files, plain or gzip; errors name the file and the row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

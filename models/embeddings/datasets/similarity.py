@@ -1,7 +1,5 @@
 """Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK relatedness; splits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """Data augmentation: training pairs with words replaced by synonyms (Zhang et al. 2015)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ SentEval's (a file per class, `label:fine text`, `text <tab> label`), Kim's (`la
 and SICK's own. Files are found by name, anywhere below a folder.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

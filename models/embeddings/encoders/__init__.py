@@ -4,8 +4,6 @@ An encoder is a subclass of `Encoder`; one of words or trigrams subclasses `Toke
 defines `encode`. Its `Input` gives it dropout, and sparse but exact updates of the word vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Word Avg and Trigram Avg: the mean, or the sum, of a sentence's word or trigram vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The interface of encoders, the base class of those that read one vocabulary, and mixtures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

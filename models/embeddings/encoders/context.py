@@ -6,8 +6,6 @@ it is a GRU, this holds for the states of the decoder, because its outputs are l
 its states are the optimal space, which needs no further training but unrolling the decoders.
 """
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A trained embedding matrix: sparse steps that equal those of a dense optimiser."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Gated recurrent averaging networks: word vectors scaled by gates of an LSTM (W&G 3.1)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -3,8 +3,6 @@
 Rows are selected by `index_select`: the gradient of `x[rows]` is summed in no fixed order.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """LSTM states of a prefix trie, with the gradient written out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

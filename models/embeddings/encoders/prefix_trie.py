@@ -5,8 +5,6 @@ common prefix share its states. The nodes of the trie, level by level, are the u
 batch: there is one state per node, and a sentence is a path of nodes.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

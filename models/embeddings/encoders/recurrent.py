@@ -1,7 +1,5 @@
 """Sentence vectors from the outputs of recurrent networks: pooling, and combined directions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal
 

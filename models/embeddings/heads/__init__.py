@@ -4,8 +4,6 @@ A head is a module in this folder and a line in `HEADS`. It is trained with its 
 the same folder: its settings in config.json, its weights in head.safetensors.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, ClassVar
 

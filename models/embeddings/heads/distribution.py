@@ -9,8 +9,6 @@ trained by KL(p ‖ p̂), where p is the distribution over the two whole numbers
 with mean y                                                                          (Eq. 16, 17)
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ Trained by the squared error of labels rescaled to [0, 1]. The similarities can 
 afterwards by a local-linear regression of the labels on them (4.1).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

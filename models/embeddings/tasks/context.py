@@ -4,8 +4,6 @@
 decoders is skip-thought; the paper also has the two other combinations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ is pre-trained on other labelled pairs, if there are any, then trained on the da
 it with synonyms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

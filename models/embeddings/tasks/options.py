@@ -1,7 +1,5 @@
 """Options of each training task; the section of `embeddings` has the name of its task."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The paraphrases of the corpus, by the margin loss; probes of it without files."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache

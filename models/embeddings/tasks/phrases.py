@@ -4,8 +4,6 @@ With `model: gru` the vector of a phrase is the GRU's last state; any other enco
 there are `initial_vectors`, pairs with other words are left out, as in the paper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

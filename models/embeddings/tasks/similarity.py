@@ -5,8 +5,6 @@ and its word vectors towards their initial values; without, weights are pulled t
 word vectors towards the initial ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

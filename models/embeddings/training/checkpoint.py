@@ -1,7 +1,5 @@
 """The state of a training on disk, from which it is resumed after an interruption."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The model at the start of training: vocabularies, initial vectors and a new encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The margin loss over cosines (W&G 2017, Eq. 2), with its gradient written out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

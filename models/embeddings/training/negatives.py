@@ -1,7 +1,5 @@
 """The hardest negatives of a mega-batch, as blocked matrix products (ParaNMT 4.2)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

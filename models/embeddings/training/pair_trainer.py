@@ -1,8 +1,6 @@
 """Training on paraphrase pairs by the margin loss with hard negatives (W&G 2017, Eq. 2; ParaNMT
 4.2)."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """PARAGRAM word vectors from phrase pairs: Word Avg with the margin loss (Wieting et al. 2016)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The training loop that all tasks share: order, checkpoints, clipping, optimiser steps."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`paraloom compare-models`: where two models disagree most (W&G 2017, 5.1)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`paraloom decoder-spaces`: encoder and decoder vectors on STS (Zhelezniak et al. 2018)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

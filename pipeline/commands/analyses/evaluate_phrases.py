@@ -1,7 +1,5 @@
 """`paraloom evaluate-phrases`: models on tests of phrase similarity."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`paraloom extract-phrases`: the phrase table of a run's corpus, in PPDB's text form."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`paraloom gate-analysis`: which words a GRAN's gates pass (W&G 2017, 5.2)."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

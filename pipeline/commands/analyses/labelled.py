@@ -1,7 +1,5 @@
 """The labelled pairs of `--sts` and `--sick`."""
 
-from __future__ import annotations
-
 from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.errors import UserError
 

@@ -4,8 +4,6 @@ Back-translation is timed on the sample with the run's model. One worker runs th
 on the sample and on many copies of it: the difference is the time per row, without start-up.
 """
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path

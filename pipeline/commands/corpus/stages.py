@@ -1,7 +1,5 @@
 """The commands that run stages: `paraloom corpus`, `paraloom score`, `paraloom train-nmt` …"""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

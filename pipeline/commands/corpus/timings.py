@@ -1,7 +1,5 @@
 """Measures the jobs of a run on a sample of its pairs, on this machine."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Sequence

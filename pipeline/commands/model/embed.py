@@ -1,7 +1,5 @@
 """`paraloom embed`: sentences to vectors."""
 
-from __future__ import annotations
-
 import sys
 
 from models.embeddings.applications.embed import embed_lines

@@ -1,7 +1,5 @@
 """`paraloom evaluate`: models on STS, SICK and transfer tasks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`paraloom neighbours`: the sentences of a file that are nearest to those on standard input."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

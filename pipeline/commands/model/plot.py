@@ -1,7 +1,5 @@
 """`paraloom plot`: sentences along one unit of their vectors, or by two principal components."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`paraloom similarity`: a score for each pair of sentences."""
 
-from __future__ import annotations
-
 import sys
 
 from models.embeddings.applications.embed import similarity_lines

@@ -1,7 +1,5 @@
 """`paraloom compare`: whether two runs hold the same rows and values, and where they differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import typer

@@ -1,7 +1,5 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
-from __future__ import annotations
-
 import ctypes.util
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """`paraloom explain`: the texts and scores of one pair, and why it is in the corpus or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 

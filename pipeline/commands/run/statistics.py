@@ -1,7 +1,5 @@
 """`paraloom statistics`: corpora side by side."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`paraloom status`: how far a run is, read from its folder alone, wherever it runs."""
 
-from __future__ import annotations
-
 import fcntl
 import time
 from collections.abc import Iterable, Sequence
