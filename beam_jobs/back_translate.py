@@ -1,5 +1,7 @@
 """Back-translation: translates the source of every pair, and scores the translation."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -3,6 +3,8 @@
 Sizes differ by at most one row; ties are broken by a hash of the id.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Ingest: reads bitext files into shards of pairs; invalid rows are rejected."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

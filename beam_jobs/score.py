@@ -1,5 +1,7 @@
 """Scoring: every scorer of the configuration adds one column."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Selection: which pairs form the corpus, and why others are rejected."""
 
+from __future__ import annotations
+
 import gzip
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ NOT_HERE = (
     "benchmarks/results/",  # made by `make bench`
     "models/cs-en",  # of the reader
     "models/scorers/unknown_share.py",  # of CONTRIBUTING's reader
-    "pipeline/stages/vocabulary.py",
+    "pipeline/stages/resources/vocabulary.py",
 )
 
 on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

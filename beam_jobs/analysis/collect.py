@@ -1,5 +1,7 @@
 """Running a job that returns one table about a corpus instead of shards."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

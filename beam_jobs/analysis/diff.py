@@ -4,6 +4,8 @@ Parts of equal name and content are skipped. The rows of the others are partitio
 id into files of a bounded number of rows, so that memory does not grow with the corpus.
 """
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,6 +5,8 @@ sample, the folds of all pairs that have the same normalised text on either side
 proportional to the sample.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_

@@ -1,5 +1,7 @@
 """Counting the words of a corpus, shard by shard, for inverse document frequencies."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from operator import attrgetter
 

@@ -4,6 +4,8 @@ In rounds: each reads the whole corpus but counts only the phrase pairs that a h
 so that memory does not grow with the corpus. The table is the same on any runner.
 """
 
+from __future__ import annotations
+
 import gzip
 import heapq
 import tempfile

@@ -4,6 +4,8 @@ A probe is a unit of work, as a shard is for other jobs: its receipt holds its s
 what it was trained on.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -5,6 +5,8 @@ therefore as likely to be sampled as any other, and is taken once. A larger shar
 decile in which few rows meet the criteria.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

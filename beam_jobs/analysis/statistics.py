@@ -5,6 +5,8 @@ means over sentences and pairs. Moments of blocks are merged in the order of the
 result does not depend on the number of workers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass

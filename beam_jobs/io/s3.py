@@ -3,6 +3,8 @@
 Beam creates a client for every request, which takes twenty times as long as the request.
 """
 
+from __future__ import annotations
+
 import threading
 from typing import Any
 

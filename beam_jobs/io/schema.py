@@ -1,5 +1,7 @@
 """The schemas of the pair record after each stage, and of rejected rows."""
 
+from __future__ import annotations
+
 import pyarrow as pa
 
 

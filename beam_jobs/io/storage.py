@@ -9,6 +9,8 @@ All functions raise `MissingError` if a file does not exist, and `UserError` if 
 written; the error names the path.
 """
 
+from __future__ import annotations
+
 import hashlib
 import io
 import os

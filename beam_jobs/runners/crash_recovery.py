@@ -9,6 +9,8 @@ if it kills the worker when translated by itself.
     <stage>/attempts/<unit>.json
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field, PrivateAttr

@@ -1,5 +1,7 @@
 """Running a job: Beam options, progress, one-line errors, and the receipts of the result."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import os

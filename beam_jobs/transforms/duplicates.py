@@ -1,5 +1,7 @@
 """Duplicate rows of a distributed corpus: hashed, partitioned by hash, and sorted."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

@@ -6,6 +6,8 @@ high 16 bits, its low 16 bits, the hash's high 16 bits, and the whole hash, whic
 remaining rows share. Counts add up in any order, so the result is the same on any runner.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Base classes of the DoFns of the jobs."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

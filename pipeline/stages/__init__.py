@@ -23,12 +23,13 @@ from pipeline.stages import (
     score,
     statistics,
 )
+from pipeline.stages.resources import RESOURCES
 
 STAGES: tuple[Stage, ...] = (
     ingest.STAGE,
     nmt.STAGE,
     back_translate.STAGE,
-    *score.RESOURCES,
+    *RESOURCES,
     score.STAGE,
     bucket.STAGE,
     auto_select.STAGE,

@@ -1,20 +1,11 @@
 """score: a column for every scorer."""
 
-from importlib import import_module
-
 from beam_jobs import score
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key, units
-from models.scorers import ENCODER, SCORERS
 from pipeline.records import PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-
-RESOURCES: tuple[Stage, ...] = tuple(
-    import_module(f"pipeline.stages.{name}").STAGE
-    for name in dict.fromkeys(s.resource_name for n, s in SCORERS.items() if n != ENCODER)
-    if name
-)
-"""The stages that make the resources of scorers: the modules of this folder with their names."""
+from pipeline.stages.resources import RESOURCES
 
 
 def resource_paths(run: Run) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """The base class of bitext readers: from lines of files to blocks of pairs and rejected rows."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -57,11 +59,13 @@ class BitextReader:
         columns: the tab-separated columns of a line. `source` and `reference` are required; rows
             without `id` get a generated one. The fields of other columns are only validated.
         skip_empty_lines: empty lines are not rows.
+        id_is_optional: a row with an empty id gets a generated one.
     """
 
     name: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
     skip_empty_lines: ClassVar[bool] = False
+    id_is_optional: ClassVar[bool] = False
 
     def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
         """The files of each bitext in `input.paths`: one file each, unless a format overrides this.
@@ -80,6 +84,10 @@ class BitextReader:
     def split_columns(self, lines: list[bytes]) -> list[bytes]:
         """The lines with a tab between columns, where the format has something else."""
         return lines
+
+    def fault(self, line: bytes) -> str | None:
+        """Why `split_columns` found no columns, where their number would not say it."""
+        return None
 
     def read(self, bitext: Bitext, *, rows: int, max_characters: int) -> Iterator[Block]:
         """Read a bitext in blocks of `rows` lines; the last block may be shorter.
@@ -104,7 +112,11 @@ class BitextReader:
                     raise _different_lengths(bitext, counts, sides)
                 if rules is None:
                     names = self.columns_of(bitext.paths[0], group[0][0])
-                    rules = Rules(names=names, max_characters=max_characters)
+                    rules = Rules(
+                        names=names,
+                        max_characters=max_characters,
+                        id_is_optional=self.id_is_optional,
+                    )
                 block = self._block(bitext.name, rules, limit, group, before)
                 before += len(group[0])
                 total += block.rows
@@ -123,9 +135,11 @@ class BitextReader:
         split = self.split_columns(lines)
 
         columns, valid = valid_rows(split, rules)
-        if "id" not in columns:
+        if "id" not in columns or self.id_is_optional:
             digits = pa.array(numbers[valid]).cast(pa.string())
-            columns["id"] = pc.binary_join_element_wise(name, digits, ":")
+            made = pc.binary_join_element_wise(name, digits, ":")
+            own = columns.get("id", made)
+            columns["id"] = pc.if_else(pc.equal(own, ""), made, own)
 
         rejected: dict[str, list[str | int]] = {name: [] for name in INGEST_REJECTED.names}
         for row in np.setdiff1d(np.arange(len(lines)), valid, assume_unique=True).tolist():
@@ -135,8 +149,10 @@ class BitextReader:
                 why = reason(fields, rules)
             else:
                 fields = split[row].split(b"\t")
-                cut = lines[row].endswith(b"\n")  # and columns may be missing
-                why = f"line longer than {limit:,} bytes" if cut else reason(fields, rules)
+                if lines[row].endswith(b"\n"):  # cut, and columns may be missing
+                    why = f"line longer than {limit:,} bytes"
+                else:
+                    why = self.fault(lines[row]) or reason(fields, rules)
             text = lines[row][: 4 * _TEXT].replace(b"\n", b"").decode(errors="replace")[:_TEXT]
             rejected["id"].append(own_id(fields, rules) or f"{name}:{number}")
             rejected["row"].append(number)

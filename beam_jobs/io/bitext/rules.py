@@ -1,5 +1,7 @@
 """The rules for valid rows: checked for a whole block at once, explained for a single row."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 
@@ -17,6 +19,11 @@ class Rules:
 
     names: tuple[str, ...]  # of the columns
     max_characters: int  # of id, source and reference, including surrounding white space
+    id_is_optional: bool = False
+
+    def may_be_empty(self, name: str) -> bool:
+        """Whether a row is valid without text in the column."""
+        return name not in _REQUIRED or (name == "id" and self.id_is_optional)
 
 
 def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
@@ -47,7 +54,9 @@ def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
             columns[name] = pc.utf8_trim_whitespace(column)
             short = pc.less_equal(pc.utf8_length(column), rules.max_characters)
             filled = pc.greater(pc.binary_length(columns[name]), 0)
-            good = pc.and_(good, pc.and_(short, filled))
+            good = pc.and_(good, short)
+            if not rules.may_be_empty(name):
+                good = pc.and_(good, filled)
     columns = {name: column.filter(good) for name, column in columns.items()}
     return columns, rows[np.flatnonzero(good)]
 
@@ -81,7 +90,7 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
     if found := _CONTROL.search(text):
         kind = "line separator" if found[0] > "\x9f" else "control character"
         return f"{kind} U+{ord(found[0]):04X} in {name}"
-    if name in _REQUIRED and not text.strip():
+    if not rules.may_be_empty(name) and not text.strip():
         return f"empty {name}"
     if name in _REQUIRED and len(text) > rules.max_characters:
         return too_long

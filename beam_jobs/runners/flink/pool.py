@@ -5,6 +5,8 @@ TaskManager would stop a worker of another. Here a worker ends when its TaskMana
 connection or dies.
 """
 
+from __future__ import annotations
+
 import argparse
 import signal
 import sys

@@ -1,5 +1,7 @@
 """The programs of a cluster: their command lines and configuration."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """Requests to Flink's REST interface, and a check whether a port is open."""
 
+from __future__ import annotations
+
 import json
 import socket
 import urllib.request

@@ -79,10 +79,14 @@ def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     """One vector per sentence, [n, size]; zeros for an empty one."""
     if pooling != "max":
         return means(batch)
-    lengths = torch.from_numpy(np.diff(batch.offsets)).to(batch.vectors.device)
-    words = batch.vectors[torch.from_numpy(batch.rows).to(batch.vectors.device)]
-    pooled = torch.segment_reduce(words, "max", lengths=lengths, axis=0, unsafe=True)
-    return torch.where((lengths > 0).unsqueeze(1), pooled, 0.0)
+    device = batch.vectors.device
+    words = batch.vectors[torch.from_numpy(batch.rows).to(device)]
+    lengths = np.diff(batch.offsets)
+    sentences = torch.from_numpy(np.repeat(np.arange(len(lengths)), lengths))
+    index = sentences.to(device).unsqueeze(1).expand_as(words)
+    # Not segment_reduce, which does not share a negative gradient among equal maxima.
+    zeros = words.new_zeros((len(lengths), words.shape[1]))
+    return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
 
 def recurrent(pooling: Pooling, *, gran: int | None = None, both: bool = False) -> Build:

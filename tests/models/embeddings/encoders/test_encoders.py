@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 from models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
+from models.embeddings.encoders.ragged_batches import RaggedBatch
+from models.embeddings.encoders.recurrent import _pool
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import RaggedIds, join
 from models.embeddings.vocabulary import Vocabulary
@@ -257,3 +259,12 @@ def test_joined_batches(sentences=SENTENCES):
     encoder = encoder_of("bilstm-avg")
     twice = encoder({"words": join([flat(sentences), flat(sentences)])})
     assert torch.equal(twice[: len(sentences)], twice[len(sentences) :])
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_equal_maxima_share_the_gradient(sign: float) -> None:
+    vectors = torch.tensor([[1.0], [0.5], [1.0]], requires_grad=True)
+    batch = RaggedBatch(vectors, np.arange(3), np.array([0, 3]))
+    (sign * _pool(batch, "max").sum()).backward()
+    assert vectors.grad is not None
+    assert vectors.grad.flatten().tolist() == [sign / 2, 0.0, sign / 2]

@@ -1,0 +1,24 @@
+"""Stages that make what scorers read: one module per resource, with the resource's name."""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from models.scorers import ENCODER, SCORERS
+from pipeline.stage import Stage
+
+
+def _stage(scorer: str, resource: str) -> Stage:
+    name = f"{__name__}.{resource}"
+    if not find_spec(name):
+        raise NotImplementedError(f"scorer {scorer}: module {name} must make its resource")
+    return import_module(name).STAGE
+
+
+RESOURCES: tuple[Stage, ...] = tuple(
+    {
+        scorer.resource_name: _stage(name, scorer.resource_name)
+        for name, scorer in SCORERS.items()
+        if name != ENCODER and scorer.resource_name
+    }.values()
+)
+"""The stages of this folder, in the order of the scorers; the encoder comes from a round before."""
