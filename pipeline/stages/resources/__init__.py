@@ -11,7 +11,8 @@ def _stage(scorer: str, resource: str) -> Stage:
     name = f"{__name__}.{resource}"
     if not find_spec(name):
         raise NotImplementedError(f"scorer {scorer}: module {name} must make its resource")
-    return import_module(name).STAGE
+    stage: Stage = import_module(name).STAGE
+    return stage
 
 
 RESOURCES: tuple[Stage, ...] = tuple(
