@@ -1,6 +1,8 @@
-"""Imports run only downwards: pipeline → beam_jobs → models."""
+"""Imports run only downwards: pipeline → beam_jobs → models. Modules and folders stay small."""
 
 import ast
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,38 @@ def test_imports_run_downwards(path):
 def test_models_know_nothing_of_beam():
     for path in (ROOT / "models").rglob("*.py"):
         assert "apache_beam" not in imported(path), path
+
+
+def test_modules_are_short() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
+
+
+def test_folders_are_small() -> None:
+    folders = Counter(path.parent for path in FILES)
+    assert {folder: modules for folder, modules in folders.items() if modules > 14} == {}
+
+
+def test_imports_form_no_circle() -> None:
+    """Not even by imports within functions."""
+    names = {
+        path.relative_to(ROOT)
+        .with_suffix("")
+        .as_posix()
+        .replace("/", ".")
+        .removesuffix(".__init__")
+        for path in FILES
+    }
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        module = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        read = graph.setdefault(module.removesuffix(".__init__"), set())
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                read |= {alias.name for alias in node.names} & names
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    full = f"{node.module}.{alias.name}"
+                    read |= {full if full in names else str(node.module)} & names
+        read.discard(module.removesuffix(".__init__"))
+    TopologicalSorter(graph).prepare()  # raises a CycleError that names the circle

@@ -21,12 +21,12 @@ from models.embeddings.encoders.context import Context
 from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
-from models.embeddings.sentence_transformer import write_sentence_transformer_files
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.files import atomic_folder
 
 _HEAD = "head.safetensors"
+_SENTENCE_TRANSFORMER = "models.embeddings.sentence_transformer.MosesEncoder"
 FORMAT = 1  # of the folder; bump when this code could not read it
 
 
@@ -196,3 +196,12 @@ def load_weights(encoder: nn.Module, path: Path) -> None:
                 f"the model expects {expected.get(name, 'none')}"
             )
     encoder.load_state_dict(state)
+
+
+def write_sentence_transformer_files(folder: Path) -> None:
+    """Add the files with which `SentenceTransformer(folder)` loads a model folder."""
+    modules = [{"idx": 0, "name": "0", "path": "", "type": _SENTENCE_TRANSFORMER}]
+    (folder / "modules.json").write_text(json.dumps(modules, indent=1) + "\n")
+    config = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine", "prompts": {}}
+    text = json.dumps(config, indent=1)
+    (folder / "config_sentence_transformers.json").write_text(text + "\n")

@@ -8,20 +8,15 @@ From version 6 on, sentence-transformers loads modules of other packages only on
 `SentenceTransformer(folder, trust_remote_code=True)`. No code is read from the folder either way.
 """
 
-from __future__ import annotations
-
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 from torch import nn
 
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.vocabulary import ids_by_kind
-
-if TYPE_CHECKING:  # it imports this module
-    from models.embeddings.model import SentenceEncoder
 
 
 class MosesEncoder(nn.Module):
@@ -62,16 +57,4 @@ class MosesEncoder(nn.Module):
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> Self:
         """Read a folder that `SentenceEncoder.save` or `SentenceTransformer.save` wrote."""
-        from models.embeddings.model import load_encoder
-
         return cls(load_encoder(Path(model_name_or_path) / subfolder))
-
-
-def write_sentence_transformer_files(folder: Path) -> None:
-    """Add the files with which `SentenceTransformer(folder)` loads a model folder."""
-    module = f"{MosesEncoder.__module__}.{MosesEncoder.__qualname__}"
-    modules = [{"idx": 0, "name": "0", "path": "", "type": module}]
-    (folder / "modules.json").write_text(json.dumps(modules, indent=1) + "\n")
-    config = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine", "prompts": {}}
-    text = json.dumps(config, indent=1)
-    (folder / "config_sentence_transformers.json").write_text(text + "\n")

@@ -10,7 +10,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from models.nmt.engine import Hypothesis, Pieces, build_engine, check_engine, one_line
+from models.cpu import cores
+from models.errors import UserError
+from models.nmt.engine import Engine, Hypothesis, Pieces
 from models.nmt.model_folder import ModelFolder
 from models.nmt.options import NmtOptions
 
@@ -250,3 +252,45 @@ class _Call:
         columns = (self._texts, self._scores, self._lengths, self.reasons)
         rows = pa.RecordBatch.from_pydict(dict(zip(SCHEMA.names, columns, strict=True)), SCHEMA)
         return rows, self._counters
+
+
+def build_engine(folder: ModelFolder, options: NmtOptions, threads: int | None = None) -> Engine:
+    """Load the model in the configured engine, on `threads` CPU threads (None: all cores).
+
+    Raises:
+        UserError: the model cannot be loaded, or the device does not support the options.
+    """
+    threads = threads or cores()
+    engine: Engine
+    try:
+        if options.engine == "ctranslate2":
+            from models.nmt.ctranslate2_engine import CTranslate2Engine
+
+            engine = CTranslate2Engine(folder, options, threads)
+        else:
+            from models.nmt.fairseq_engine import FairseqEngine
+
+            engine = FairseqEngine(folder, options, threads)
+    except ImportError as error:
+        raise UserError(f"engine {options.engine}: not installed ({error})") from error
+    check_engine(engine, folder, options)
+    return engine
+
+
+def check_engine(engine: Engine, folder: ModelFolder, options: NmtOptions) -> None:
+    """Translate one subword, to distinguish a broken engine from a sentence that fails.
+
+    Raises:
+        UserError: the engine does not work.
+    """
+    try:
+        engine.submit([["▁a"]])()
+    except Exception as error:
+        raise UserError(
+            f"{folder.path}: engine {options.engine} does not work ({one_line(error)})"
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    """An error's type and message on one line of bounded length."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")

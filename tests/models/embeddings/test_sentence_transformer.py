@@ -10,9 +10,8 @@ from sample import odd_sentences
 from sentence_transformers import SentenceTransformer
 
 from models.embeddings.encoders import ENCODERS, build_encoder, kinds, random_vectors
-from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.model import SentenceEncoder, load_encoder, write_sentence_transformer_files
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.sentence_transformer import write_sentence_transformer_files
 from models.embeddings.vocabulary import Vocabulary
 
 ODD = ["", "Mr. Smith's `x` http://a.b/c?d=1,000.5", "\u2028", "…", "Žluťoučký kůň"]
