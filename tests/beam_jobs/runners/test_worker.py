@@ -50,7 +50,7 @@ def test_a_log_that_cannot_be_written_stops_nothing():
 
 
 def gone(process):
-    for _ in range(200):
+    for _ in range(1200):
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
             return True
         time.sleep(0.05)
