@@ -77,12 +77,13 @@ class Text:
             UserError: there are no three consecutive sentences.
         """
         tags = vocabulary.specials - 1
-        end = 0
-        documents = [np.zeros(0, np.int64)]  # of the sentences that are written
+        end = count = middle_count = 0
+        tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
         with atomic_folder(folder) as temporary:
             with (
                 (temporary / "ids.i32").open("wb") as id_stream,
                 (temporary / "offsets.i64").open("wb") as offset_stream,
+                (temporary / "middles.i64").open("wb") as middle_stream,
             ):
                 offset_stream.write(np.int64(0).tobytes())
                 for block in blocks:
@@ -91,12 +92,14 @@ class Text:
                     ids = column.ids[np.repeat(full, column.lengths)]
                     id_stream.write(ids.tobytes())
                     offset_stream.write((end + np.cumsum(column.lengths[full])).tobytes())
-                    documents.append(block.documents[full])
+                    documents = np.concatenate([tail, block.documents[full]])
+                    middles = np.flatnonzero(documents[2:] == documents[:-2]) + 1
+                    middle_stream.write((count - len(tail) + middles).tobytes())
+                    middle_count += len(middles)
+                    count += len(documents) - len(tail)
+                    tail = documents[-2:]
                     end += len(ids)
-            ordered = np.concatenate(documents)
-            middles = np.flatnonzero(ordered[2:] == ordered[:-2]) + 1
-            middles.tofile(temporary / "middles.i64")
-            if not len(middles):
+            if not middle_count:
                 raise UserError(
                     "embeddings.context.text: nowhere do three sentences follow one another"
                 )
