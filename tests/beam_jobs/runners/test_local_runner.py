@@ -71,7 +71,8 @@ def test_workers_that_always_die_end_the_run_in_one_line(tmp_path, work, monkeyp
     with pytest.raises(UserError, match=r"^a worker process died 2 times.*SIGKILL\)") as error:
         launch("copy", work, Copy(str(out), 99), str(out), TWO)
     assert "\n" not in str(error.value)
-    assert len(list(out.glob("death-*"))) in (2, 3)  # after the first, other shards may be done
+    # Two in a row; each of the other three shards that gets done meanwhile starts the count anew.
+    assert 2 <= len(list(out.glob("death-*"))) <= 5
     assert "part-1" not in {receipt.name for receipt in receipts(str(out))}
 
 
