@@ -11,6 +11,8 @@ TORCH ?= default
 TEST_WORKERS ?= 3
 BIN := .venv/bin
 UV := uv==0.13.9
+# Hundreds of processes import torch and Beam: Python must keep what it compiled of them.
+unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
