@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from object_store import BUCKET, object_store
-from once import made_once
-from sample import DATA
-from small_model import train_small_model
 
 from beam_jobs.runners.launch import connect
+from tests.object_store import BUCKET, object_store
+from tests.once import made_once
+from tests.sample import DATA
+from tests.small_model import train_small_model
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sample import sample_rows
 
 from models.nmt.options import NmtTrainingOptions
 from models.nmt.train import train_nmt
+from tests.sample import sample_rows
 
 TEXTS = 600
 """Pairs of the sample that the model was not trained on."""

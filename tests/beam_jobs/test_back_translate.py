@@ -4,7 +4,6 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_model import new_pairs
 
 import models.nmt.translate
 from beam_jobs import back_translate
@@ -15,6 +14,7 @@ from models.errors import UserError
 from models.nmt.engine import Hypothesis
 from models.nmt.options import NmtOptions
 from models.nmt.translate import Translator
+from tests.small_model import new_pairs
 
 ONE = ["--direct_num_workers", "1"]
 FAST = NmtOptions(beam=1)

@@ -17,11 +17,11 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from sample import sample_config, sample_rows
 
 from beam_jobs.runners.flink import cluster as clusters
 from beam_jobs.runners.flink.programs import NAMES, Cluster
 from beam_jobs.runners.flink.reach import get
+from tests.sample import sample_config, sample_rows
 
 pytestmark = pytest.mark.flink
 

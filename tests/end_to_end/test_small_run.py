@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from sample import DATA, PHRASES, SIMILARITY
-from small_model import new_pairs
+
+from tests.sample import DATA, PHRASES, SIMILARITY
+from tests.small_model import new_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 300

@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ground import Ground, main
+from tests.faults.ground import Ground, main
 
 
 def fault(ground: Ground) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ground import Ground, main
+from tests.faults.ground import Ground, main
 
 
 def fault(ground: Ground) -> None:

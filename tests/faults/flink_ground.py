@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ground import Ground
-
 from beam_jobs.runners.flink import cluster
+from tests.faults.ground import Ground
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What the scripts of this folder share: a small run of the sample, and a look at what it left.
 
-A script is a function `fault(ground)` that breaks something and looks whether the corpus is, in the
-end, that of an undisturbed run. It prints what it did and what it found; its exit code is 0 if all
-of that is as it should be.
+`python -m tests.faults.NAME` starts a script: a function `fault(ground)` that breaks something and
+looks whether the corpus is, in the end, that of an undisturbed run. It prints what it did and what
+it found; its exit code is 0 if all of that is as it should be.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]  # a script's own folder is all it has
-SENTENCES, SHARD = 240, 20
+from tests.small_model import new_pairs, train_small_model
 
-from small_model import new_pairs, train_small_model  # noqa: E402 (found by the line above)
+ROOT = Path(__file__).resolve().parents[2]
+SENTENCES, SHARD = 240, 20
 
 HERE = ("--direct_num_workers", "2")
 

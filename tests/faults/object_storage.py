@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 import yaml
-from ground import Ground, main
-from object_store import BUCKET, KEYS, object_store
-from sample import PHRASES, SAMPLE, SIMILARITY, sample_rows
 
 from beam_jobs.io import remote, storage
 from beam_jobs.runners.launch import connect
+from tests.faults.ground import Ground, main
+from tests.object_store import BUCKET, KEYS, object_store
+from tests.sample import PHRASES, SAMPLE, SIMILARITY, sample_rows
 
 SMALL = {
     "input": {"format": "czeng16", "shard_rows": 60},

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ground import Ground, main
+
+from tests.faults.ground import Ground, main
 
 PATCH = '''
 """Every Python process that imports this has too little memory for one sentence's batches."""

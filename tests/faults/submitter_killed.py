@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ground import Ground, main
+from tests.faults.ground import Ground, main
 
 
 def fault(ground: Ground) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from flink_ground import flink, lose
-from ground import Ground, main
+from tests.faults.flink_ground import flink, lose
+from tests.faults.ground import Ground, main
 
 
 def fault(ground: Ground) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
-import damaged_shard
-import disk_full
-import object_storage
-import out_of_memory
 import pytest
-import submitter_killed
-import task_manager_killed
-import worker_pool_restarted
-from ground import main
+
+from tests.faults import (
+    damaged_shard,
+    disk_full,
+    object_storage,
+    out_of_memory,
+    submitter_killed,
+    task_manager_killed,
+    worker_pool_restarted,
+)
+from tests.faults.ground import main
 
 SLOW, FLINK = pytest.mark.faults, pytest.mark.flink
 
@@ -29,7 +32,7 @@ SLOW, FLINK = pytest.mark.faults, pytest.mark.flink
         pytest.param(task_manager_killed, marks=FLINK),
         pytest.param(worker_pool_restarted, marks=FLINK),
     ],
-    ids=lambda script: script.__name__,
+    ids=lambda script: script.__name__.rpartition(".")[2],
 )
 def test_the_corpus_is_that_of_an_undisturbed_run(script: ModuleType, nmt_model: Path) -> None:
     code = main(script.fault, script.__doc__, model=nmt_model)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from object_store import BUCKET, object_store
-from once import made_once
-from run_helpers import command
-from small_model import new_pairs
 
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
+from tests.object_store import BUCKET, object_store
+from tests.once import made_once
+from tests.run_helpers import command
+from tests.small_model import new_pairs
 
 ROWS = 120
 

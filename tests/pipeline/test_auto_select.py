@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from run_helpers import again, ran
 
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, read_shard, write_shard
@@ -23,6 +22,7 @@ from pipeline.config.options import AutoOptions
 from pipeline.labelled import read_labelled
 from pipeline.records import AutoSelectRecord
 from pipeline.report.auto_select import selection_lines
+from tests.run_helpers import again, ran
 
 CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 SCORERS = ["trigram_overlap", "translation_score"]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_helpers import STAGES, again, kill_in, parts, popen, ran
+
+from tests.run_helpers import STAGES, again, kill_in, parts, popen, ran
 
 
 def finished(folder: Path, stage: str) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from object_store import BUCKET
-from run_helpers import STAGES, ran
 
 from beam_jobs.io import remote, storage
 from pipeline.cli import main
+from tests.object_store import BUCKET
+from tests.run_helpers import STAGES, ran
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from run_helpers import STAGES, again, command, parts, ran
 
 from beam_jobs.io import storage
 from beam_jobs.io.shards import receipts
 from pipeline.manifest import locked
 from pipeline.plan import closure, dependents
+from tests.run_helpers import STAGES, again, command, parts, ran
 
 
 def stamps(folder: Path, stage: str) -> dict[str, tuple[int, int]]:

@@ -7,9 +7,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from once import made_once
-from run_helpers import again, kill_in, parts, ran
-from sample import SIMILARITY
 
 from beam_jobs.io import storage
 from beam_jobs.select import Criteria, judge
@@ -18,6 +15,9 @@ from pipeline.cli import main
 from pipeline.config import read_config
 from pipeline.stage import Run
 from pipeline.stages import corpus as corpus_stage
+from tests.once import made_once
+from tests.run_helpers import again, kill_in, parts, ran
+from tests.sample import SIMILARITY
 
 FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
 RESULT = ["loop", "corpus", "embeddings", "evaluate"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from sample import LABELLED, PHRASES, SAMPLE, SIMILARITY, sample_config
 
 from models.embeddings.datasets.similarity import read_sts
 from pipeline.cli import main
+from tests.sample import LABELLED, PHRASES, SAMPLE, SIMILARITY, sample_config
 
 PAGE = (SAMPLE / "README.md").read_text("utf-8")
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sample import english_sentences
 
 from beam_jobs.analysis import statistics
 from beam_jobs.analysis.statistics import find_blocks, run
 from benchmarks.plain_scoring import fast_tokenizer
 from models.errors import UserError
 from tests.models.parsers import TREES, train_parser
+from tests.sample import english_sentences
 
 ONE = ["--direct_num_workers", "1"]
 SCORES = ("trigram_overlap", "paragram_similarity")

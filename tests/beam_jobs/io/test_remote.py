@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from apache_beam.io.aws.clients.s3 import boto3_client
 from apache_beam.io.filesystem import FileSystem
-from object_store import KEYS
 
 from beam_jobs.io import remote, storage
 from beam_jobs.io import s3 as s3_module
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.files import digest
+from tests.object_store import KEYS
 
 
 @pytest.fixture

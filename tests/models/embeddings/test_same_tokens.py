@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sample import odd_sentences
 from torch import Tensor, nn, zeros
 
 from models.embeddings.applications.evaluation import agreement
@@ -17,6 +16,7 @@ from models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
 from models.embeddings.training.data import Shards
 from models.embeddings.vocabulary import Vocabulary
 from models.text.tokens import PairText
+from tests.sample import odd_sentences
 
 
 class Recorder(nn.Module):

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from sample import odd_sentences
 from sentence_transformers import SentenceTransformer
 
 from models.embeddings.encoders import ENCODERS, build_encoder, kinds, random_vectors
 from models.embeddings.model import SentenceEncoder, load_encoder, write_sentence_transformer_files
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.vocabulary import Vocabulary
+from tests.sample import odd_sentences
 
 ODD = ["", "Mr. Smith's `x` http://a.b/c?d=1,000.5", "\u2028", "…", "Žluťoučký kůň"]
 # From version 6 on it asks before it loads a module of another package, which this one is.

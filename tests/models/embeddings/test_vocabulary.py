@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample import odd_sentences
 
 from models.embeddings import vocabulary as module
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.text.tokens import moses_tokens
+from tests.sample import odd_sentences
 
 TEXT = ["A dog, a cat.", "", "The dog runs"]
 

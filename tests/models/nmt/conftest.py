@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from once import made_once
-from small_model import new_pairs
 
 from models.nmt.options import NmtTrainingOptions
 from models.nmt.train import train_nmt
+from tests.once import made_once
+from tests.small_model import new_pairs
 
 WHO = {"muž": "a man", "žena": "a woman", "pes": "a dog", "kočka": "a cat", "dítě": "a child",
        "kluk": "a boy", "dívka": "a girl", "učitel": "a teacher"}  # fmt: skip

@@ -2,9 +2,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sample import SIMILARITY, odd_sentences
 
 from models.embeddings.datasets.similarity import read_sts
+from tests.sample import SIMILARITY, odd_sentences
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 from sacremoses import MosesTokenizer as SacreMoses
-from sample import odd_sentences
 
 from models.text.tokens import _PLAIN, PairText, moses_tokens
+from tests.sample import odd_sentences
 
 MOSES = MosesTokenizer("en")
 MARKS = st.sampled_from(["", "", "", ",", ".", " .", "?", "!", " ?", "...", "'s", "'", '"', ")"])

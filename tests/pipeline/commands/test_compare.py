@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from run_helpers import STAGES, again
 
 from beam_jobs.io.shards import receipts, write_receipt, write_shard
 from pipeline.cli import main
 from pipeline.commands.run.compare import compare
+from tests.run_helpers import STAGES, again
 
 
 def run(*folders: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

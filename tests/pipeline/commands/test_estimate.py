@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_helpers import STAGES
 
 from models.cpu import cores
 from pipeline.cli import main
 from pipeline.commands.corpus import estimate, timings
 from pipeline.config import Config, read_config
+from tests.run_helpers import STAGES
 
 
 @pytest.fixture(autouse=True)

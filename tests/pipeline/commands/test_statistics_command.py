@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from run_helpers import ran
 
 from models.errors import UserError
 from pipeline.cli import main
@@ -16,6 +15,7 @@ from pipeline.config import read_config
 from pipeline.records import BucketRecord, PairsRecord, StatisticsRecord
 from pipeline.run import run_stages
 from tests.models.parsers import train_parser
+from tests.run_helpers import ran
 
 ONE = ["--", "--direct_num_workers", "1"]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_helpers import STAGES, again, popen
 
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts, write_receipt
 from pipeline.cli import main
 from pipeline.commands.run.status import busy_seconds, duration, show, status, translation_hours
 from pipeline.manifest import locked
+from tests.run_helpers import STAGES, again, popen
 
 NOW = 1_900_000_000.0
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from sample import english_sentences
 
 from models.embeddings.applications.embed import nearest, neighbour_lines
 from models.embeddings.applications.evaluation import Embed
 from models.errors import UserError
+from tests.sample import english_sentences
 
 
 @pytest.mark.parametrize("block", [1, 7, 200, 1014])
