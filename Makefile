@@ -35,7 +35,7 @@ setup: $(RUN)
 
 setup-dev: $(DEV)
 
-$(RUN): requirements.lock setup.py
+$(RUN): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Paraloom needs Python 3.11 or later: make PYTHON=…" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear .venv
 ifneq ($(INSTALLER),pip)
@@ -93,9 +93,9 @@ experiments: setup
 docs: setup
 	$(BIN)/python -m pipeline.config.documentation
 
-# After a change in setup.py. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
+# After a change in pyproject.toml. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate \
-	--custom-compile-command 'make lock' $(UPGRADE) setup.py
+	--custom-compile-command 'make lock' $(UPGRADE) pyproject.toml
 lock:
 	test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet $(UV); }
 	$(COMPILE) --output-file requirements.lock

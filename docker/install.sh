@@ -6,7 +6,7 @@ set -eu
 pip() { python3 -m pip install --no-cache-dir --disable-pip-version-check "$@"; }
 
 case "${1:-}" in
-dependencies) # needs setup.py, pyproject.toml and a lock alone, so that the layer is cached
+dependencies) # needs pyproject.toml and a lock alone, so that the layer is cached
     # requirements-dev.lock also has the versions of the extras. READTHEDOCS: see pyproject.toml.
     export READTHEDOCS=1
     pip --constraint requirements-dev.lock '.[gcp,s3]'

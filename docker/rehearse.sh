@@ -26,7 +26,7 @@ in_root() {
 # As the Dockerfile has it.
 mkdir -p "$root/opt/paraloom/docker"
 cp docker/install.sh "$root/opt/paraloom/docker/"
-cp setup.py pyproject.toml requirements-dev.lock "$root/opt/paraloom/"
+cp pyproject.toml requirements-dev.lock "$root/opt/paraloom/"
 in_root docker/install.sh dependencies
 cp -r models beam_jobs pipeline "$root/opt/paraloom/"
 in_root docker/install.sh package

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -202,7 +203,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_changelog_begins_with_this_version() -> None:
-    (version,) = re.findall(r'version="([\d.]+)"', text_of(ROOT / "setup.py"))
+    version = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["version"]
     assert re.findall(r"^## ([\d.]+)", text_of(ROOT / "CHANGELOG.md"), re.M)[0] == version
 
 

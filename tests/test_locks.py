@@ -1,10 +1,10 @@
-"""The two locks: what setup.py names is in them, at the same versions, from no particular index."""
+"""The two locks: what pyproject.toml names is in them, at the same versions, from no particular index."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
-import setuptools
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,18 +22,10 @@ def name(requirement: str) -> str:
 
 
 @pytest.fixture
-def declared(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What setup.py requires: to run, and the extra for development."""
-    told: dict[str, list[str]] = {}
-
-    def setup(
-        install_requires: list[str], extras_require: dict[str, list[str]], **_: object
-    ) -> None:
-        told.update(run=install_requires, dev=extras_require["dev"])
-
-    monkeypatch.setattr(setuptools, "setup", setup)
-    exec(compile((ROOT / "setup.py").read_text(), "setup.py", "exec"), {})
-    return told
+def declared() -> dict[str, list[str]]:
+    """What pyproject.toml requires: to run, and the extra for development."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {"run": project["dependencies"], "dev": project["optional-dependencies"]["dev"]}
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
