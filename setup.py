@@ -1,4 +1,4 @@
-"""For tools that ask for a setup.py, such as Beam's --setup_file; pyproject.toml has the metadata."""
+"""For tools that ask for a setup.py, such as Beam's --setup_file; see pyproject.toml."""
 
 from setuptools import setup
 

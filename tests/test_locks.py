@@ -1,4 +1,4 @@
-"""The two locks: what pyproject.toml names is in them, at the same versions, from no particular index."""
+"""The locks: what pyproject.toml names is in both, at the same versions, from no special index."""
 
 import re
 import tomllib
