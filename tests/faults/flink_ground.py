@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from beam_jobs.runners.flink import cluster
 from tests.faults.ground import Ground
@@ -43,7 +44,9 @@ def restart(folder: Path) -> None:
     cluster.up(folder)
 
 
-def lose(ground: Ground, folder: Path, name: str, what: str) -> tuple[subprocess.Popen, dict]:
+def lose(
+    ground: Ground, folder: Path, name: str, what: str
+) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """Begin the run, kill a process of the cluster in the middle, and start it again.
 
     Returns:

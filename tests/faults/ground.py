@@ -7,6 +7,7 @@ it found; its exit code is 0 if all of that is as it should be.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -15,12 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from pipeline.cli import main as paraloom
 from tests.small_model import new_pairs, train_small_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,9 +34,14 @@ HERE = ("--direct_num_workers", "2")
 class Ground:
     """A folder with an input, its configurations, and the runs that are made of it."""
 
-    def __init__(self, folder: Path, model: Path, beam: Sequence[str] = HERE) -> None:
-        """Write the input; `model` translates it, `beam` are the options that runs have."""
-        self.folder, self.model, self.beam = folder, model, tuple(beam)
+    def __init__(
+        self, folder: Path, model: Path, beam: Sequence[str] = HERE, whole: Path | None = None
+    ) -> None:
+        """Write the input; `model` translates it, `beam` are the options that runs have.
+
+        `whole` is a finished run of this input to compare with; without it one is made.
+        """
+        self.folder, self.model, self.beam, self.whole = folder, model, tuple(beam), whole
         self.ok, self.started = True, time.monotonic()
         self.env = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -54,7 +61,7 @@ class Ground:
         self.ok &= holds
         print(f"  {'yes' if holds else 'NO '}  {what}", flush=True)
 
-    def configure(self, name: str, run: str | None = None, **changes: dict) -> Path:
+    def configure(self, name: str, run: str | None = None, **changes: dict[str, Any]) -> Path:
         """Write the configuration of the run `name`, with some sections changed."""
         config: dict[str, Any] = {
             "run": run or str(self.folder / name),
@@ -93,13 +100,14 @@ class Ground:
 
     def undisturbed(self) -> str:
         """A run that nothing happens to."""
-        if not (self.folder / "undisturbed.yaml").exists():
+        if self.whole is None:
             self.configure("undisturbed")
             self.finish("undisturbed")
-        return str(self.folder / "undisturbed")
+            self.whole = self.folder / "undisturbed"
+        return str(self.whole)
 
     def until(
-        self, holds: Callable[[], bool], process: subprocess.Popen, every: float = 0.005
+        self, holds: Callable[[], bool], process: subprocess.Popen[str], every: float = 0.005
     ) -> None:
         """Wait for a moment while the command runs, and look every so many seconds."""
         while not holds():
@@ -121,25 +129,18 @@ class Ground:
         begun = {p.stem for p in (self.folder / name).glob("back_translate/attempts/*.json")}
         return len(done) >= shards and bool(begun - done.keys())
 
-    def kill(self, process: subprocess.Popen) -> None:
+    def kill(self, process: subprocess.Popen[str]) -> None:
         """Kill the command and what it started, as the kernel does, and wait for its end."""
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
     def same(self, run: str, other: str = "") -> None:
         """See that a run has the rows and values of another one, by default the undisturbed."""
-        command = ["compare", other or self.undisturbed(), run, "--", *self.beam]
-        done = subprocess.run(
-            [sys.executable, "-m", "pipeline.cli", *command],
-            cwd=ROOT,
-            env=self.env,
-            capture_output=True,
-            text=True,
-        )
-        self.expect(
-            f"paraloom compare: {done.stdout.strip().splitlines()[-1:] or done.stderr}",
-            done.returncode == 0,
-        )
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            code = paraloom(["compare", other or self.undisturbed(), run, "--", *self.beam])
+        said = out.getvalue().strip().splitlines()[-1:] or err.getvalue()
+        self.expect(f"paraloom compare: {said}", code == 0)
 
     def once(self, name: str, before: dict[str, Any], under_way: int | None = None) -> None:
         """See that what was finished `before` was not translated again, and count what was."""
@@ -164,16 +165,19 @@ def main(
     doc: str | None,
     *,
     model: Path | None = None,
-    beam: Sequence[str] = HERE,
+    whole: Path | None = None,
 ) -> int:
-    """Run a script: 0 if what it found is as it should be, 1 if not; None trains a model first."""
+    """Run a script: 0 if what it found is as it should be, 1 if not.
+
+    Without a `model` one is trained first, without a `whole` run of it one is made.
+    """
     print((doc or "").strip().splitlines()[0], flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="paraloom-fault-") as folder:
         if model is None:
             train_small_model(Path(folder))
             model = Path(folder) / "model"
-        ground = Ground(Path(folder), model, beam)
+        ground = Ground(Path(folder), model, whole=whole)
         fault(ground)
     print(f"  {'passed' if ground.ok else 'FAILED'} in {time.monotonic() - started:.0f} s")
     return 0 if ground.ok else 1

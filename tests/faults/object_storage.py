@@ -7,6 +7,7 @@ import shutil
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -16,7 +17,7 @@ from tests.faults.ground import Ground, main
 from tests.object_store import BUCKET, KEYS, object_store
 from tests.sample import PHRASES, SAMPLE, SIMILARITY, sample_rows
 
-SMALL = {
+SMALL: dict[str, dict[str, Any]] = {
     "input": {"format": "czeng16", "shard_rows": 60},
     "nmt": {
         "beam": 2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from tests.faults.ground import Ground, main
 
@@ -12,7 +13,7 @@ def fault(ground: Ground) -> None:
     ground.configure("run")
     for shards in (2, 5):
         process = ground.start("run")
-        ground.until(lambda n=shards: ground.in_the_middle("run", n), process)
+        ground.until(partial(ground.in_the_middle, "run", shards), process)
         ground.kill(process)
         before = ground.finished("run")
         ground.say(f"killed after {len(before)} shards")

@@ -16,9 +16,22 @@ from tests.faults import (
     task_manager_killed,
     worker_pool_restarted,
 )
-from tests.faults.ground import main
+from tests.faults.ground import Ground, main
+from tests.once import made_once
 
 SLOW, FLINK = pytest.mark.faults, pytest.mark.flink
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
+    """A finished run of the scripts' input; do not change it."""
+
+    def make(folder: Path) -> None:
+        ground = Ground(folder, nmt_model)
+        ground.undisturbed()
+        assert ground.ok
+
+    return made_once(tmp_path_factory, "undisturbed", make) / "undisturbed"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +47,8 @@ SLOW, FLINK = pytest.mark.faults, pytest.mark.flink
     ],
     ids=lambda script: script.__name__.rpartition(".")[2],
 )
-def test_the_corpus_is_that_of_an_undisturbed_run(script: ModuleType, nmt_model: Path) -> None:
-    code = main(script.fault, script.__doc__, model=nmt_model)
+def test_the_corpus_is_that_of_an_undisturbed_run(
+    script: ModuleType, nmt_model: Path, whole: Path
+) -> None:
+    code = main(script.fault, script.__doc__, model=nmt_model, whole=whole)
     assert code == 0  # pytest shows what it printed
