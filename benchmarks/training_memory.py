@@ -16,7 +16,7 @@ from benchmarks import generated
 from benchmarks.measure import cost
 from benchmarks.report import Measured
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.paraphrases import train_embeddings
+from models.embeddings.tasks import train
 
 
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     if options.folder:
         shards = sorted(map(str, options.folder.glob("pairs/*.parquet")))
         chosen = EmbeddingOptions(model=options.model, epochs=1)
-        train_embeddings(shards, options.folder / "model", chosen, seed=1)
+        train(chosen, options.folder / "model", shards=shards, seed=1)
         return {}
     measured = Measured(f"Training {options.model} for an epoch: peak MB of all processes")
     peaks = {}

@@ -24,20 +24,16 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
         UserError: the folder cannot be written or the disk is full; names `path`.
     """
     path = Path(path)
-    temporary: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with _writing_errors(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         temporary = Path(name)
-        yield temporary
-        temporary.chmod(0o644)
-        _flush(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        if temporary is not None:
+        try:
+            yield temporary
+            temporary.chmod(0o644)
+            _flush(temporary)
+            temporary.replace(path)
+        finally:
             temporary.unlink(missing_ok=True)
 
 
@@ -49,27 +45,33 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
         UserError: the folder cannot be written or the disk is full; names `path`.
     """
     path = Path(path)
-    temporary: Path | None = None
+    with _writing_errors(path):
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            yield temporary
+            temporary.chmod(0o755)
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    _flush(file)
+            if path.exists():
+                old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+                path.replace(old / path.name)
+                temporary.replace(path)
+                shutil.rmtree(old)
+            else:
+                temporary.replace(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _writing_errors(path: Path) -> Iterator[None]:
+    """Make the folder of `path`; turn errors of the block into a `UserError` that names `path`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        yield temporary
-        temporary.chmod(0o755)
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                _flush(file)
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old / path.name)
-            temporary.replace(path)
-            shutil.rmtree(old)
-        else:
-            temporary.replace(path)
+        yield
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager

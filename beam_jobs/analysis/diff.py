@@ -91,17 +91,17 @@ def _same(shard: Shard, other: Shard) -> bool:
 def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, ColumnDiff]) -> None:
     """Compare the rows of one partition."""
     if first is None or second is None:
-        tables = [None if t is None else _sorted(t) for t in (first, second)]
-        _alone(tables[0], True, found)
-        _alone(tables[1], False, found)
+        only = first if second is None else second
+        if only is not None:
+            _alone(_sorted(only), second is None, found)
         return
     first, second = _sorted(first), _sorted(second)
     ids = pa.chunked_array([*first["id"].chunks, *second["id"].chunks])
     codes = ids.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     keys = [_numbered(codes[: len(first)]), _numbered(codes[len(first) :])]
     _, here, there = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
-    _alone(_without(first, here), True, found)
-    _alone(_without(second, there), False, found)
+    _alone(first.take(np.setdiff1d(np.arange(len(first)), here)), True, found)
+    _alone(second.take(np.setdiff1d(np.arange(len(second)), there)), False, found)
     order = np.argsort(here)  # the order of ids again
     _compare_values(first.take(here[order]), second.take(there[order]), found)
 
@@ -113,17 +113,11 @@ def _numbered(codes: np.ndarray) -> np.ndarray:
     return (codes << 32) | offset
 
 
-def _alone(rows: pa.Table | None, first: bool, found: dict[str, ColumnDiff]) -> None:
-    if rows is not None and len(rows):
+def _alone(rows: pa.Table, first: bool, found: dict[str, ColumnDiff]) -> None:
+    if len(rows):
         there, missing = ["there"] * _EXAMPLES, ["missing"] * _EXAMPLES
         sides = (there, missing) if first else (missing, there)
         found.setdefault(ROW, ColumnDiff()).add(rows["id"], *sides)
-
-
-def _without(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    stays = np.ones(len(table), bool)
-    stays[rows] = False
-    return table.filter(pa.array(stays))
 
 
 def _compare_values(first: pa.Table, second: pa.Table, found: dict[str, ColumnDiff]) -> None:

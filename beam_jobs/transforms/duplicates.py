@@ -41,66 +41,39 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
     return result
 
 
-class FindDuplicates(beam.PTransform):
-    """(unit index, `Hashes`) in; (unit index, duplicate rows) out.
-
-    The first of equal rows, by unit and row, is not a duplicate. A unit has no output if it has no
-    duplicates, and several if they are in several of the partitions, which `rows` determines.
-    """
-
-    def __init__(self, rows: int):
-        super().__init__()
-        self.partitions = 1 + rows // _ROWS_PER_PARTITION
-
-    def expand(self, hashed: beam.PCollection) -> beam.PCollection:
-        """Group equal hashes, partition by partition."""
-        partitions = self.partitions
-
-        def split(element: tuple[int, Hashes]) -> Iterator[tuple[int, Any]]:
-            unit, (hashes, rows) = element
-            part = hashes[:, 0] % np.uint64(partitions)
-            for partition in np.unique(part):
-                here = part == partition
-                yield int(partition), (unit, hashes[here], rows[here])
-
-        def find(
-            element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
-        ) -> Iterator[tuple[int, np.ndarray]]:
-            groups = list(element[1])
-            hashes = np.concatenate([group[1] for group in groups])
-            rows = np.concatenate([group[2] for group in groups])
-            units = np.repeat([group[0] for group in groups], [len(group[2]) for group in groups])
-            again = repeated(hashes, units, rows)
-            for unit in np.unique(units[again]):
-                yield int(unit), np.sort(rows[again & (units == unit)])
-
-        return (
-            hashed
-            | "By hash" >> beam.FlatMap(split).with_output_types(tuple[int, Any])
-            | "Together" >> beam.GroupByKey()
-            | "Duplicates" >> beam.FlatMap(find).with_output_types(tuple[int, Any])
-        )
-
-
 class WithDuplicates(beam.PTransform):
     """Units in; (unit, its duplicate rows: sorted, int64) out.
 
+    The first of equal rows, by unit and row, is not a duplicate.
+
     Args:
         hashes: reads a unit's hashes, in blocks of any size.
-        rows: approximate number of rows of all units.
+        rows: approximate number of rows of all units; it determines the number of partitions.
     """
 
     def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int):
         super().__init__()
-        self.hashes, self.rows = hashes, rows
+        self.hashes, self.partitions = hashes, 1 + rows // _ROWS_PER_PARTITION
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find the duplicates, then join them with their units."""
-        read = self.hashes
+        """Find equal hashes, partition by partition, then join the duplicates with their units."""
+        read, partitions = self.hashes, self.partitions
 
-        def hashed(unit: Any) -> Iterator[tuple[int, Hashes]]:
-            for block in read(unit):
-                yield unit.index, block
+        def split(unit: Any) -> Iterator[tuple[int, Any]]:
+            for hashes, rows in read(unit):
+                part = hashes[:, 0] % np.uint64(partitions)
+                for partition in np.unique(part):
+                    here = part == partition
+                    yield int(partition), (unit.index, hashes[here], rows[here])
+
+        def find(
+            element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
+        ) -> Iterator[tuple[int, np.ndarray]]:
+            indices, hashes, of_units = zip(*element[1], strict=True)
+            units, rows = np.repeat(indices, [*map(len, of_units)]), np.concatenate(of_units)
+            again = repeated(np.concatenate(hashes), units, rows)
+            for unit in np.unique(units[again]):
+                yield int(unit), rows[again & (units == unit)]
 
         def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, np.ndarray]:
             (unit,) = element[1]["unit"]
@@ -109,8 +82,9 @@ class WithDuplicates(beam.PTransform):
 
         duplicates = (
             units
-            | "Hash" >> beam.FlatMap(hashed).with_output_types(tuple[int, Any])
-            | "Find" >> FindDuplicates(self.rows)
+            | "Hash" >> beam.FlatMap(split).with_output_types(tuple[int, Any])
+            | "Together" >> beam.GroupByKey()
+            | "Find" >> beam.FlatMap(find).with_output_types(tuple[int, Any])
         )
         by_index = units | "By index" >> beam.Map(lambda u: (u.index, u)).with_output_types(
             tuple[int, Any]

@@ -21,7 +21,7 @@ from models.embeddings.datasets.phrases import read_phrases
 from models.embeddings.datasets.similarity import read_sick, read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
-from models.embeddings.tasks.paraphrases import train_embeddings
+from models.embeddings.tasks import train
 from models.embeddings.training.paragram import train_paragram
 from models.errors import UserError
 from models.files import atomic_file, digest
@@ -102,7 +102,7 @@ def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         model = Path(folder) / "model"
-        metrics = train_embeddings(shards, model, cell.options, seed=seed, threads=1)
+        metrics = train(cell.options, model, shards=shards, seed=seed, threads=1)
         embed = load_encoder(model).embed
     sets = read_sts(inputs.sts)
     by_year: dict[str, list[float]] = {}

@@ -23,8 +23,8 @@ from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import train
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
-from models.embeddings.tasks.paraphrases import train_embeddings
 from models.files import digest
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
@@ -83,7 +83,7 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     for name in _MODELS:
         folder = _universal_encoder(name, inputs)
         if str(folder) in starts and not folder.exists():
-            train_embeddings(shards, folder, _encoder(name, inputs), seed=1, threads=1)
+            train(_encoder(name, inputs), folder, shards=shards, seed=1, threads=1)
 
 
 def _universal_encoder(name: str, inputs: Inputs) -> Path:

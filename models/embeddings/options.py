@@ -95,7 +95,7 @@ class EmbeddingOptions(Options):
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
     evaluate_every: Count | None = None
-    """Steps between evaluations on development data; null: after every epoch."""
+    """Without effect; configurations and models of earlier versions have it."""
     loaders: Annotated[int, Field(ge=0)] = 1
     """Processes that read and tokenise ahead, for corpora larger than memory; 0: none."""
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -1,7 +1,7 @@
 """Evaluation on labelled pairs: correlations of scores with labels, per data set and year."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +58,8 @@ class Correlation(NamedTuple):
 
     pearson: float
     spearman: float
+    mse: float = np.nan
+    """Mean squared error of predicted labels; NaN if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,19 +69,17 @@ class Report:
     models: list[str]
     data: list[LabelledPairs]
     correlations: list[list[Correlation]]  # [models][data sets]
-    errors: list[list[float]] = field(default_factory=list)
-    """[models][data sets]: mean squared error of predicted labels; NaN if there are none"""
 
     def mean(self, model: int, group: str) -> Correlation:
         """Unweighted mean over the group's data sets; undefined if one of them is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
-        found = [correlation for data, correlation in pairs if data.group == group]
+        found = [correlation[:2] for data, correlation in pairs if data.group == group]
         return Correlation(*(float(column) for column in np.mean(found, axis=0)))
 
     def table(self) -> Table:
         """`Pearson / Spearman` of every model by data set, the means, and the missing data sets."""
         caption = "Pearson / Spearman × 100"
-        if not np.isnan(np.array(self.errors)).all():
+        if not np.isnan([each.mse for of in self.correlations for each in of]).all():
             caption += ", mean squared error of predicted labels"
         table = Table("data set", "pairs", caption=caption)
         table.columns[1].justify = "right"
@@ -89,7 +89,7 @@ class Report:
         for group, rows in self._groups().items():
             for i in rows:
                 data = self.data[i]
-                cells = (_cell(*result) for result in self._results(i))
+                cells = (_cell(of[i]) for of in self.correlations)
                 table.add_row(f"{group} {data.name}", f"{len(data.first):,}", *cells)
             if _is_year(group):
                 means = (_cell(self.mean(model, group)) for model in range(len(self.models)))
@@ -110,7 +110,7 @@ class Report:
         for group, rows in self._groups().items():
             data_sets = {}
             for i in rows:
-                numbers = (_numbers(*result) for result in self._results(i))
+                numbers = (_numbers(of[i]) for of in self.correlations)
                 data_sets[self.data[i].name] = {
                     "pairs": len(self.data[i]),
                     "unscored": self.data[i].unscored,
@@ -128,11 +128,6 @@ class Report:
         for i, data in enumerate(self.data):
             found.setdefault(data.group, []).append(i)
         return found
-
-    def _results(self, data: int) -> Iterator[tuple[Correlation, float]]:
-        """Correlation and mean squared error of each model on a data set."""
-        for model, correlations in enumerate(self.correlations):
-            yield correlations[data], self.errors[model][data] if self.errors else np.nan
 
 
 def evaluate_models(
@@ -152,19 +147,14 @@ def evaluate_models(
         if names.count(name) > 1:
             raise UserError(f"{name}: stands twice among the models")
     data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
-    judged = [[_judge(model, pairs) for pairs in data] for model in entered]
-    return Report(
-        models=names,
-        data=data,
-        correlations=[[correlation for correlation, _ in row] for row in judged],
-        errors=[[error for _, error in row] for row in judged],
-    )
+    correlations = [[_judge(model, pairs) for pairs in data] for model in entered]
+    return Report(models=names, data=data, correlations=correlations)
 
 
-def _judge(model: Model, data: LabelledPairs) -> tuple[Correlation, float]:
+def _judge(model: Model, data: LabelledPairs) -> Correlation:
     found = scores(model.embed, data, model.compare)
     error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
-    return correlation(found, data.scores), float(error)
+    return correlation(found, data.scores)._replace(mse=float(error))
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Correlation:
@@ -195,9 +185,8 @@ def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
     for data in sets:
-        agreed, error = _judge(model, data)
-        name = f"{data.group} {data.name}"
-        found[name] = {"pairs": len(data), **agreed._asdict(), "mse": error}
+        agreed = _judge(model, data)
+        found[f"{data.group} {data.name}"] = {"pairs": len(data), **agreed._asdict()}
     if len(found) > 1:
         found["mean"] = {
             key: float(np.mean([of[key] for of in found.values()]))
@@ -227,13 +216,15 @@ def _is_year(group: str) -> bool:
     return group.removeprefix("STS ").isdecimal()
 
 
-def _cell(correlation: Correlation, error: float = np.nan) -> str:
-    # The two are undefined together.
+def _cell(correlation: Correlation) -> str:
+    # Pearson and Spearman are undefined together.
     undefined = np.isnan(correlation.pearson)
     cell = "undefined" if undefined else "{:.1f} / {:.1f}".format(*correlation)
-    return cell if np.isnan(error) else f"{cell}, {error:.3f}"
+    return cell if np.isnan(correlation.mse) else f"{cell}, {correlation.mse:.3f}"
 
 
-def _numbers(correlation: Correlation, error: float = np.nan) -> dict[str, float | None]:
-    values = correlation._asdict() if np.isnan(error) else {**correlation._asdict(), "mse": error}
+def _numbers(correlation: Correlation) -> dict[str, float | None]:
+    values = correlation._asdict()
+    if np.isnan(correlation.mse):
+        del values["mse"]
     return {key: None if np.isnan(value) else round(value, 4) for key, value in values.items()}

@@ -21,7 +21,6 @@ class TrainingFolder:
         key.json          options, seed and digests of the inputs
         <kind>.txt        the vocabularies
         metrics.jsonl     metrics of the training so far
-        best/             the best model so far
         step-<number>/    the last checkpoint: state.json, tensors.safetensors
 
     A folder with another key (other options, other shards) is emptied.
@@ -41,11 +40,6 @@ class TrainingFolder:
     def remove(self) -> None:
         """Delete the folder."""
         shutil.rmtree(self.folder)
-
-    @property
-    def best(self) -> Path:
-        """The folder of the best model."""
-        return self.folder / "best"
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
         """State and tensors of the last checkpoint; None if there is none.

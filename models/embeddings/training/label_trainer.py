@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.model import SentenceEncoder, weights
 from models.embeddings.ragged_columns import Sentences, join_all, take_all
-from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
+from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
 from models.embeddings.vocabulary import ids_by_kind
 
 
@@ -73,9 +74,8 @@ class LabelTrainer(Trainer[Examples]):
         super().__init__(
             model.encoder,
             Memory(Examples.of(train, model), f"{train.group} {train.name}"),
-            model.options.replace(steps=None, evaluate_every=None),
+            model.options.replace(steps=None),
             seed,
-            evaluate=self._evaluate,
             head=model.head,
         )
         self.initial = {
@@ -132,18 +132,23 @@ class LabelTrainer(Trainer[Examples]):
             "seconds": round(self.progress.seconds, 2),
         }
 
-    def _evaluate(self, best: float | None) -> float:
+    def end_epoch(self) -> None:
+        """Evaluate on the development data; keep the weights of the best epoch."""
         score = agreement(self.model.embed, self.development, self.model.compare).pearson
         loss = float(torch.stack(self.epoch_losses).mean())
         self.epoch_losses = []
-        epoch = self.progress.epoch
+        epoch, best = self.progress.epoch, self.progress.best
         self.history.append({"epoch": epoch, "loss": loss, "development": score})
         if better(score, best):
-            self.best_epoch, self.chosen = epoch, self._weights()
-        return score
+            self.progress.best, self.best_epoch, self.chosen = score, epoch, self._weights()
 
     def _weights(self) -> list[dict[str, Tensor]]:
         return [
             {name: tensor.clone() for name, tensor in weights(module).items()}
             for module in (self.model.encoder, self.label_head)
         ]
+
+
+def better(score: float, best: float | None) -> bool:
+    """Whether a score is the best so far; NaN is never better than a number."""
+    return best is None or score > best or (math.isnan(best) and not math.isnan(score))

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -93,8 +93,6 @@ class Trainer(Generic[Batch]):
     Args:
         encoder: on the device where it is to be trained; a `head` is trained with it.
         folder: where to write checkpoints and metrics.
-        evaluate: returns the score on development data, given the best score so far, and saves the
-            model if the new score is better.
     """
 
     algorithm: Literal["adam", "sgd", "adadelta"] = "adam"
@@ -108,11 +106,10 @@ class Trainer(Generic[Batch]):
         seed: int,
         *,
         folder: TrainingFolder | None = None,
-        evaluate: Callable[[float | None], float] | None = None,
         head: nn.Module | None = None,
     ) -> None:
         self.encoder, self.source, self.options, self.seed = encoder, source, options, seed
-        self.folder, self.evaluate, self.head = folder, evaluate, head
+        self.folder, self.head = folder, head
         self.progress = Progress()
         self.losses: list[Tensor] = []  # since the last line of the metrics
         matrices = embedding_matrices(encoder)
@@ -178,8 +175,7 @@ class Trainer(Generic[Batch]):
                         f"are identical, {progress.empty:,} have an empty side, "
                         f"{progress.pairs:,} no negative"
                     )
-                if options.evaluate_every is None or self.finished:
-                    self.score()
+                self.end_epoch()
         for matrix in self.matrices.values():
             matrix.finalize()
         self._train_mode(False)
@@ -237,7 +233,7 @@ class Trainer(Generic[Batch]):
         """Add gradients of a regularisation that are clipped with those of the loss; none here."""
 
     def report(self, before: int) -> None:
-        """After `train_on`, called at the step `before`: check the losses, log, evaluate, save."""
+        """After `train_on`, called at the step `before`: check the losses, log, save."""
         options, progress = self.options, self.progress
         if not self.losses:
             return
@@ -250,24 +246,17 @@ class Trainer(Generic[Batch]):
                 )
         progress.loss = float(np.mean(losses))
 
-        def due(every: int | None) -> bool:
-            return every is not None and before // every < progress.step // every
+        def due(every: int) -> bool:
+            return before // every < progress.step // every
 
         if due(LOG_EVERY):
             self.losses = []
             self.log(loss=progress.loss)
-        if due(options.evaluate_every):
-            self.score()
         if self.folder is not None and due(options.checkpoint_every):
             self.folder.save(progress.step, asdict(progress), self.tensors())
 
-    def score(self) -> None:
-        """Evaluate on development data."""
-        if self.evaluate is not None:
-            score = self.evaluate(self.progress.best)
-            self.log(development=score)
-            if better(score, self.progress.best):
-                self.progress.best = score
+    def end_epoch(self) -> None:
+        """What a subclass does after each epoch."""
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights with their moments, and the losses since the last line of the metrics."""
@@ -329,8 +318,3 @@ class Trainer(Generic[Batch]):
         for module in (self.encoder, self.head):
             if module is not None:
                 module.train(train)
-
-
-def better(score: float, best: float | None) -> bool:
-    """Whether a score is the best so far; NaN is never better than a number."""
-    return best is None or score > best or (math.isnan(best) and not math.isnan(score))

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from beam_jobs.runners.launch import beam_options, run_pipeline
 from beam_jobs.transforms import duplicates
-from beam_jobs.transforms.duplicates import FindDuplicates, repeated, row_hash
+from beam_jobs.transforms.duplicates import WithDuplicates, repeated, row_hash
 
 small = st.lists(st.lists(st.text("ab", max_size=2), max_size=12), max_size=6)
 
@@ -36,23 +38,25 @@ def test_repeats_are_those_of_a_set_in_any_order(shards, random):
 def test_any_number_of_partitions_gives_the_same(monkeypatch):
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
-    elements = [
-        (unit, (row_hash(pa.array(texts)), np.arange(len(texts))))
-        for unit, texts in enumerate(shards)
-    ]
+    units = [SimpleNamespace(index=unit, texts=texts) for unit, texts in enumerate(shards)]
+
+    def hashes(unit):
+        yield row_hash(pa.array(unit.texts)), np.arange(len(unit.texts))
+
     wanted = plain(shards)
 
     def check(found):
-        assert {(unit, int(row)) for unit, rows in found for row in rows} == wanted
+        assert {(unit.index, int(row)) for unit, rows in found for row in rows} == wanted
+        assert len(found) == len(units)
         assert sum(len(rows) for _, rows in found) == len(wanted)
 
     for partitions in (1, 2, 7):
         monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", 200 // partitions)
-        find = FindDuplicates(200 - 1)
+        find = WithDuplicates(hashes, 200 - 1)
         assert find.partitions in (partitions, partitions + 1)
 
         def build(root, find=find):
-            found = root | beam.Create(elements) | find
+            found = root | beam.Create(units) | find
             assert_that(found, check)
             return found
 

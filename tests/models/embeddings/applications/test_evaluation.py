@@ -107,7 +107,7 @@ def test_an_undefined_data_set_makes_the_mean_undefined(bag_of_words: Embed) -> 
     report = Report(
         models=["m"], data=sets, correlations=[[agreement(bag_of_words, s) for s in sets]]
     )
-    assert report.correlations[0][0] == (100, 100)
+    assert report.correlations[0][0][:2] == (100, 100)
     assert np.isnan(report.mean(0, "STS 2014")).all()
     assert "undefined" in shown(report)
 

@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.paraphrases import train_embeddings
+from models.embeddings.tasks import train
 from models.embeddings.training import data
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.errors import UserError
@@ -55,14 +55,12 @@ run(Path(sys.argv[1]))
 def run(folder, options=OPTIONS, name="model"):
     data.POOL = 30
     shards = [str(path) for path in sorted(folder.glob("*.parquet"))]
-    return train_embeddings(
-        shards, folder / name, options, seed=5, threads=1, development=folder / "sts"
-    )
+    return train(options, folder / name, shards=shards, seed=5, threads=1)
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """80 pairs in several pools, and development data."""
+    """80 pairs in several pools."""
     monkeypatch.setattr(data, "POOL", 30)
     random = np.random.default_rng(0)
     words = [f"w{i}" for i in range(30)]
@@ -70,9 +68,6 @@ def folder(tmp_path, monkeypatch):
     right = [" ".join([*random.permutation(text.split())[:5], "x"]) for text in left]
     table = pa.table({"reference": left, "translation": right})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=13)
-    (tmp_path / "sts" / "2012").mkdir(parents=True)
-    rows = [f"{random.random() * 5:.2f}\t{a}\t{b}" for a, b in zip(left, right, strict=True)]
-    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("\n".join(rows) + "\n")
     return tmp_path
 
 

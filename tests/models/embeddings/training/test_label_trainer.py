@@ -14,9 +14,9 @@ from models.embeddings.encoders import embedding_matrices
 from models.embeddings.heads.distribution import Distribution
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import train
 from models.embeddings.tasks.malstm import initialise, rescaled
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
-from models.embeddings.tasks.paraphrases import train_embeddings
 from models.embeddings.training.initial_model import new_model, trained_model
 from models.embeddings.training.label_trainer import Examples, LabelTrainer
 from models.errors import UserError
@@ -121,7 +121,7 @@ def test_a_trained_model_to_start_from(tmp_path, sick):
     table = pa.table({"reference": pairs.first, "translation": pairs.second})
     pq.write_table(table, tmp_path / "a.parquet")
     encoder = EmbeddingOptions(model="lstm", dim=10, hidden=6, epochs=1, loaders=0)
-    train_embeddings([str(tmp_path / "a.parquet")], tmp_path / "universal", encoder, seed=1)
+    train(encoder, tmp_path / "universal", shards=[str(tmp_path / "a.parquet")], seed=1)
     start = load_encoder(tmp_path / "universal")
     options = similarity(sick, start=str(tmp_path / "universal")).replace(dropout=0.5, epochs=3)
     assert trained_model(options, str(tmp_path / "universal")).encoder.input.dropout == 0.5

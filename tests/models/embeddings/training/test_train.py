@@ -10,7 +10,7 @@ import pytest
 from models.embeddings.encoders import ENCODERS
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.paraphrases import train_embeddings
+from models.embeddings.tasks import train
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 
@@ -36,7 +36,7 @@ def shards(tmp_path):
 
 
 def test_a_model_is_trained_written_and_loaded(tmp_path, shards):
-    metrics = train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    metrics = train(SMALL, tmp_path / "model", shards=shards, seed=1)
     assert (metrics["pairs"], metrics["identical"], metrics["empty"]) == (90, 3, 2)
     assert metrics["steps"] == 18
     assert json.loads((tmp_path / "model" / "metrics.json").read_text()) == metrics
@@ -50,8 +50,8 @@ def test_a_model_is_trained_written_and_loaded(tmp_path, shards):
 
 def test_the_loss_falls(tmp_path, shards):
     losses = [
-        train_embeddings(
-            shards, tmp_path / "m", EmbeddingOptions(dim=16, epochs=n, batch_size=10), seed=1
+        train(
+            EmbeddingOptions(dim=16, epochs=n, batch_size=10), tmp_path / "m", shards=shards, seed=1
         )["loss"]
         for n in (1, 12)
     ]
@@ -61,7 +61,7 @@ def test_the_loss_falls(tmp_path, shards):
 def test_same_seed_same_weights(tmp_path, shards):
     vectors = []
     for seed in (1, 1, 2):
-        train_embeddings(shards, tmp_path / "model", SMALL, seed=seed)
+        train(SMALL, tmp_path / "model", shards=shards, seed=seed)
         vectors.append(load_encoder(tmp_path / "model").embed(["w1 w2 w3"]))
     assert np.array_equal(vectors[0], vectors[1]) and not np.array_equal(vectors[0], vectors[2])
 
@@ -70,12 +70,12 @@ def test_nothing_to_learn_from(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"reference": ["x", ""], "translation": ["X", "y"]}), path)
     with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs are id"):
-        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+        train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     pq.write_table(pa.table({"reference": pa.array([], pa.string()), "translation": []}), path)
     with pytest.raises(UserError, match=r"a\.parquet: nothing to train on .no rows"):
-        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+        train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     with pytest.raises(UserError, match="list of Parquet files is empty"):
-        train_embeddings([], tmp_path / "model", SMALL, seed=1)
+        train(SMALL, tmp_path / "model", shards=[], seed=1)
     assert not (tmp_path / "model").exists()
 
 
@@ -84,52 +84,36 @@ def test_broken_shards(tmp_path, shards):
     for content in (b"", b"PAR1", whole[:-100], whole[:700] + bytes(99) + whole[799:]):
         Path(shards[0]).write_bytes(content)
         with pytest.raises(UserError, match=r"part-0.parquet: cannot be read as Parquet \(.*\)$"):
-            train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
-    Path(shards[0]).write_bytes(whole)
-    with pytest.raises(UserError, match="no column 'text', there are id, reference, translation"):
-        train_embeddings(shards, tmp_path / "m", SMALL, seed=1, columns=("text", "translation"))
+            train(SMALL, tmp_path / "model", shards=shards, seed=1)
+    other = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"id": ["a"], "reference": ["b"]}), other)
+    with pytest.raises(UserError, match="no column 'translation', there are id, reference"):
+        train(SMALL, tmp_path / "m", shards=[str(other)], seed=1)
     with pytest.raises(UserError, match=r"gone.parquet: cannot be read"):
-        train_embeddings([str(tmp_path / "gone.parquet")], tmp_path / "m", SMALL, seed=1)
+        train(SMALL, tmp_path / "m", shards=[str(tmp_path / "gone.parquet")], seed=1)
 
 
 def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path, shards):
-    train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
+    train(SMALL, tmp_path / "model", shards=shards, seed=1)
     before = load_encoder(tmp_path / "model").embed(["w1 w2"])
     wild = EmbeddingOptions(dim=16, epochs=2, batch_size=10, learning_rate=1e38)
     with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+: lower learning_rate"):
-        train_embeddings(shards, tmp_path / "model", wild, seed=1)
+        train(wild, tmp_path / "model", shards=shards, seed=1)
     assert np.array_equal(load_encoder(tmp_path / "model").embed(["w1 w2"]), before)
-
-
-def test_the_best_model_by_development_data_is_kept(tmp_path, shards, monkeypatch):
-    scores = iter([50.0, 70.0, math.nan, 60.0])
-    monkeypatch.setattr(
-        "models.embeddings.tasks.paraphrases.development_score", lambda *_: next(scores)
-    )
-    (tmp_path / "sts" / "2012").mkdir(parents=True)
-    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("1\tw1\tw2\n2\tw3\tw3\n")
-    four = EmbeddingOptions(dim=16, epochs=4, batch_size=10, mega_batch=3, learning_rate=0.01)
-    metrics = train_embeddings(
-        shards, tmp_path / "best", four, seed=1, development=tmp_path / "sts"
-    )
-    assert metrics["development"] == 70.0
-    train_embeddings(shards, tmp_path / "two", SMALL, seed=1)
-    best, two = (load_encoder(tmp_path / name).embed(["w1 w2"]) for name in ("best", "two"))
-    assert np.array_equal(best, two)
 
 
 def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
     with pytest.raises(UserError, match="3 no negative"):
-        train_embeddings([str(path)], tmp_path / "model", SMALL, seed=1)
+        train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
 
 
 @pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg", "trigram-avg+lstm+gran-5"])
 def test_every_encoder_trains_saves_and_loads(tmp_path, shards, model):
     cell = "normalised" if model == "gru" else "peephole"
     options = SMALL.replace(model=model, cell=cell, combine="tanh", tags=True, epochs=1)
-    metrics = train_embeddings(shards, tmp_path / "model", options, seed=1)
+    metrics = train(options, tmp_path / "model", shards=shards, seed=1)
     assert metrics["steps"] == 9 and math.isfinite(metrics["loss"])
     first, second = (load_encoder(tmp_path / "model") for _ in range(2))
     vectors = first.embed(["w1 w2 w3", "", "w3 w1"])
@@ -152,7 +136,7 @@ def test_initial_vectors(tmp_path, shards):
     options = SMALL.replace(
         initial_vectors=str(tmp_path / "vectors.txt"), learning_rate=1e-9, tags=True
     )
-    train_embeddings(shards, tmp_path / "model", options.replace(tags=False), seed=1)
+    train(options.replace(tags=False), tmp_path / "model", shards=shards, seed=1)
     encoder = load_encoder(tmp_path / "model")
     found = encoder.embed(["w1", "w2", "elsewhere", "nowhere", "w3"])
     for vector, word in zip(found, rows, strict=False):
@@ -160,7 +144,7 @@ def test_initial_vectors(tmp_path, shards):
     assert 0.3 < found[4].std() < 3  # a word of the corpus that has no vector
     corpus = [f"w{i}" for i in range(40)] + ["a", "dog", ".", "same", "text"]
     assert sorted(encoder.vocabularies["words"].words[1:]) == sorted([*corpus, "elsewhere"])
-    assert train_embeddings(shards, tmp_path / "model", options, seed=1)["vocabulary"]
+    assert train(options, tmp_path / "model", shards=shards, seed=1)["vocabulary"]
 
 
 @pytest.mark.parametrize(
@@ -179,14 +163,14 @@ def test_bad_initial_vectors(tmp_path, shards, content, message):
         path.write_text(content)
     with pytest.raises(UserError, match=message) as error:
         options = SMALL.replace(initial_vectors=str(path))
-        train_embeddings(shards, tmp_path / "model", options, seed=1)
+        train(options, tmp_path / "model", shards=shards, seed=1)
     assert str(path) in str(error.value) and "\n" not in str(error.value)
     assert not (tmp_path / "model").exists()
 
 
 def test_rare_words_share_a_vector(tmp_path, shards):
-    metrics = train_embeddings(
-        shards, tmp_path / "m", SMALL.replace(max_vocabulary=20, min_count=2), seed=1
+    metrics = train(
+        SMALL.replace(max_vocabulary=20, min_count=2), tmp_path / "m", shards=shards, seed=1
     )
     assert metrics["vocabulary"] == {"words": 21}
     encoder = load_encoder(tmp_path / "m")
@@ -211,7 +195,7 @@ def test_rare_words_share_a_vector(tmp_path, shards):
     ],
 )
 def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, message):
-    train_embeddings(shards, tmp_path / "model", SMALL.replace(epochs=1), seed=1)
+    train(SMALL.replace(epochs=1), tmp_path / "model", shards=shards, seed=1)
     path = tmp_path / "model" / name
     if change is None:
         path.unlink()
@@ -227,7 +211,7 @@ def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, messa
 def test_cuda_where_there_is_none(tmp_path, shards, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(UserError, match=r"embeddings\.device is cuda, but torch finds no GPU"):
-        train_embeddings(shards, tmp_path / "m", SMALL.replace(device="cuda"), seed=1)
+        train(SMALL.replace(device="cuda"), tmp_path / "m", shards=shards, seed=1)
 
 
 @pytest.mark.parametrize(

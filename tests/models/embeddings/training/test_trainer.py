@@ -10,8 +10,9 @@ from models.embeddings.encoders import build_encoder, embedding_matrices, random
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training import pair_trainer as module
 from models.embeddings.training.data import learnable
+from models.embeddings.training.label_trainer import better
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, better
+from models.embeddings.training.trainer import Memory
 from models.embeddings.vocabulary import Vocabulary
 
 DIM = 12
