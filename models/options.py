@@ -24,15 +24,10 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 @dataclass(frozen=True, slots=True)
 class InputPath:
-    """Marks a configuration key as the path of an input file or folder, or of several.
+    """Marks a configuration key as the path of an input file or folder, or of several."""
 
-    Attributes:
-        copied: a path in an object store is copied to this machine before a stage reads it.
-        checked: the path must exist when a run starts.
-    """
-
-    copied: bool = True
-    checked: bool = True
+    copied: bool = True  # from an object store to this machine, before a stage reads it
+    checked: bool = True  # the path must exist when a run starts
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -149,12 +144,6 @@ def _marks(cls: type[Options]) -> dict[str, InputPath]:
         for name, field in cls.model_fields.items()
     }
     return {name: mark for name, mark in found.items() if mark}
-
-
-def section_type(hint: Any) -> type[Options] | None:
-    """The options class that a field's type names, alone or in a union."""
-    found = _find(hint, lambda part: isinstance(part, type) and issubclass(part, Options))
-    return cast(type[Options] | None, found)
 
 
 def _find(hint: Any, test: Callable[[Any], bool]) -> Any:

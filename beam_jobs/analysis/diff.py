@@ -4,8 +4,6 @@ Parts of equal name and content are skipped. The rows of the others are partitio
 id into files of a bounded number of rows, so that memory does not grow with the corpus.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,15 +26,11 @@ _EXAMPLES = 5
 
 @dataclass(slots=True)
 class ColumnDiff:
-    """The differences in one column.
+    """The differences in one column."""
 
-    Attributes:
-        rows: how many rows differ.
-        examples: (id, first value, second value), ordered by id; types instead of values if the
-            types of the column differ or only one side has it.
-    """
-
-    rows: int = 0
+    rows: int = 0  # that differ
+    # (id, first value, second value), ordered by id; types instead of values if the types of the
+    # column differ or only one side has it
     examples: list[tuple[str, Any, Any]] = field(default_factory=list)
 
     def add(self, ids: pa.Array, first: Sequence[Any], second: Sequence[Any]) -> None:

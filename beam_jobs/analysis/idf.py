@@ -22,13 +22,11 @@ MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
 """Merges the counts of shards into counts of the corpus."""
 
 
-def run(
-    units: Sequence[Unit], output: str, arguments: Sequence[str], *, column: str = "reference"
-) -> WordCounts:
-    """Count the words of a column of `units`; `output` is a folder for intermediate files."""
+def run(units: Sequence[Unit], output: str, arguments: Sequence[str]) -> WordCounts:
+    """Count the words of the references; `output` is a folder for intermediate files."""
 
     def count(unit: Unit) -> WordCounts:
-        return count_words(read_shard(unit.shard, [column])[column].combine_chunks())
+        return count_words(read_shard(unit.shard, ["reference"])["reference"].combine_chunks())
 
     words = (
         "Count" >> beam.Map(count)

@@ -27,16 +27,11 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subset:
-    """Some of the pairs of a sample.
+    """Some of the pairs of a sample."""
 
-    Attributes:
-        scorer: the score of `deciles`; None takes the pairs of all deciles.
-        most: the largest number of pairs, chosen at random.
-    """
-
-    scorer: str | None = None
+    scorer: str | None = None  # the score of `deciles`; None: the pairs of all deciles
     deciles: tuple[int, ...] = ()
-    most: int | None = None
+    most: int | None = None  # the largest number of pairs, chosen at random
 
     def rows(self, sample: Sample, seed: int) -> np.ndarray:
         """The rows of the subset in the sample's table."""

@@ -31,17 +31,14 @@ _MARGIN = 1.5  # rows sampled of a decile, over rows requested: their number is 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """The rows sampled with each seed.
-
-    Attributes:
-        table: `hash` (of the normalised texts, uint64), `id`, both texts and the deciles, ordered
-            by hash and id; the rows of all seeds.
-        thresholds: scorer → [10] uint64: a seed samples the rows of a decile of which the hash,
-            mixed with the seed, is at most this.
-    """
+    """The rows sampled with each seed."""
 
     table: pa.Table
+    """`hash` (of the normalised texts, uint64), `id`, both texts and the deciles, ordered by hash
+    and id; the rows of all seeds."""
     thresholds: Mapping[str, np.ndarray]
+    """scorer → [10] uint64: a seed samples the rows of a decile of which the hash, mixed with the
+    seed, is at most this."""
 
     def rows(
         self,

@@ -26,6 +26,7 @@ from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.errors import UserError
 from models.text.idf import (
+    COUNTS,
     WordCounts,
     compact_idf,
     count_kinds,
@@ -47,25 +48,12 @@ and ParaNMT's Table 2 is of 100K samples."""
 
 _BATCH = 4_096  # rows in memory
 _BLOCK = 50_000  # rows of a large file that one worker reads
-_COUNTS = pa.schema(
-    [
-        ("corpus", pa.int64()),
-        ("name", pa.string()),
-        ("texts", pa.int64()),
-        ("word", pa.string()),
-        ("documents", pa.int64()),
-        ("occurrences", pa.int64()),
-    ]
-)
+_COUNTS = pa.schema([("corpus", pa.int64()), ("name", pa.string()), ("texts", pa.int64()), *COUNTS])
 _MOMENTS = pa.schema(
-    [
-        ("corpus", pa.int64()),
-        ("block", pa.int64()),
-        ("statistic", pa.string()),
-        ("count", pa.int64()),
-        ("mean", pa.float64()),
-        ("squares", pa.float64()),
-    ]
+    {
+        **{"corpus": pa.int64(), "block": pa.int64(), "statistic": pa.string()},
+        **{"count": pa.int64(), "mean": pa.float64(), "squares": pa.float64()},
+    }
 )
 
 
@@ -263,13 +251,12 @@ def _as_table(element: tuple[tuple[int, str], WordCounts]) -> pa.Table:
 def _by_name(table: pa.Table) -> dict[tuple[int, str], WordCounts]:
     """Word counts by corpus and name; the inverse of `_as_table`."""
     found = {}
-    for row in (
-        table.group_by(["corpus", "name", "texts"]).aggregate([]).sort_by("corpus").to_pylist()
+    keys = table.group_by(["corpus", "name", "texts"]).aggregate([]).sort_by("corpus")
+    for corpus, name, texts in zip(
+        *(keys[key].to_pylist() for key in _COUNTS.names[:3]), strict=True
     ):
-        corpus, name = row["corpus"], row["name"]
-        here = pc.and_(pc.equal(table["corpus"], corpus), pc.equal(table["name"], name))
-        counted = table.filter(here).select(["word", "documents", "occurrences"])
-        found[corpus, name] = WordCounts(row["texts"], counted)
+        here = (pc.field("corpus") == corpus) & (pc.field("name") == name)
+        found[corpus, name] = WordCounts(texts, table.filter(here).select(COUNTS.names))
     return found
 
 

@@ -9,8 +9,6 @@ if it kills the worker when translated by itself.
     <stage>/attempts/<unit>.json
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pydantic import BaseModel, Field, PrivateAttr
@@ -22,20 +20,13 @@ Groups = list[list[int]]
 
 
 class Attempt(BaseModel):
-    """The record of one attempt at a unit; implements `models.nmt.translate.RetryHints`.
-
-    Attributes:
-        number: 1 for the first attempt.
-        in_progress: groups of rows (batches) that the process is working on.
-        isolated: groups of rows that crashed a process; each is to be translated by itself.
-        poison: rows that crashed a process when translated by themselves.
-    """
+    """The record of one attempt at a unit; implements `models.nmt.translate.RetryHints`."""
 
     key: str
-    number: int
-    in_progress: Groups = Field(alias="under_way")
-    isolated: Groups = Field(alias="apart")
-    poison: list[int] = Field(alias="fatal")
+    number: int  # 1 for the first attempt
+    in_progress: Groups = Field(alias="under_way")  # rows (batches) that the process is working on
+    isolated: Groups = Field(alias="apart")  # rows that crashed a process; to translate one by one
+    poison: list[int] = Field(alias="fatal")  # rows that crashed a process by themselves
     _path: str = PrivateAttr("")
 
     def under_way(self, groups: Sequence[Sequence[int]]) -> None:

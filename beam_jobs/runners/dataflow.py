@@ -1,7 +1,5 @@
 """Dataflow: checks before a job is submitted, and one worker process per GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from apache_beam.options.pipeline_options import (

@@ -1,7 +1,5 @@
 """Running a job: Beam options, progress, one-line errors, and the receipts of the result."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -9,12 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import (
-    AbstractContextManager,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TextIO

@@ -30,36 +30,22 @@ from models.text.vectors import load_vectors
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """What a scorer reads besides the texts.
-
-    Attributes:
-        name: of the scorer function's parameter, of `PairScorer`'s keyword, and of the pipeline's
-            stage that makes the resource.
-        open: loads it from a file or folder.
-        remedy: continues the message "<scorer> needs …" if the resource is missing.
-    """
+    """What a scorer reads besides the texts."""
 
     name: str
-    open: Callable[[Path], Any]
-    remedy: str
+    """of the function's parameter, of `PairScorer`'s keyword, and of the stage that makes it"""
+    open: Callable[[Path], Any]  # loads it from a file or folder
+    remedy: str  # continues the message "<scorer> needs …" if the resource is missing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """A scorer.
+    """A scorer."""
 
-    Attributes:
-        function: from `PairText` (and the resource) to float32 [n].
-        meaning: the definition in one line, for the report and the data card.
-        unit: title of the axis in plots.
-        range: the lowest and the highest possible value; None stands for no bound.
-        resource: what it reads besides the texts.
-    """
-
-    function: Callable[..., np.ndarray]
-    meaning: str
-    unit: str
-    range: tuple[float | None, float | None] = (0.0, 1.0)
+    function: Callable[..., np.ndarray]  # from `PairText` (and the resource) to float32 [n]
+    meaning: str  # the definition in one line, for the report and the data card
+    unit: str  # title of the axis in plots
+    range: tuple[float | None, float | None] = (0.0, 1.0)  # of the values; None: no bound
     resource: Resource | None = None
 
     @property

@@ -11,20 +11,16 @@ from models.errors import UserError
 from models.text.tokens import moses_tokens
 from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, open_vectors, write_vectors
 
-_SCHEMA = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
+COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
+"""The table of `WordCounts`."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Word counts over a number of texts.
+    """Word counts over a number of texts."""
 
-    Attributes:
-        documents: number of texts.
-        table: columns `word`, `documents` (texts that contain it), `occurrences` (in all texts).
-    """
-
-    documents: int
-    table: pa.Table
+    documents: int  # number of texts
+    table: pa.Table  # `word`, `documents` (texts that contain it), `occurrences` (in all texts)
 
 
 def count_words(texts: pa.Array) -> WordCounts:
@@ -35,7 +31,7 @@ def count_words(texts: pa.Array) -> WordCounts:
     rows = np.repeat(np.arange(len(tokens)), np.diff(tokens.offsets.to_numpy()))
     once = np.unique(rows * max(size, 1) + ids) % max(size, 1)
     documents, occurrences = (np.bincount(of, minlength=size) for of in (once, ids))
-    table = pa.table([words.dictionary, documents, occurrences], schema=_SCHEMA)
+    table = pa.table([words.dictionary, documents, occurrences], schema=COUNTS)
     return WordCounts(len(tokens), table)
 
 
@@ -43,17 +39,17 @@ def count_kinds(values: pa.StringArray) -> WordCounts:
     """Count whole values, without tokenising them; each is a document of one word."""
     counted = values.value_counts()
     words, occurrences = counted.field("values"), counted.field("counts")
-    return WordCounts(len(values), pa.table([words, occurrences, occurrences], schema=_SCHEMA))
+    return WordCounts(len(values), pa.table([words, occurrences, occurrences], schema=COUNTS))
 
 
 def merge_counts(parts: Iterable[WordCounts]) -> WordCounts:
     """Add up counts of disjoint sets of texts; their order does not matter."""
     parts = list(parts)
-    table = pa.concat_tables([_SCHEMA.empty_table(), *(part.table for part in parts)])
+    table = pa.concat_tables([COUNTS.empty_table(), *(part.table for part in parts)])
     sums = table.group_by("word").aggregate([("documents", "sum"), ("occurrences", "sum")])
     sums = sums.sort_by("word")
     columns = [sums["word"], sums["documents_sum"], sums["occurrences_sum"]]
-    return WordCounts(sum(part.documents for part in parts), pa.table(columns, schema=_SCHEMA))
+    return WordCounts(sum(part.documents for part in parts), pa.table(columns, schema=COUNTS))
 
 
 def idf_table(counts: WordCounts) -> WordVectors:

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
-from models.options import Options, section_type
+from models.options import Options
 from pipeline.config import Config
 from pipeline.config.documentation import PAGE, SCHEMA, page, schema
 
@@ -18,9 +18,10 @@ REMEDY = "write it with `python -m pipeline.config.documentation`"
 
 def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
     for name, field in cls.model_fields.items():
-        section = section_type(field.annotation)
-        if section:
-            yield from keys(section, f"{prefix}{name}.")
+        kinds = (field.annotation, *get_args(field.annotation))
+        sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Options)]
+        if sections:
+            yield from keys(sections[0], f"{prefix}{name}.")
         else:
             yield prefix + name
 

@@ -4,8 +4,6 @@ python -m beam_jobs.runners.flink up [--slots N] [--free-ports]
 python -m beam_jobs.runners.flink down
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

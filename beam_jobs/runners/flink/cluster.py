@@ -8,8 +8,6 @@
 Every process leads a process group with its children, such as the workers of the pool.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

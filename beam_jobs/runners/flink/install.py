@@ -5,8 +5,6 @@ submitted without jars. Sending jars takes longer than small jobs themselves, an
 leave a copy of Beam's classes in the TaskManagers.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -5,8 +5,6 @@ TaskManager would stop a worker of another. Here a worker ends when its TaskMana
 connection or dies.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The programs of a cluster: their command lines and configuration."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,19 +25,14 @@ _DATA = Path(__file__).parent  # has the programs' configuration as files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The ports of a cluster, and its parallelism.
+    """The ports of a cluster, and its parallelism."""
 
-    Attributes:
-        rest: Flink's REST address, which is also its web page and `--flink_master`.
-        slots: slots of each TaskManager.
-    """
-
-    rest: int = 8081
+    rest: int = 8081  # Flink's REST address, which is also its web page and `--flink_master`
     rpc: int = 6123
     job_server: int = 8099
     artifacts: int = 8098
     workers: int = 50000
-    slots: int = 1
+    slots: int = 1  # of each TaskManager
 
     def arguments(self, given: Sequence[str] = ()) -> list[str]:
         """Beam options for a job on all slots of this cluster, unless `given` sets parallelism."""

@@ -1,7 +1,5 @@
 """Requests to Flink's REST interface, and a check whether a port is open."""
 
-from __future__ import annotations
-
 import json
 import socket
 import urllib.request

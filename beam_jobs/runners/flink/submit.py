@@ -4,8 +4,6 @@ Without them, a wrong address or a missing TaskManager is reported after minutes
 traceback.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

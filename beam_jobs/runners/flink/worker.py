@@ -4,8 +4,6 @@ The pool starts a worker for each request of a TaskManager, with the arguments o
 (Beam's container contract), but from the packages installed on this machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -11,8 +11,6 @@ modules it imports, its start fails after the server was killed or could not for
 leaves a temporary folder behind, and starting a worker takes two to three times as long.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json

@@ -4,8 +4,6 @@ Beam's own local runner waits forever for a worker that was killed, for instance
 memory runs out. This one fails the pipeline, which is then run again.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

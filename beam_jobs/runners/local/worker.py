@@ -4,8 +4,6 @@ Beam's worker survives a launcher that was killed: it finishes its work, in a fo
 next run may already be writing, and then waits forever.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import sys

@@ -85,17 +85,14 @@ class Report:
         table.columns[1].justify = "right"
         for name in self.models:
             table.add_column(name, justify="right")
-        lacking = missing(self.data)
-        for group, rows in self._groups().items():
-            for i in rows:
-                data = self.data[i]
-                cells = (_cell(of[i]) for of in self.correlations)
-                table.add_row(f"{group} {data.name}", f"{len(data.first):,}", *cells)
-            if _is_year(group):
-                means = (_cell(self.mean(model, group)) for model in range(len(self.models)))
-                table.add_row(f"{group} mean", "", *means, style="bold")
-            if group in lacking:
-                absent = f"{group} without {', '.join(lacking[group])} (not there)"
+        for group, found in self._by_group(_cell).items():
+            for name, results in found["data_sets"].items():
+                cells = results["models"].values()
+                table.add_row(f"{group} {name}", f"{results['pairs']:,}", *cells)
+            if "mean" in found:
+                table.add_row(f"{group} mean", "", *found["mean"].values(), style="bold")
+            if found["missing"]:
+                absent = f"{group} without {', '.join(found['missing'])} (not there)"
                 table.add_row(absent, style="dim")
             table.add_section()
         return table
@@ -105,29 +102,22 @@ class Report:
 
         `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`
         """
+        return {"models": self.models, "groups": self._by_group(_numbers)}
+
+    def _by_group(self, show: Callable[[Correlation], Any]) -> dict[str, Any]:
         lacking = missing(self.data)
         groups: dict[str, Any] = {}
-        for group, rows in self._groups().items():
-            data_sets = {}
-            for i in rows:
-                numbers = (_numbers(of[i]) for of in self.correlations)
-                data_sets[self.data[i].name] = {
-                    "pairs": len(self.data[i]),
-                    "unscored": self.data[i].unscored,
-                    "models": dict(zip(self.models, numbers, strict=True)),
-                }
-            groups[group] = {"data_sets": data_sets, "missing": lacking.get(group, [])}
-            if _is_year(group):
-                means = (_numbers(self.mean(model, group)) for model in range(len(self.models)))
-                groups[group]["mean"] = dict(zip(self.models, means, strict=True))
-        return {"models": self.models, "groups": groups}
-
-    def _groups(self) -> dict[str, list[int]]:
-        """The numbers of the data sets by group."""
-        found: dict[str, list[int]] = {}
-        for i, data in enumerate(self.data):
-            found.setdefault(data.group, []).append(i)
-        return found
+        for data, *of_models in zip(self.data, *self.correlations, strict=True):
+            new = {"data_sets": {}, "missing": lacking.get(data.group, [])}
+            groups.setdefault(data.group, new)["data_sets"][data.name] = {
+                "pairs": len(data),
+                "unscored": data.unscored,
+                "models": dict(zip(self.models, map(show, of_models), strict=True)),
+            }
+        for group in filter(_is_year, groups):
+            means = (show(self.mean(model, group)) for model in range(len(self.models)))
+            groups[group]["mean"] = dict(zip(self.models, means, strict=True))
+        return groups
 
 
 def evaluate_models(

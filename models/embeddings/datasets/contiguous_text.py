@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.lines import numbered_lines
+from models.embeddings.datasets.lines import numbered_lines, tab_separated, wrong_columns
 from models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, positions
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
@@ -151,13 +151,10 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
 
 def _czeng(path: Path) -> Iterator[tuple[int, str]]:
     document = 0
-    for number, line in numbered_lines(path):
-        columns = line.split("\t")
-        if not line.strip():
+    for number, columns in tab_separated(path):
+        if not any(column.strip() for column in columns):
             document += 1
         elif len(columns) != _COLUMNS:
-            raise UserError(
-                f"{path}, row {number}: {len(columns)} tab-separated columns, expected {_COLUMNS}"
-            )
+            raise wrong_columns(path, number, columns, _COLUMNS)
         elif text := columns[-1].strip():
             yield document, text

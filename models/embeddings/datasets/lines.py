@@ -16,10 +16,13 @@ def tab_separated(path: Path, columns: int | None = None) -> Iterator[tuple[int,
     for number, line in numbered_lines(path):
         row = line.split("\t")
         if columns is not None and len(row) != columns:
-            raise UserError(
-                f"{path}, row {number}: {len(row)} tab-separated columns, expected {columns}"
-            )
+            raise wrong_columns(path, number, row, columns)
         yield number, row
+
+
+def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) -> UserError:
+    """The error for a row with another number of columns."""
+    return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.lines import tab_separated
+from models.embeddings.datasets.lines import tab_separated, wrong_columns
 from models.errors import UserError
 
 # The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
@@ -120,9 +120,7 @@ def _read_sts_file(path: Path) -> LabelledPairs:
         columns = row[4:7] if path.suffix == ".csv" else row
         if len(columns) != 3:
             expected = "7 or more" if path.suffix == ".csv" else "3 (score, sentence, sentence)"
-            raise UserError(
-                f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}"
-            )
+            raise wrong_columns(path, number, row, expected)
         if columns[0].strip():
             score = _score(columns[0], STS_SCALE, path, number)
             rows.append((columns[1], columns[2], score))
