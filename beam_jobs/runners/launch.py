@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -239,10 +240,9 @@ def run_pipeline(
         if found := _USER_ERROR.search(text):
             raise _ERRORS[found[1]](found[2].strip()) from error
         raise
-    counters: dict[str, int] = {}
+    counters: Counter[str] = Counter()
     for counter in query["counters"]:
-        name = counter.key.metric.name
-        counters[name] = counters.get(name, 0) + counter.result
+        counters[counter.key.metric.name] += counter.result
     return dict(sorted(counters.items()))
 
 

@@ -11,14 +11,7 @@ from models.embeddings.tasks.options import (
     PhrasesOptions,
     SimilarityOptions,
 )
-from models.options import (
-    Count,
-    InputFile,
-    NonNegativeNumber,
-    Options,
-    PositiveNumber,
-    Rate,
-)
+from models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber, Rate
 
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")

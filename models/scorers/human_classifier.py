@@ -24,10 +24,8 @@ from models.text.tokens import PairText, TokenIds
 FOLDS = 5
 _ORDER = 3  # n-grams have 1 to 3 tokens
 _BITS = 20  # there are 2 ** 20 buckets of n-grams
-_NEXT, _SPREAD = (
-    np.uint64(0xC2B2AE3D27D4EB4F),
-    np.uint64(0x9E3779B97F4A7C15),
-)  # odd, so that no bit is lost
+_NEXT = np.uint64(0xC2B2AE3D27D4EB4F)  # odd, so that no bit is lost
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _PENALTY = 0.15  # L2 penalty, divided by the number of texts
 _EPOCHS = 10
 _ROWS = 4096

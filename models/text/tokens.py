@@ -67,10 +67,10 @@ class TokenIds:
 
 
 class PairText:
-    """Two text columns of n rows each, tokenised once, at the first access.
+    """Two text columns of n rows each, and their tokens.
 
     Both sides are lower-cased and have a common vocabulary, local to these rows: equal tokens have
-    equal ids, `vocabulary[i]` is the token with id i.
+    equal ids, `vocabulary[i]` is the token with id i, in order of first appearance.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()
@@ -80,35 +80,13 @@ class PairText:
     def __init__(self, reference: pa.Array, translation: pa.Array) -> None:
         if len(reference) != len(translation):
             raise ValueError(f"{len(reference)} references but {len(translation)} translations")
-        self.reference_text = reference
-        self.translation_text = translation
+        self.reference_text, self.translation_text = reference, translation
+        first, second = moses_tokens(reference), moses_tokens(translation)
+        encoded = pa.concat_arrays([first.values, second.values]).dictionary_encode()
+        ids, cut = encoded.indices.to_numpy(), len(first.values)
+        self.reference = TokenIds(ids[:cut], first.offsets.to_numpy())
+        self.translation = TokenIds(ids[cut:], second.offsets.to_numpy())
+        self.vocabulary: pa.StringArray = encoded.dictionary
 
     def __len__(self) -> int:
         return len(self.reference_text)
-
-    @property
-    def reference(self) -> TokenIds:
-        """The reference's tokens."""
-        return self._numbered[0]
-
-    @property
-    def translation(self) -> TokenIds:
-        """The translation's tokens."""
-        return self._numbered[1]
-
-    @property
-    def vocabulary(self) -> pa.StringArray:
-        """The distinct tokens of both sides, in order of first appearance."""
-        return self._numbered[2]
-
-    @cached_property
-    def _numbered(self) -> tuple[TokenIds, TokenIds, pa.StringArray]:
-        sides = [moses_tokens(self.reference_text), moses_tokens(self.translation_text)]
-        encoded = pa.concat_arrays([side.values for side in sides]).dictionary_encode()
-        ids = encoded.indices.to_numpy()
-        cut = len(sides[0].values)
-        return (
-            TokenIds(ids[:cut], sides[0].offsets.to_numpy()),
-            TokenIds(ids[cut:], sides[1].offsets.to_numpy()),
-            encoded.dictionary,
-        )

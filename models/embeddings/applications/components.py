@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 class Components(NamedTuple):
     """Sentences in the directions of largest variance."""
 
-    points: NDArray[np.float64]  # [n, k]
-    shares: NDArray[np.float64]  # [k]: share of the variance in each direction
+    points: NDArray[np.float64]  # [n, 2]
+    shares: NDArray[np.float64]  # [2]: share of the variance in each direction
 
 
-def principal_components(vectors: NDArray[np.floating], count: int = 2) -> Components:
-    """The principal components of n vectors.
+def principal_components(vectors: NDArray[np.floating]) -> Components:
+    """The first two principal components of n vectors.
 
     The largest weight of each direction is positive, so that plots are never mirrored.
 
@@ -23,9 +23,9 @@ def principal_components(vectors: NDArray[np.floating], count: int = 2) -> Compo
     """
     from sklearn.decomposition import PCA
 
-    if min(vectors.shape) < count:
+    if min(vectors.shape) < 2:
         raise ValueError(f"{vectors.shape[0]} vectors of length {vectors.shape[1]} are too few")
-    pca = PCA(count, svd_solver="full")
+    pca = PCA(2, svd_solver="full")
     with np.errstate(invalid="ignore"):  # shares of no variance
         points = pca.fit_transform(np.asarray(vectors, np.float64))
     return Components(points, np.nan_to_num(pca.explained_variance_ratio_))

@@ -17,7 +17,7 @@ from models.hashing import text_hashes
 
 Format = Literal["ppdb", "tsv", "lexicon"]
 
-_ROWS = 100_000  # pairs filtered at once
+_ROWS = 20_000  # pairs of a block
 _LETTERS = r"^\p{L}+( \p{L}+)*$"
 
 
@@ -79,6 +79,15 @@ def _parse(text: str, format: Format) -> Iterable[tuple[str, str]]:
     return [(fields[0], fields[1])] if len(fields) > 1 else []
 
 
+def phrase_blocks(
+    path: Path | str, format: Literal["auto"] | Format = "auto"
+) -> Iterator[PhrasePairs]:
+    """The pairs of `read_phrases` in blocks."""
+    pairs = read_phrases(path, format)
+    while rows := list(islice(pairs, _ROWS)):
+        yield PhrasePairs(*(pa.array(side, pa.string()) for side in zip(*rows, strict=True)))
+
+
 def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> PhrasePairs:
     """The usable pairs of a phrase table (see `read_phrases`), lower-cased.
 
@@ -89,10 +98,9 @@ def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> 
     Raises:
         UserError: the table cannot be read, or no pair is left.
     """
-    blocks, found = [], read_phrases(path)
-    while rows := list(islice(found, _ROWS)):
-        sides = (pc.utf8_lower(pa.array(side, pa.string())) for side in zip(*rows, strict=True))
-        blocks.append(usable(PhrasePairs(*sides), known))
+    blocks = [
+        usable(PhrasePairs(*map(pc.utf8_lower, block)), known) for block in phrase_blocks(path)
+    ]
     pairs = PhrasePairs(*(pa.concat_arrays(side) for side in zip(*blocks, strict=True)))
     first, second = (pc.min_element_wise(*pairs), pc.max_element_wise(*pairs))
     rows = pa.table([first, second, np.arange(len(pairs))], names=["first", "second", "row"])

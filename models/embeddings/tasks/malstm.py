@@ -21,13 +21,7 @@ from models.embeddings.applications.evaluation import (
     label_errors,
     pair_features,
 )
-from models.embeddings.datasets.similarity import (
-    LabelledPairs,
-    pool,
-    read_labelled,
-    shares,
-    split,
-)
+from models.embeddings.datasets.similarity import LabelledPairs, pool, read_labelled, shares, split
 from models.embeddings.datasets.synonyms import augmented, read_synonyms
 from models.embeddings.heads.manhattan import Manhattan
 from models.embeddings.options import EmbeddingOptions

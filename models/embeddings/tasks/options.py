@@ -4,15 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from models.options import (
-    Count,
-    Fraction,
-    InputFile,
-    Options,
-    PositiveNumber,
-    Rate,
-    former_name,
-)
+from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, former_name
 
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 

@@ -137,31 +137,17 @@ class Shards:
                 yield _read(pool, self.columns, self.vocabularies)
         else:
             # Spawned, not forked: a fork of a process with torch's threads may hang.
-            start = multiprocessing.get_context("spawn")
-            settings = self.columns, dict(self.vocabularies)
-            processes = ProcessPoolExecutor(self.loaders, start, _set_settings, settings)
+            processes = ProcessPoolExecutor(self.loaders, multiprocessing.get_context("spawn"))
             ahead = deque[Future[Pairs]]()
             try:
                 for pool in pools[first:]:
-                    ahead.append(processes.submit(_read_in_loader, pool))
+                    ahead.append(processes.submit(_read, pool, self.columns, self.vocabularies))
                     if len(ahead) > self.loaders:
                         yield ahead.popleft().result()
                 while ahead:
                     yield ahead.popleft().result()
             finally:
                 processes.shutdown(cancel_futures=True)
-
-
-_settings: tuple[tuple[str, str], Mapping[Kind, Vocabulary]]  # of a loader process
-
-
-def _set_settings(columns: tuple[str, str], vocabularies: Mapping[Kind, Vocabulary]) -> None:
-    global _settings
-    _settings = columns, vocabularies
-
-
-def _read_in_loader(chunks: Sequence[Chunk]) -> Pairs:
-    return _read(chunks, *_settings)
 
 
 def _read(

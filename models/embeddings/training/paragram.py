@@ -1,14 +1,11 @@
 """PARAGRAM word vectors from phrase pairs: Word Avg with the margin loss (Wieting et al. 2016)."""
 
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 
-from models.embeddings.datasets.phrases import read_phrases
+from models.embeddings.datasets.phrases import phrase_blocks
 from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
 from models.embeddings.options import ParagramOptions
 from models.embeddings.training.data import learnable, stack
@@ -17,8 +14,6 @@ from models.embeddings.training.trainer import Memory
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.text.vectors import write_vectors
-
-_ROWS = 20_000  # pairs tokenised at once
 
 
 def train_paragram(
@@ -39,7 +34,7 @@ def train_paragram(
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    columns = list(_columns(read_phrases(phrases, options.format)))
+    columns = list(phrase_blocks(phrases, options.format))
     words = Vocabulary.build(side for sides in columns for side in sides)
     pairs = stack([learnable(left, right, {"words": words}) for left, right in columns])
     if not len(pairs):
@@ -52,9 +47,3 @@ def train_paragram(
     # Row 0, of the unknown word, is not trained; readers of the file use zeros instead.
     write_vectors(vectors, words.words[1:], matrix.current().numpy()[1:])
     return {**trainer.metrics(), "words": len(words) - 1}
-
-
-def _columns(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
-    while rows := list(islice(pairs, _ROWS)):
-        left, right = zip(*rows, strict=True)
-        yield pa.array(left, pa.string()), pa.array(right, pa.string())
