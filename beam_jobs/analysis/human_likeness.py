@@ -20,7 +20,7 @@ from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.select import normalised
 from beam_jobs.transforms.duplicates import row_hash
-from models.hashing import text_hashes
+from models.hashing import text_hashes, threshold
 from models.scorers.human_classifier import fold_of
 
 VERSION = 1
@@ -38,16 +38,15 @@ class SampleWithFolds(beam.PTransform):
 
     def __init__(self, rows: int, seed: int):
         super().__init__()
-        self.threshold = np.uint64(min(int(PAIRS / max(rows, 1) * 2**64), 2**64 - 1))
-        self.seed = seed
+        self.threshold, self.seed = threshold(PAIRS / max(rows, 1)), seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Sample pairs, then search the whole corpus for their texts."""
-        threshold, seed = self.threshold, self.seed
+        highest, seed = self.threshold, self.seed
 
         def take(unit: Unit) -> pa.Table:
             table = read_shard(unit.shard, _SAMPLE.names).cast(_SAMPLE)
-            sampled = text_hashes(table["id"].combine_chunks(), seed) <= threshold
+            sampled = text_hashes(table["id"].combine_chunks(), seed) <= highest
             return table.filter(pa.array(sampled))
 
         sample = (

@@ -21,7 +21,7 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.select import Criteria, judge
 from beam_jobs.transforms.duplicates import row_hash
-from models.hashing import splitmix64
+from models.hashing import splitmix64, threshold
 
 VERSION = 2
 """Bump when the job samples other rows from the same input."""
@@ -113,13 +113,13 @@ def _sample(
     reasons, hashes = judge(table, criteria)
     accepted = table.filter(pa.array(reasons == "")).select(names)
     found = hashes[:, 0]
-    threshold = np.zeros(len(found), np.uint64)
+    highest = np.zeros(len(found), np.uint64)
     for scorer, by_decile in thresholds.items():
         deciles = accepted[schema.decile(scorer)].to_numpy()
-        threshold = np.maximum(threshold, by_decile[deciles])
+        highest = np.maximum(highest, by_decile[deciles])
     sampled = np.zeros(len(found), bool)
     for seed in seeds:
-        sampled |= splitmix64(found, seed) <= threshold
+        sampled |= splitmix64(found, seed) <= highest
     accepted = accepted.add_column(0, target.field("hash"), pa.array(found))
     return accepted.filter(pa.array(sampled)).cast(target)
 
@@ -146,7 +146,7 @@ def run(
     """
     share = 10 * _MARGIN * most / max(sum(unit.rows for unit in units), 1)
     order = [("hash", "ascending"), ("id", "ascending")]
-    thresholds = {scorer: np.full(10, _threshold(share), np.uint64) for scorer in scorers}
+    thresholds = {scorer: np.full(10, threshold(share)) for scorer in scorers}
     while True:
         sampling = (
             "Sample"
@@ -164,14 +164,9 @@ def run(
             return sample
 
 
-def _threshold(share: float) -> int:
-    """The highest key of a share of all rows."""
-    return min(int(share * 2**64), 2**64 - 1)
-
-
-def _raised(threshold: int, found: int, most: int) -> int:
+def _raised(highest: int, found: int, most: int) -> int:
     """The next threshold of a decile: a higher one if it gave fewer than `most` rows."""
     if found >= most:
-        return threshold
+        return highest
     times = max(_MARGIN * most / (found + 10), 2)  # a small count is a poor estimate of the rest
-    return _threshold(times * (threshold + 1) / 2**64)
+    return int(threshold(times * (highest + 1) / 2**64))

@@ -25,6 +25,7 @@ from beam_jobs.io import storage
 from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.errors import UserError
+from models.hashing import threshold
 from models.text.idf import (
     COUNTS,
     WordCounts,
@@ -238,7 +239,7 @@ def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dic
 
 def _sampled(batch: dict[str, pa.Array], share: float) -> pa.Array:
     hashes = row_hash(*(batch[side] for side in SIDES))[:, 0]
-    return pa.array(hashes <= np.uint64(min(int(share * 2**64), 2**64 - 1)))
+    return pa.array(hashes <= threshold(share))
 
 
 def _as_table(element: tuple[tuple[int, str], WordCounts]) -> pa.Table:

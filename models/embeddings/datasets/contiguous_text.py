@@ -1,12 +1,10 @@
 """Contiguous text: sentences in order, document by document."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -70,7 +68,7 @@ class Text:
     @classmethod
     def write(
         cls, folder: Path, blocks: Iterator[Block], vocabulary: Vocabulary, *, max_words: int
-    ) -> Text:
+    ) -> Self:
         """Write sentences with their tags, each truncated to `max_words`; skip empty sentences.
 
         Raises:

@@ -1,11 +1,9 @@
 """Phrase pairs: the file formats, the filter of Zhou et al. 2017, and held-out pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +28,10 @@ class PhrasePairs(NamedTuple):
     def __len__(self) -> int:
         return len(self.left)
 
-    def take(self, rows: np.ndarray) -> PhrasePairs:
+    def take(self, rows: np.ndarray) -> Self:
         """The pairs of `rows` (numbers, or a mask)."""
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        return PhrasePairs(self.left.take(pa.array(rows)), self.right.take(pa.array(rows)))
+        index = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
+        return self._replace(left=self.left.take(index), right=self.right.take(index))
 
     def phrases(self) -> pa.StringArray:
         """The distinct phrases of both sides, in order of first appearance."""

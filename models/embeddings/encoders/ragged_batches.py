@@ -1,8 +1,6 @@
 """Batches without padding: the vectors of all tokens, and weighted sums of them by sentence."""
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -21,16 +19,17 @@ class RaggedBatch(NamedTuple):
     rows: NDArray[np.int32]  # [tokens]: the row of `vectors` of each token
     offsets: NDArray[np.int64]  # [n + 1]: sentence i has the tokens `offsets[i]:offsets[i + 1]`
 
-    def sentences(self, start: int, end: int) -> RaggedBatch:
+    def sentences(self, start: int, end: int) -> Self:
         """The sentences `start:end`."""
         offsets = self.offsets[start : end + 1]
-        return RaggedBatch(self.vectors, self.rows[offsets[0] : offsets[-1]], offsets - offsets[0])
+        rows = self.rows[offsets[0] : offsets[-1]]
+        return self._replace(rows=rows, offsets=offsets - offsets[0])
 
-    def trimmed(self, *, head: bool = False, tail: bool = False) -> RaggedBatch:
+    def trimmed(self, *, head: bool = False, tail: bool = False) -> Self:
         """The batch without the first or the last token of every sentence."""
         rows = self.rows[~edges(self.offsets, head=head, tail=tail)]
         offsets = self.offsets - (head + tail) * np.arange(len(self.offsets))
-        return RaggedBatch(self.vectors, rows, offsets)
+        return self._replace(rows=rows, offsets=offsets)
 
 
 class Input(nn.Module):

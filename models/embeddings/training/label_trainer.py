@@ -1,10 +1,8 @@
 """Training of an encoder and its head on labelled pairs; development data select the epoch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -31,16 +29,18 @@ class Examples(Pool["Examples"]):
         return len(self.labels)
 
     @classmethod
-    def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Examples:
+    def of(cls, data: LabelledPairs, model: SentenceEncoder) -> Self:
         """A data set in the ids of the model's vocabularies."""
         first, second = (
             ids_by_kind(model.vocabularies, side) for side in (data.first, data.second)
         )
         return cls(first, second, torch.from_numpy(data.scores).float())
 
-    def take(self, rows: NDArray[np.int64]) -> Examples:
+    def take(self, rows: NDArray[np.int64]) -> Self:
         """The pairs of `rows`, in their order."""
-        return Examples(take_all(self.first, rows), take_all(self.second, rows), self.labels[rows])
+        return type(self)(
+            take_all(self.first, rows), take_all(self.second, rows), self.labels[rows]
+        )
 
 
 class LabelTrainer(Trainer[Examples]):
