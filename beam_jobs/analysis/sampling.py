@@ -94,13 +94,9 @@ class Sample:
 
 
 def _schema(thresholds: Mapping[str, np.ndarray]) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field("hash", pa.uint64()),
-            *(pa.field(name, pa.string()) for name in ("id", "reference", "translation")),
-            *(pa.field(schema.decile(scorer), pa.int8()) for scorer in thresholds),
-        ]
-    )
+    texts = dict.fromkeys(("id", "reference", "translation"), pa.string())
+    deciles = {schema.decile(scorer): pa.int8() for scorer in thresholds}
+    return pa.schema({"hash": pa.uint64(), **texts, **deciles})
 
 
 def _sample(

@@ -1,7 +1,5 @@
 """Vocabularies: columns of text to ids, one dictionary lookup per distinct word of a batch."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +24,12 @@ _HEAD = rf"{_MAGIC} (words|trigrams) (tags|no-tags) (\d+) ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
 _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
+
+
+class _Tokens(NamedTuple):
+    words: list[str]  # the distinct tokens
+    codes: NDArray[np.int32]  # [tokens]: the index of each token in `words`
+    offsets: NDArray[np.int64]  # [sentences + 1]
 
 
 class Vocabulary:
@@ -65,7 +69,7 @@ class Vocabulary:
     @staticmethod
     def build(
         batches: Iterable[pa.StringArray], *, kind: Kind = "words", **limits: Any
-    ) -> Vocabulary:
+    ) -> "Vocabulary":
         """The vocabulary of one kind; for `limits`, see `build_vocabularies`."""
         return build_vocabularies(batches, [kind], **limits)[kind]
 
@@ -165,12 +169,6 @@ def ids_by_kind(
     """The ids of the same sentences in several vocabularies; the text is tokenised once."""
     tokens = _tokens(text)
     return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
-
-
-class _Tokens(NamedTuple):
-    words: list[str]  # the distinct tokens
-    codes: NDArray[np.int32]  # [tokens]: the index of each token in `words`
-    offsets: NDArray[np.int64]  # [sentences + 1]
 
 
 _Counts = tuple[pa.Array, pa.Array]  # distinct words or trigrams, and how often each occurs

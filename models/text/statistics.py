@@ -4,11 +4,10 @@ ParaNMT's Table 2 describes a corpus by them: sentence length, IDF and similarit
 the vocabulary and of the parses.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class Moments:
     squares: float
 
     @classmethod
-    def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Moments:
+    def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """The moments of values, repeated `weights` (integers) times; computed in float64.
 
         >>> Moments.of(np.array([1.0, 3.0])).deviation

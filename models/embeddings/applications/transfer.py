@@ -140,9 +140,9 @@ def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
 def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> Scores:
     if labels.dtype.kind == "f":
         return {"pearson": correlation(predicted, labels).pearson}
+    from sklearn.metrics import f1_score
+
     scores = {"accuracy": 100 * float(np.mean(predicted == labels))}
     if task == "MRPC":
-        both = np.sum((predicted == "1") & (labels == "1"))
-        positive = np.sum(predicted == "1") + np.sum(labels == "1")
-        scores["f1"] = 100 * float(2 * both / max(positive, 1))
+        scores["f1"] = 100 * float(f1_score(labels, predicted, pos_label="1", zero_division=0.0))
     return scores

@@ -31,7 +31,7 @@ class PhrasePairs(NamedTuple):
     def take(self, rows: np.ndarray) -> Self:
         """The pairs of `rows` (numbers, or a mask)."""
         index = pa.array(np.flatnonzero(rows) if rows.dtype == bool else rows)
-        return self._replace(left=self.left.take(index), right=self.right.take(index))
+        return type(self)(self.left.take(index), self.right.take(index))
 
     def phrases(self) -> pa.StringArray:
         """The distinct phrases of both sides, in order of first appearance."""

@@ -1,7 +1,5 @@
 """Pairs for training, as ids: read from Parquet shards a pool at a time."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 from collections import deque
@@ -10,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -47,11 +45,11 @@ class Pairs(Pool["Pairs"]):
     def __len__(self) -> int:
         return int(self.keys.shape[1])
 
-    def take(self, rows: NDArray[np.int64]) -> Pairs:
+    def take(self, rows: NDArray[np.int64]) -> Self:
         """The pairs of `rows`, in their order."""
-        return Pairs(take_all(self.left, rows), take_all(self.right, rows), self.keys[:, rows])
+        return type(self)(take_all(self.left, rows), take_all(self.right, rows), self.keys[:, rows])
 
-    def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Pairs:
+    def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Self:
         """The pairs, a random `share` of them with words in random order on both sides (W&G 4.2).
 
         Tags keep their positions. Trigrams are unchanged: their mean does not depend on the order.
@@ -63,7 +61,7 @@ class Pairs(Pool["Pairs"]):
             else side
             for side in (self.left, self.right)
         ]
-        return Pairs(sides[0], sides[1], self.keys)
+        return type(self)(sides[0], sides[1], self.keys)
 
 
 class Chunk(NamedTuple):
