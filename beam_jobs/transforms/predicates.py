@@ -1,12 +1,10 @@
 """Predicates on the columns of a pair, as users write them: `trigram_overlap <= 0.5`."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -39,7 +37,7 @@ class Predicate:
     value: float | tuple[float, float]
 
     @classmethod
-    def parse(cls, text: str) -> Predicate:
+    def parse(cls, text: str) -> Self:
         """Parse a predicate.
 
         Raises:

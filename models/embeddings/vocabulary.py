@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
 from models.errors import UserError
-from models.files import atomic_file
+from models.files import atomic_file, opened
 from models.text.tokens import moses_tokens
 
 UNKNOWN = "<unk>"
@@ -120,10 +120,8 @@ class Vocabulary:
         Raises:
             UserError: the file is missing, not a vocabulary, truncated or modified.
         """
-        try:
-            head, _, body = Path(path).read_bytes().partition(b"\n")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+        with opened(Path(path)) as stream:
+            head, _, body = stream.read().partition(b"\n")
         first = re.fullmatch(_HEAD, head.decode(errors="replace"))
         if first is None:
             raise UserError(f"{path}: not a vocabulary (its first line is not `{_MAGIC} …`)")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from models.embeddings.datasets.similarity import read_labelled
 from models.errors import UserError
+from models.files import opened
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,10 +88,8 @@ def _concatenate(files: list[Examples]) -> Examples:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The non-empty rows and their numbers; UTF-8, or else Latin-1, as in older data."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with opened(path) as stream:
+        data = stream.read()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
