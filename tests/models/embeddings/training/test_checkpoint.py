@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
-from models.embeddings.training import data
+from models.embeddings.training import data, trainer
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.errors import UserError
 
@@ -54,6 +54,7 @@ run(Path(sys.argv[1]))
 
 def run(folder, options=OPTIONS, name="model"):
     data.POOL = 30
+    trainer.LOG_EVERY = 5
     shards = [str(path) for path in sorted(folder.glob("*.parquet"))]
     return train(options, folder / name, shards=shards, seed=5, threads=1)
 
@@ -62,6 +63,7 @@ def run(folder, options=OPTIONS, name="model"):
 def folder(tmp_path, monkeypatch):
     """80 pairs in several pools."""
     monkeypatch.setattr(data, "POOL", 30)
+    monkeypatch.setattr(trainer, "LOG_EVERY", 5)
     random = np.random.default_rng(0)
     words = [f"w{i}" for i in range(30)]
     left = [" ".join(random.choice(words, random.integers(2, 8))) for _ in range(80)]
