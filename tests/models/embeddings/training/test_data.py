@@ -1,15 +1,19 @@
+from collections.abc import Generator
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models.embeddings.ragged_columns import Kind
 from models.embeddings.training import data
-from models.embeddings.training.data import Shards, learnable
+from models.embeddings.training.data import Pairs, Shards, learnable
 from models.embeddings.vocabulary import Vocabulary
 
 
 @pytest.fixture
-def source(tmp_path, monkeypatch):
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shards:
     """100 pairs in 3 files, 14 row groups, in pools of at most 24."""
     monkeypatch.setattr(data, "POOL", 24)
     monkeypatch.setattr(data, "_ROWS", 5)
@@ -25,14 +29,14 @@ def source(tmp_path, monkeypatch):
     return shards
 
 
-def texts(source, pairs):
+def texts(source: Shards, pairs: Pairs) -> list[tuple[str, ...]]:
     words = np.array(source.vocabularies["words"].words)
     flats = pairs.left["words"], pairs.right["words"]
     sides = (np.split(words[flat.ids], flat.offsets[1:-1]) for flat in flats)
     return [tuple(" ".join(side) for side in pair) for pair in zip(*sides, strict=True)]
 
 
-def test_an_epoch_has_every_pair_once_in_bounded_pools(source):
+def test_an_epoch_has_every_pair_once_in_bounded_pools(source: Shards) -> None:
     epochs = []
     for epoch in (0, 1):
         pools = [texts(source, pool) for pool in source.epoch(epoch)]
@@ -44,22 +48,24 @@ def test_an_epoch_has_every_pair_once_in_bounded_pools(source):
     assert [pair for pool in again for pair in pool] == epochs[0]
 
 
-def test_an_epoch_can_begin_at_any_pool(source):
+def test_an_epoch_can_begin_at_any_pool(source: Shards) -> None:
     pools = [texts(source, pool) for pool in source.epoch(0)]
     for first in range(len(pools) + 1):
         assert [texts(source, pool) for pool in source.epoch(0, first)] == pools[first:]
 
 
-def test_loader_processes_give_the_same(source):
+def test_loader_processes_give_the_same(source: Shards) -> None:
     expected = [texts(source, pool) for pool in source.epoch(0, 1)]
     source.loaders = 2
     assert [texts(source, pool) for pool in source.epoch(0, 1)] == expected
+    source.loaders = 1
     started = source.epoch(0)
+    assert isinstance(started, Generator)
     next(started)
     started.close()  # training may end in the middle of an epoch
 
 
-def test_what_fits_in_memory_is_read_once(source, monkeypatch):
+def test_what_fits_in_memory_is_read_once(source: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "POOL", 100)
     (pool,) = source.epoch(0)
     (again,) = source.epoch(1)
@@ -67,26 +73,26 @@ def test_what_fits_in_memory_is_read_once(source, monkeypatch):
     assert list(source.epoch(0, 1)) == []
 
 
-def test_order_depends_on_the_seed(source):
+def test_order_depends_on_the_seed(source: Shards) -> None:
     first = [chunk for pool in source.pools(0) for chunk in pool]
     source.seed = 4
     assert [chunk for pool in source.pools(0) for chunk in pool] != first
 
 
-def test_null_is_empty():
+def test_null_is_empty() -> None:
     sides = pa.array(["a", None, "b"]), pa.array(["b", "c", None])
     table = pa.table({"l": sides[0], "r": sides[1]}).to_batches()[0]
     vocabulary = Vocabulary.build([side.fill_null("") for side in sides])
-    columns = [table.column(name).fill_null("") for name in ("l", "r")]
-    pairs = learnable(*columns, {"words": vocabulary})
+    left, right = (table.column(name).fill_null("") for name in ("l", "r"))
+    pairs = learnable(left, right, {"words": vocabulary})
     assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 0)
 
 
 @pytest.mark.parametrize("tags", [False, True])
-def test_scrambling(tags):
+def test_scrambling(tags: bool) -> None:
     left = pa.array([f"a{i} b c d e f" for i in range(500)])
     right = pa.array([f"z{i} y x" for i in range(500)])
-    vocabularies = {
+    vocabularies: dict[Kind, Vocabulary] = {
         "words": Vocabulary.build([left, right], tags=tags),
         "trigrams": Vocabulary.build([left, right], kind="trigrams", tags=tags),
     }
@@ -97,7 +103,7 @@ def test_scrambling(tags):
         assert np.array_equal(before["trigrams"].ids, after["trigrams"].ids)
         length = len(before["words"].ids) // 500
         rows = [flat["words"].ids.reshape(500, length) for flat in (before, after)]
-        assert np.array_equal(*(np.sort(ids, axis=1) for ids in rows))
+        assert np.array_equal(np.sort(rows[0], axis=1), np.sort(rows[1], axis=1))
         if tags:
             assert np.array_equal(rows[0][:, [0, -1]], rows[1][:, [0, -1]])
         changed.append((rows[0] != rows[1]).any(axis=1))
@@ -109,7 +115,7 @@ def test_scrambling(tags):
     assert mixed.take(np.array([3])).keys.shape == (2, 1)
 
 
-def test_every_order_is_equally_likely():
+def test_every_order_is_equally_likely() -> None:
     left = pa.array(["a b c"] * 6000)
     right = pa.array(["x"] * 6000)
     pairs = learnable(left, right, {"words": Vocabulary.build([left, right])})
