@@ -30,12 +30,12 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_run_downwards(path):
+def test_imports_run_downwards(path: Path) -> None:
     package = path.relative_to(ROOT).parts[0]
     assert imported(path) & OURS <= MAY_IMPORT[package]
 
 
-def test_models_know_nothing_of_beam():
+def test_models_know_nothing_of_beam() -> None:
     for path in (ROOT / "models").rglob("*.py"):
         assert "apache_beam" not in imported(path), path
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,9 @@ from beam_jobs.io.shards import Shard, write_shard
 def bucketed(tmp_path: Path) -> Callable[..., list[Shard]]:
     """Write pairs as the stage `bucket` leaves them, cut into shards."""
 
-    def write(rows: list[dict], shard_rows: int = 4, folder: str = "bucket") -> list[Shard]:
+    def write(
+        rows: list[dict[str, Any]], shard_rows: int = 4, folder: str = "bucket"
+    ) -> list[Shard]:
         filled = [
             {
                 "id": f"id-{i}",

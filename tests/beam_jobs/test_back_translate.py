@@ -1,5 +1,8 @@
 import os
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,12 +11,12 @@ import pytest
 import models.nmt.translate
 from beam_jobs import back_translate
 from beam_jobs.io import schema
-from beam_jobs.io.shards import units, write_shard
-from beam_jobs.runners.launch import beam_options
+from beam_jobs.io.shards import Unit, units, write_shard
+from beam_jobs.runners.launch import Result, beam_options
 from models.errors import UserError
 from models.nmt.engine import Hypothesis
 from models.nmt.options import NmtOptions
-from models.nmt.translate import Translator
+from models.nmt.translate import RetryHints, Translator
 from tests.small_model import new_pairs
 
 ONE = ["--direct_num_workers", "1"]
@@ -26,8 +29,8 @@ def sentences() -> list[str]:
 
 
 @pytest.fixture
-def work(tmp_path, sentences):
-    def write(texts=sentences, shard_rows=4):
+def work(tmp_path: Path, sentences: list[str]) -> Callable[..., list[Unit]]:
+    def write(texts: list[str] = sentences, shard_rows: int = 4) -> list[Unit]:
         rows = [{"id": f"id-{i}", "source": s, "reference": "r"} for i, s in enumerate(texts)]
         starts = range(0, len(rows), shard_rows)
         return units(
@@ -44,11 +47,11 @@ def work(tmp_path, sentences):
     return write
 
 
-def run(work, out, model, options=FAST):
+def run(work: list[Unit], out: Path, model: Path, options: NmtOptions = FAST) -> Result:
     return back_translate.run(work, str(out), str(model), options, ONE)
 
 
-def rows(result):
+def rows(result: Result) -> list[dict[str, Any]]:
     return [
         row
         for receipt in result.receipts
@@ -57,7 +60,9 @@ def rows(result):
     ]
 
 
-def test_rows_are_those_of_the_translator(tmp_path, work, sentences, nmt_model):
+def test_rows_are_those_of_the_translator(
+    tmp_path: Path, work: Callable[..., list[Unit]], sentences: list[str], nmt_model: Path
+) -> None:
     result = run(work(), tmp_path / "out", nmt_model)
     translator = Translator(nmt_model, FAST, threads=1)
     for receipt, start in zip(result.receipts, range(0, 12, 4), strict=True):
@@ -73,11 +78,16 @@ def test_rows_are_those_of_the_translator(tmp_path, work, sentences, nmt_model):
     assert set(result.metrics) <= set(back_translate.COUNTERS)
 
 
-def test_a_process_loads_the_model_once(tmp_path, work, nmt_model, monkeypatch):
+def test_a_process_loads_the_model_once(
+    tmp_path: Path,
+    work: Callable[..., list[Unit]],
+    nmt_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loads = []
 
     class Counting(Translator):
-        def __init__(self, *args, **kwargs):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
             loads.append(os.getpid())
             super().__init__(*args, **kwargs)
 
@@ -88,13 +98,17 @@ def test_a_process_loads_the_model_once(tmp_path, work, nmt_model, monkeypatch):
 
 
 def test_a_sentence_that_breaks_the_engine_is_set_apart(
-    tmp_path, work, sentences, nmt_model, monkeypatch
-):
+    tmp_path: Path,
+    work: Callable[..., list[Unit]],
+    sentences: list[str],
+    nmt_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Engine:
         batch_tokens, max_source_subwords = 1000, 100
 
-        def submit(self, batch):
-            def wait():
+        def submit(self, batch: list[list[str]]) -> Callable[[], list[Hypothesis]]:
+            def wait() -> list[Hypothesis]:
                 if any("zlomyslná" in "".join(pieces) for pieces in batch):
                     raise RuntimeError("out of\nmemory [here]")
                 return [Hypothesis(list(p), -0.5, len(p) + 1, True) for p in batch]
@@ -119,14 +133,17 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
 
 
 def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
-    tmp_path, work, nmt_model, monkeypatch
-):
+    tmp_path: Path,
+    work: Callable[..., list[Unit]],
+    nmt_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls = []
 
     class Engine:
         batch_tokens, max_source_subwords = 1000, 100
 
-        def submit(self, batch):
+        def submit(self, batch: list[list[str]]) -> Callable[[], list[Hypothesis]]:
             calls.append(len(batch))
             if len(calls) > 1:
                 raise RuntimeError("the device is gone")
@@ -138,13 +155,18 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before
 
 
-def test_finished_shards_are_not_translated_twice(tmp_path, work, nmt_model, monkeypatch):
+def test_finished_shards_are_not_translated_twice(
+    tmp_path: Path,
+    work: Callable[..., list[Unit]],
+    nmt_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     out = tmp_path / "out"
     first = run(work(), out, nmt_model)
     texts = []
 
     class Watching(Translator):
-        def translate(self, sentences, hints=None):
+        def translate(self, sentences: pa.StringArray, hints: RetryHints | None = None) -> pa.Table:
             texts.extend(sentences.to_pylist())
             return super().translate(sentences, hints)
 
@@ -156,7 +178,7 @@ def test_finished_shards_are_not_translated_twice(tmp_path, work, nmt_model, mon
     assert [r.seconds for r in again.receipts][::2] == [r.seconds for r in first.receipts][::2]
 
 
-def test_only_this_stage_asks_for_an_accelerator(tmp_path, nmt_model):
+def test_only_this_stage_asks_for_an_accelerator(tmp_path: Path, nmt_model: Path) -> None:
     import apache_beam as beam
 
     hint = "type:nvidia-l4;count:1"
@@ -171,12 +193,14 @@ def test_only_this_stage_asks_for_an_accelerator(tmp_path, nmt_model):
     assert len(environments) > 1
 
 
-def test_a_model_that_is_not_there(tmp_path, work):
+def test_a_model_that_is_not_there(tmp_path: Path, work: Callable[..., list[Unit]]) -> None:
     with pytest.raises(UserError, match="nowhere"):
         run(work(), tmp_path / "out", tmp_path / "nowhere")
 
 
-def test_the_clock_of_a_shard_is_its_own(tmp_path, work, nmt_model):
+def test_the_clock_of_a_shard_is_its_own(
+    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path
+) -> None:
     before = time.monotonic()
     result = run(work(), tmp_path / "out", nmt_model)
     assert sum(r.seconds for r in result.receipts) <= time.monotonic() - before

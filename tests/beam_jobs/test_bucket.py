@@ -1,26 +1,32 @@
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs import bucket
 from beam_jobs.bucket import decile_ranks, summarise
-from beam_jobs.io.shards import Deciles, units
+from beam_jobs.io.shards import Deciles, Shard, units
+from beam_jobs.runners.launch import Result
 from models.hashing import text_hashes
 
 ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)
 
 
-def run(shards, out):
+def run(shards: list[Shard], out: Path) -> Result:
     return bucket.run(units(shards, "key"), str(out), SCORE, ONE)
 
 
-def rows(result):
+def rows(result: Result) -> dict[str, int]:
     tables = [pq.read_table(s.path) for r in result.receipts for s in r.shards]
     return {r["id"]: r["translation_score_decile"] for t in tables for r in t.to_pylist()}
 
 
-def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path, scored):
+def test_deciles_are_exact_and_the_same_for_any_shards(
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
+) -> None:
     random = np.random.default_rng(5)
     score = random.choice([-3.5, -1, -0.0, 0.0, 0.25], 137).astype(np.float32)
     one = run(scored(score, 1000), tmp_path / "one")
@@ -36,14 +42,16 @@ def test_deciles_are_exact_and_the_same_for_any_shards(tmp_path, scored):
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 10])
-def test_few_rows(tmp_path, scored, n):
+def test_few_rows(tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], n: int) -> None:
     result = run(scored(np.linspace(-2, -1, n, dtype=np.float32), 2), tmp_path / "out")
     found = [rows(result)[f"id-{i}"] for i in range(n)]
     assert found == [sum(r <= i for r in decile_ranks(n)) for i in range(n)]
     assert sum(summarise(result.receipts)["translation_score"].rows) == n
 
 
-def test_the_summary_is_that_of_all_rows(tmp_path, scored):
+def test_the_summary_is_that_of_all_rows(
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
+) -> None:
     score = np.random.default_rng(1).normal(size=95).astype(np.float32)
     result = run(scored(score, 20), tmp_path / "out")
     summary = summarise(result.receipts)["translation_score"]
@@ -54,7 +62,11 @@ def test_the_summary_is_that_of_all_rows(tmp_path, scored):
     assert summary.highest == [float(part[-1]) for part in parts]
 
 
-def test_an_inexact_decile_ends_the_run(tmp_path, scored, monkeypatch):
+def test_an_inexact_decile_ends_the_run(
+    tmp_path: Path,
+    scored: Callable[[np.ndarray, int], list[Shard]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(
         bucket, "summarise", lambda receipts: {"s": Deciles(rows=[3, 1], lowest=[], highest=[])}
     )

@@ -1,4 +1,6 @@
 import gzip
+from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -6,14 +8,17 @@ import pytest
 
 from beam_jobs import ingest
 from beam_jobs.io import schema
-from beam_jobs.io.bitext import find_bitext
+from beam_jobs.io.bitext import Format, Paths, find_bitext
 from beam_jobs.io.shards import receipts
+from beam_jobs.runners.launch import Result
 from models.errors import UserError
 
 ONE = ["--direct_num_workers", "1"]
 
 
-def run(paths, out, format="tsv", key="key", shard_rows=3):
+def run(
+    paths: Paths, out: Path, format: Format = "tsv", key: str = "key", shard_rows: int = 3
+) -> Result:
     return ingest.run(
         find_bitext(format, paths),
         str(out),
@@ -25,22 +30,24 @@ def run(paths, out, format="tsv", key="key", shard_rows=3):
     )
 
 
-def tables(result):
+def tables(result: Result) -> list[pa.Table]:
     shards = [s for receipt in result.receipts for s in receipt.shards]
     apart = [s for receipt in result.receipts for s in receipt.rejected_shards]
     return [pa.concat_tables([pq.read_table(s.path) for s in some]) for some in (shards, apart)]
 
 
 @pytest.fixture
-def tsv(tmp_path):
-    def write(name, *lines):
+def tsv(tmp_path: Path) -> Callable[..., str]:
+    def write(name: str, *lines: str) -> str:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return str(tmp_path / name)
 
     return write
 
 
-def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(tmp_path, tsv):
+def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
     one = tsv("a.tsv", "1\tpes\tdog", "2\tkočka", "3\t\tcat", "4\tkůň\thorse")
     two = tsv("b.tsv", "5\tmyš\tmouse")
     result = run([one, two], tmp_path / "ingest")
@@ -54,7 +61,9 @@ def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(tmp_pa
     assert [len(r.shards) for r in result.receipts] == [2, 1]
 
 
-def test_of_rows_with_the_same_id_the_first_one_stays(tmp_path, tsv):
+def test_of_rows_with_the_same_id_the_first_one_stays(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
     one = tsv("a.tsv", "x\ta\tA", "y\tb\tB", "x\tc\tC", "z\td\tD", "x\te\tE")
     two = tsv("b.tsv", "z\tf\tF", "w\tg\tG")
     pairs, rejected = tables(run([one, two], tmp_path / "ingest"))
@@ -66,19 +75,21 @@ def test_of_rows_with_the_same_id_the_first_one_stays(tmp_path, tsv):
     ]
 
 
-def test_an_id_of_a_rejected_row_is_free(tmp_path, tsv):
+def test_an_id_of_a_rejected_row_is_free(tmp_path: Path, tsv: Callable[..., str]) -> None:
     pairs, rejected = tables(run([tsv("a.tsv", "x\ta\t", "x\tb\tB")], tmp_path / "ingest"))
     assert pairs["source"].to_pylist() == ["b"]
     assert rejected["reason"].to_pylist() == ["empty reference"]
 
 
-def test_a_shard_of_bad_rows_only(tmp_path, tsv):
+def test_a_shard_of_bad_rows_only(tmp_path: Path, tsv: Callable[..., str]) -> None:
     result = run([tsv("a.tsv", "1\ta\tA", "x", "y", "z")], tmp_path / "ingest", shard_rows=2)
     assert [s.rows for s in result.receipts[0].shards] == [1, 0]
     assert result.receipts[0].rows_out == 1
 
 
-def test_a_file_that_ends_too_early_is_not_taken_for_whole(tmp_path, tsv):
+def test_a_file_that_ends_too_early_is_not_taken_for_whole(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
     text = "".join(f"{i}\tzdroj {i}\tsource {i}\n" for i in range(5000)).encode()
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(gzip.compress(text)[:-2000])
@@ -90,13 +101,15 @@ def test_a_file_that_ends_too_early_is_not_taken_for_whole(tmp_path, tsv):
     assert result.receipts[0].rows_out == 5000
 
 
-def test_moses_sides_of_different_length(tmp_path, tsv):
-    sides = {"source": tsv("a.cs", "a", "b"), "reference": tsv("a.en", "A")}
+def test_moses_sides_of_different_length(tmp_path: Path, tsv: Callable[..., str]) -> None:
+    sides: Paths = {"source": tsv("a.cs", "a", "b"), "reference": tsv("a.en", "A")}
     with pytest.raises(UserError, match=r"a.cs has 2 lines but .*a.en has 1 lines"):
         run(sides, tmp_path / "ingest", format="moses")
 
 
-def test_larger_shards_leave_no_parts_of_the_smaller_ones(tmp_path, tsv):
+def test_larger_shards_leave_no_parts_of_the_smaller_ones(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
     path = tsv("a.tsv", *(f"{i}\ta\tA" for i in range(9)))
     run([path], tmp_path / "ingest", key="small", shard_rows=2)
     result = run([path], tmp_path / "ingest", key="large", shard_rows=5)

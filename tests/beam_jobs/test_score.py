@@ -1,7 +1,11 @@
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 from beam_jobs import score
 from beam_jobs.io import schema
@@ -18,7 +22,7 @@ PAIRS = [
 SCORERS = ("translation_score", "trigram_overlap")
 
 
-def table(pairs=PAIRS, scores=None):
+def table(pairs: list[tuple[str, str]] = PAIRS, scores: list[float] | None = None) -> pa.Table:
     return pa.table(
         {
             "id": [f"id-{i}" for i in range(len(pairs))],
@@ -31,7 +35,7 @@ def table(pairs=PAIRS, scores=None):
     ).cast(schema.BACK_TRANSLATE)
 
 
-def test_scores_stand_beside_their_rows():
+def test_scores_stand_beside_their_rows() -> None:
     scored, rejected = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
     assert scored.schema == schema.scored(SCORERS)
     assert scored.select(schema.BACK_TRANSLATE.names).equals(table())
@@ -41,13 +45,15 @@ def test_scores_stand_beside_their_rows():
     assert rejected.num_rows == 0
 
 
-def test_scored_rows_get_only_what_they_lack():
-    class Two:
-        def score(self, reference, translation):
+def test_scored_rows_get_only_what_they_lack() -> None:
+    class Two(PairScorer):
+        def score(
+            self, reference: pa.StringArray, translation: pa.StringArray
+        ) -> dict[str, NDArray[Any]]:
             return {"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)}
 
     once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
-    twice, rejected = score_table(once, Two(), (*SCORERS, "unigram_f1"))
+    twice, rejected = score_table(once, Two(["unigram_f1"]), (*SCORERS, "unigram_f1"))
     assert twice.schema == schema.scored((*SCORERS, "unigram_f1"))
     assert twice.select(once.column_names).equals(once.take([0, 2]))
     assert twice["unigram_f1"].to_pylist() == [0.25, 0.5]
@@ -55,7 +61,7 @@ def test_scored_rows_get_only_what_they_lack():
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_a_score_that_is_no_number_sets_the_row_apart(bad):
+def test_a_score_that_is_no_number_sets_the_row_apart(bad: float) -> None:
     rows = table(scores=[-0.5, bad, -0.7])
     scored, rejected = score_table(rows, PairScorer(["trigram_overlap"]), SCORERS)
     assert scored["id"].to_pylist() == ["id-0", "id-2"]
@@ -64,9 +70,11 @@ def test_a_score_that_is_no_number_sets_the_row_apart(bad):
     assert rejected["reason"].to_pylist() == ["translation_score is not finite"]
 
 
-def test_a_scorer_that_fails_is_named():
-    class Failing:
-        def score(self, reference, translation):
+def test_a_scorer_that_fails_is_named() -> None:
+    class Failing(PairScorer):
+        def score(
+            self, reference: pa.StringArray, translation: pa.StringArray
+        ) -> dict[str, NDArray[Any]]:
             counts = np.ones(len(reference), np.int16)
             values = np.array([0.5, np.nan, np.inf], np.float32)
             return {
@@ -76,7 +84,7 @@ def test_a_scorer_that_fails_is_named():
             }
 
     rows = table(scores=[-0.5, float("nan"), -0.7])
-    scored, rejected = score_table(rows, Failing(), SCORERS)
+    scored, rejected = score_table(rows, Failing(["trigram_overlap"]), SCORERS)
     assert scored["id"].to_pylist() == ["id-0"]
     assert rejected["reason"].to_pylist() == [
         "translation_score is not finite",  # the first one that is not
@@ -84,13 +92,13 @@ def test_a_scorer_that_fails_is_named():
     ]
 
 
-def test_no_rows():
+def test_no_rows() -> None:
     scored, rejected = score_table(table([]), PairScorer(["trigram_overlap"]), SCORERS)
     assert scored.schema == schema.scored(SCORERS)
     assert (scored.num_rows, rejected.num_rows) == (0, 0)
 
 
-def test_the_job_gives_what_the_function_gives(tmp_path):
+def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     tables = [table(), table([]), table(PAIRS[:1], [float("nan")])]
     shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", t) for i, t in enumerate(tables)]
     out = f"{tmp_path}/score"
@@ -102,7 +110,7 @@ def test_the_job_gives_what_the_function_gives(tmp_path):
     assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 1}]
 
 
-def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path):
+def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> None:
     once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
     shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), once)
     names = (*SCORERS, "length_ratio")

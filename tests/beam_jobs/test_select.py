@@ -1,6 +1,8 @@
 import gzip
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,19 +10,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs import select
-from beam_jobs.io.shards import units
+from beam_jobs.io.shards import Shard, units
 from beam_jobs.select import Criteria, judge, normalised, tsv_path
 
 ONE = ["--direct_num_workers", "1"]
-ALL = {"by": "translation_score", "deciles": None, "max_tokens": None, "size": None, "seed": 1}
+ALL: dict[str, Any] = {
+    "by": "translation_score",
+    "deciles": None,
+    "max_tokens": None,
+    "size": None,
+    "seed": 1,
+}
 DECILES = "outside the selected deciles of translation_score"
 
 
-def pair(number, **more):
+def pair(number: int, **more: Any) -> dict[str, Any]:
     return {"reference": f"reference {number}", "translation": f"translation {number}", **more}
 
 
-def run(shards, out, key="key", **criteria):
+def run(
+    shards: list[Shard], out: Path, key: str = "key", **criteria: Any
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
     result = select.run(units(shards, key), str(out), Criteria(**ALL | criteria), ONE)
     kept = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
     reasons = {
@@ -43,16 +53,16 @@ def run(shards, out, key="key", **criteria):
         ("...", ""),
     ],
 )
-def test_what_makes_two_texts_the_same(text, same):
+def test_what_makes_two_texts_the_same(text: str, same: str) -> None:
     assert normalised(pa.array([text])).equals(normalised(pa.array([same])))
 
 
-def test_letters_and_digits_make_a_difference():
+def test_letters_and_digits_make_a_difference() -> None:
     texts = ["cafe", "café", "a 1", "a 2", "ab", "a b", "हिन्दी", "हिनदी"]
     assert len(set(normalised(pa.array(texts)).to_pylist())) == len(texts)
 
 
-def test_every_reason(tmp_path, bucketed):
+def test_every_reason(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:
     rows = [
         pair(0),
         pair(1, translation_score_decile=7),
@@ -78,21 +88,25 @@ def test_every_reason(tmp_path, bucketed):
     }
 
 
-def test_a_pair_repeats_only_one_that_stands(tmp_path, bucketed):
+def test_a_pair_repeats_only_one_that_stands(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
     rows = [pair(0, translation_score_decile=3), pair(0), pair(0)]
     kept, reasons = run(bucketed(rows, 1), tmp_path / "corpus", deciles=(0,))
     assert [row["id"] for row in kept] == ["id-1"]
     assert reasons == {"id-0": DECILES, "id-2": "repeats an earlier pair"}
 
 
-def test_rows_keep_all_their_columns(tmp_path, bucketed):
+def test_rows_keep_all_their_columns(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:
     shards = bucketed([pair(i) for i in range(5)])
     kept, _ = run(shards, tmp_path / "corpus")
     assert kept == [row for s in shards for row in pq.read_table(s.path).to_pylist()]
 
 
 @pytest.mark.parametrize("size", [7, 1000])
-def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(tmp_path, bucketed, size):
+def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]], size: int
+) -> None:
     rows = [pair(i, id=f"id-{i}", translation_score_decile=i % 2) for i in range(80)]
     drawn = []
     for name, some, n in (("one", rows, 80), ("many", rows[::-1], 11)):
@@ -105,7 +119,9 @@ def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(tmp_path, buck
     assert drawn[0] == drawn[1]
 
 
-def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path, bucketed):
+def test_a_draw_depends_on_the_seed_and_is_fair(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
     shards = bucketed([pair(i) for i in range(1000)], 250)
     first, other = (
         {row["id"] for row in run(shards, tmp_path / name, size=500, seed=seed)[0]}
@@ -116,7 +132,7 @@ def test_a_draw_depends_on_the_seed_and_is_fair(tmp_path, bucketed):
     assert 200 < halves.sum() < 300
 
 
-def test_the_tsv_equals_the_shards(tmp_path, bucketed):
+def test_the_tsv_equals_the_shards(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:
     scores = [-0.5, -1e-6, -1.1754944e-38, -0.333333343, 0.0, -123.25]
     rows = [pair(i, translation_score=score) for i, score in enumerate(scores)]
     rows[2]["reference"] = "žluťoučký kůň"
@@ -130,7 +146,9 @@ def test_the_tsv_equals_the_shards(tmp_path, bucketed):
         assert np.float32(score) == np.float32(row["translation_score"])
 
 
-def test_the_tsv_is_the_same_bytes_each_time(tmp_path, bucketed):
+def test_the_tsv_is_the_same_bytes_each_time(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
     shards = bucketed([pair(i) for i in range(5)])
     paths = [tsv_path(str(tmp_path / name)) for name in "ab"]
     for name in "ab":
@@ -138,14 +156,14 @@ def test_the_tsv_is_the_same_bytes_each_time(tmp_path, bucketed):
     assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
 
 
-def test_nothing_stands(tmp_path, bucketed):
+def test_nothing_stands(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:
     kept, _ = run(bucketed([pair(i) for i in range(5)]), tmp_path / "corpus", deciles=(9,), size=3)
     assert kept == []
     with gzip.open(tsv_path(str(tmp_path / "corpus"))) as stream:
         assert stream.read() == b""
 
 
-def test_judging_no_rows(bucketed):
+def test_judging_no_rows(bucketed: Callable[..., list[Shard]]) -> None:
     table = pq.read_table(bucketed([pair(0)])[0].path).slice(0, 0)
     reasons, hashes = judge(table, Criteria(**ALL))
     assert (len(reasons), hashes.shape) == (0, (0, 2))

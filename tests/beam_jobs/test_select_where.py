@@ -1,13 +1,15 @@
 """`select.where` through the Beam job, against the same selection written out row by row."""
 
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import commit, read_shard, units
+from beam_jobs.io.shards import Shard, commit, read_shard, units
 from beam_jobs.select import Criteria, judge, run
 from beam_jobs.transforms.predicates import Predicate
 
@@ -16,7 +18,7 @@ WHERE = ("trigram_overlap <= 0.5", "unigram_f1_decile in 2..7", "reference_token
 ROWS = 400
 
 
-def pairs():
+def pairs() -> pa.Table:
     rng = np.random.default_rng(3)
     scores = {name: rng.random(ROWS).astype(np.float32) for name in SCORERS}
     tokens = rng.integers(2, 14, (2, ROWS)).astype(np.int16)
@@ -38,13 +40,19 @@ def pairs():
     return pa.table(columns, schema=schema.bucketed(SCORERS))
 
 
-def criteria(**changes):
-    options = {"by": "unigram_f1", "deciles": None, "max_tokens": None, "size": None, "seed": 1}
+def criteria(**changes: Any) -> Criteria:
+    options: dict[str, Any] = {
+        "by": "unigram_f1",
+        "deciles": None,
+        "max_tokens": None,
+        "size": None,
+        "seed": 1,
+    }
     where = tuple(map(Predicate.parse, WHERE))
     return Criteria(**{**options, "where": where, **changes})
 
 
-def plainly(row):
+def plainly(row: dict[str, Any]) -> str:
     """Which condition a pair fails first, or none."""
     if not row["trigram_overlap"] <= 0.5:
         return "not trigram_overlap <= 0.5"
@@ -55,7 +63,7 @@ def plainly(row):
     return ""
 
 
-def test_each_condition_is_its_own_reason():
+def test_each_condition_is_its_own_reason() -> None:
     table = pairs()
     reasons, _ = judge(table, criteria())
     expected = [plainly(row) for row in table.to_pylist()]
@@ -63,7 +71,7 @@ def test_each_condition_is_its_own_reason():
     assert len(set(expected)) == 4
 
 
-def test_a_row_is_out_for_the_first_thing_wrong_with_it():
+def test_a_row_is_out_for_the_first_thing_wrong_with_it() -> None:
     table = pairs()
     reasons, _ = judge(table, criteria(deciles=(2, 3), max_tokens=8))
     for reason, row in zip(reasons, table.to_pylist(), strict=True):
@@ -76,10 +84,12 @@ def test_a_row_is_out_for_the_first_thing_wrong_with_it():
 
 
 @pytest.mark.parametrize(("workers", "size"), [("1", None), ("2", None), ("1", 20)])
-def test_the_job_keeps_what_meets_all_conditions(tmp_path, workers, size):
+def test_the_job_keeps_what_meets_all_conditions(
+    tmp_path: Path, workers: str, size: int | None
+) -> None:
     table = pairs()
     nothing = schema.rejected(schema.INGEST).empty_table()
-    shards = []
+    shards: list[Shard] = []
     for first in range(0, ROWS, 100):
         name, part = f"part-{first:03d}", table.slice(first, 100)
         made = commit(str(tmp_path / "in"), name, name, 100, [(name, part, nothing)], started=0)
@@ -91,7 +101,7 @@ def test_the_job_keeps_what_meets_all_conditions(tmp_path, workers, size):
     reasons = {row["id"]: plainly(row) for row in table.to_pylist()}
     meets = {id for id, reason in reasons.items() if not reason}
     kept = [id for r in result.receipts for s in r.shards for id in read_shard(s)["id"].to_pylist()]
-    rejected = Counter()
+    rejected: Counter[str] = Counter()
     for receipt in result.receipts:
         rejected.update(receipt.rejected)
     expected = Counter(reason for reason in reasons.values() if reason)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -24,11 +25,11 @@ def dockerfile() -> str:
 
 
 @pytest.fixture(scope="module")
-def compose() -> dict:
-    return yaml.safe_load((DOCKER / "compose.yaml").read_text())
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DOCKER / "compose.yaml").read_text()))
 
 
-def test_the_dockerfile_passes_its_linter():
+def test_the_dockerfile_passes_its_linter() -> None:
     hadolint = shutil.which("hadolint", path=Path(sys.executable).parent) or shutil.which(
         "hadolint"
     )
@@ -39,24 +40,24 @@ def test_the_dockerfile_passes_its_linter():
 
 
 @pytest.mark.parametrize("script", ["install.sh", "rehearse.sh"])
-def test_the_scripts_are_sound_shell(script):
+def test_the_scripts_are_sound_shell(script: str) -> None:
     assert subprocess.run(["sh", "-n", str(DOCKER / script)]).returncode == 0
     assert (DOCKER / script).stat().st_mode & 0o111
 
 
-def test_there_is_a_cpu_and_a_gpu_target(dockerfile):
+def test_there_is_a_cpu_and_a_gpu_target(dockerfile: str) -> None:
     assert re.findall(r"^FROM (\S+) AS (\w+)$", dockerfile, re.M) == [
         ("apache/beam_python3.11_sdk:${BEAM}", "cpu"),
         ("cpu", "gpu"),
     ]
 
 
-def test_worker_and_submitter_have_the_same_beam(dockerfile):
+def test_worker_and_submitter_have_the_same_beam(dockerfile: str) -> None:
     (beam,) = re.findall(r"^ARG BEAM=(\S+)$", dockerfile, re.M)
     assert f"\napache-beam=={beam}\n" in LOCK
 
 
-def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile):
+def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile: str) -> None:
     copied = [
         name for line in re.findall(r"^COPY (.+)$", dockerfile, re.M) for name in line.split()[:-1]
     ]
@@ -67,7 +68,7 @@ def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile):
         assert f"!{name}" in ignored
 
 
-def test_every_step_is_one_that_the_script_knows(dockerfile):
+def test_every_step_is_one_that_the_script_knows(dockerfile: str) -> None:
     script = (DOCKER / "install.sh").read_text()
     steps = re.findall(r"^RUN \S*install\.sh (\w+)", dockerfile, re.M)
     assert steps == ["dependencies", "package", "gpu"]
@@ -75,19 +76,19 @@ def test_every_step_is_one_that_the_script_knows(dockerfile):
         assert re.search(rf"^{step}\)", script, re.M)
 
 
-def test_an_unknown_step_ends_with_its_usage():
+def test_an_unknown_step_ends_with_its_usage() -> None:
     done = subprocess.run([str(DOCKER / "install.sh"), "all"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "dependencies | gpu VERSION | package" in done.stderr
 
 
-def test_all_of_the_cluster_share_one_volume_at_one_place(compose):
+def test_all_of_the_cluster_share_one_volume_at_one_place(compose: dict[str, Any]) -> None:
     assert list(compose["volumes"]) == ["runs"]
     for name, service in compose["services"].items():
         assert service["volumes"] == ["runs:/runs"], name
 
 
-def test_each_taskmanager_has_a_pool_on_its_loopback(compose):
+def test_each_taskmanager_has_a_pool_on_its_loopback(compose: dict[str, Any]) -> None:
     services = compose["services"]
     managers = [name for name in services if name.startswith("taskmanager-")]
     pools = [service for name, service in services.items() if name.startswith("workers-")]
@@ -101,7 +102,7 @@ def test_each_taskmanager_has_a_pool_on_its_loopback(compose):
         assert (DOCKER / pool["build"]["context"]).resolve() == ROOT
 
 
-def test_versions_are_those_of_the_local_cluster(compose, dockerfile):
+def test_versions_are_those_of_the_local_cluster(compose: dict[str, Any], dockerfile: str) -> None:
     services = compose["services"]
     for name in ("jobmanager", "taskmanager-1", "taskmanager-2"):
         assert services[name]["image"].startswith(f"flink:{FLINK}-")
@@ -110,7 +111,7 @@ def test_versions_are_those_of_the_local_cluster(compose, dockerfile):
     assert services["job-server"]["image"] == image
 
 
-def test_what_services_name_is_there(compose):
+def test_what_services_name_is_there(compose: dict[str, Any]) -> None:
     services = compose["services"]
     for service in services.values():
         assert set(service.get("depends_on", [])) <= set(services)

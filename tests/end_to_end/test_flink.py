@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -31,7 +32,7 @@ SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 150, "war
 STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
 
 
-def paraloom(*arguments: str, cwd: Path = ROOT, **options) -> subprocess.Popen:
+def paraloom(*arguments: str, cwd: Path = ROOT, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", *arguments],
         cwd=cwd,
@@ -43,11 +44,11 @@ def paraloom(*arguments: str, cwd: Path = ROOT, **options) -> subprocess.Popen:
     )
 
 
-def finish(process: subprocess.Popen, code: int = 0) -> str:
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
     """Its standard error, at its end."""
     _, said = process.communicate()
     assert process.returncode == code, said
-    return said
+    return str(said)
 
 
 def flink(command: str, *arguments: str) -> None:
@@ -93,11 +94,11 @@ def on_flink(place: Path, run: str, *more: str, command: str = "corpus") -> list
     return [command, "--config", "config.yaml", *sets, "--on", "flink", *more]
 
 
-def manifest(folder: Path) -> dict:
-    return json.loads((folder / "manifest.json").read_text())
+def manifest(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "manifest.json").read_text()))
 
 
-def test_the_same_rows_and_values(place, cluster):
+def test_the_same_rows_and_values(place: Path, cluster: Cluster) -> None:
     """All stages; paths are relative, and a resource hint that Flink does not know is no harm."""
     hint = ["--set", "accelerator=type:none;count:1"]
     finish(paraloom(*on_flink(place, "flink", *hint), cwd=place))
@@ -115,14 +116,14 @@ def test_the_same_rows_and_values(place, cluster):
     assert {f"paraloom-{s}" for s in ("ingest", "back-translate", "score", "select")} <= names
 
 
-def test_the_same_command_again_does_nothing(place, cluster):
+def test_the_same_command_again_does_nothing(place: Path, cluster: Cluster) -> None:
     before = len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"])
     hint = ["--set", "accelerator=type:none;count:1"]
     finish(paraloom(*on_flink(place, "flink", *hint), cwd=place))
     assert len(get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]) == before
 
 
-def test_an_error_of_the_users_in_a_worker_is_one_line(place, cluster):
+def test_an_error_of_the_users_in_a_worker_is_one_line(place: Path, cluster: Cluster) -> None:
     """Though Flink tries again what failed, and packs what it says into Java's tracebacks."""
     broken = place / "broken-model"
     shutil.copytree(place / "local" / "nmt", broken)
@@ -135,7 +136,7 @@ def test_an_error_of_the_users_in_a_worker_is_one_line(place, cluster):
     assert "broken-model" in line
 
 
-def test_a_command_that_was_killed_goes_on(place, cluster):
+def test_a_command_that_was_killed_goes_on(place: Path, cluster: Cluster) -> None:
     """Its job is still at work on the cluster: it is ended before the same one begins."""
     arguments = on_flink(place, "killed", command="select")
     process = paraloom(*arguments, cwd=place, start_new_session=True)
@@ -151,7 +152,7 @@ def test_a_command_that_was_killed_goes_on(place, cluster):
     assert there["corpus"]["digest"] == here["corpus"]["digest"]
 
 
-def test_a_job_server_that_dies(place, cluster):
+def test_a_job_server_that_dies(place: Path, cluster: Cluster) -> None:
     """One line while a job runs, and once `up` has started it again the run goes on."""
     arguments = on_flink(place, "lost", command="select")
     process = paraloom(*arguments, cwd=place)
@@ -159,6 +160,7 @@ def test_a_job_server_that_dies(place, cluster):
     while process.poll() is None and not list(receipts.glob("*.json")):
         time.sleep(0.05)
     server = clusters.process(FOLDER, "job-server")
+    assert server is not None
     server.kill()
     psutil.wait_procs([server])
     said = finish(process, 2)

@@ -22,7 +22,9 @@ SCORERS = ["translation_score", "trigram_overlap", "paragram_similarity"]
 PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
 
 
-def paraloom(*arguments, text=None):
+def paraloom(
+    *arguments: str | Path, text: bytes | None = None
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, "-m", "pipeline.cli", *map(str, arguments)],
         cwd=ROOT,
@@ -33,7 +35,7 @@ def paraloom(*arguments, text=None):
     )
 
 
-def head(path, rows, out):
+def head(path: Path, rows: int, out: Path) -> str:
     with gzip.open(path, "rb") as stream:
         out.write_bytes(b"".join(next(stream) for _ in range(rows)))
     return str(out)
@@ -93,21 +95,21 @@ def config(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def whole(config):
+def whole(config: Path) -> tuple[Path, str]:
     """The run with two workers: its folder, and what it printed."""
     done = paraloom("corpus", "--config", config, "--", "--direct_num_workers", "2")
     assert done.returncode == 0, done.stderr.decode()
     return config.parent / "two", done.stdout.decode()
 
 
-def rows(run, stage):
+def rows(run: Path, stage: str) -> list[dict[str, Any]]:
     return [
         row for path in sorted((run / stage).glob("part-*.parquet"))
         for row in pq.read_table(path).to_pylist()
     ]  # fmt: skip
 
 
-def test_every_row_is_accounted_for_and_every_decile_exact(whole):
+def test_every_row_is_accounted_for_and_every_decile_exact(whole: tuple[Path, str]) -> None:
     run, printed = whole
     stages = json.loads((run / "manifest.json").read_text())["stages"]
     before = ROWS
@@ -123,7 +125,7 @@ def test_every_row_is_accounted_for_and_every_decile_exact(whole):
         assert sizes.max() - sizes.min() <= 1
 
 
-def test_the_corpus_is_the_same_in_both_forms(whole):
+def test_the_corpus_is_the_same_in_both_forms(whole: tuple[Path, str]) -> None:
     run, _ = whole
     corpus = rows(run, "corpus")
     assert len(corpus) == 150
@@ -135,7 +137,7 @@ def test_the_corpus_is_the_same_in_both_forms(whole):
     assert scores.tolist() == [row["paragram_similarity"] for row in corpus]
 
 
-def test_the_encoder_is_there_and_was_evaluated(whole):
+def test_the_encoder_is_there_and_was_evaluated(whole: tuple[Path, str]) -> None:
     run, printed = whole
     results = json.loads((run / "manifest.json").read_text())["stages"]["evaluate"]["results"]
     assert results == json.loads((run / "evaluation.json").read_text())
@@ -149,7 +151,7 @@ def test_the_encoder_is_there_and_was_evaluated(whole):
     assert other < 0.999
 
 
-def test_one_worker_gives_the_same_bytes(whole, config):
+def test_one_worker_gives_the_same_bytes(whole: tuple[Path, str], config: Path) -> None:
     run, _ = whole
     one = config.parent / "one"
     change = ["--set", f"run={one}"]
@@ -165,7 +167,7 @@ def test_one_worker_gives_the_same_bytes(whole, config):
         assert (run / name).read_bytes() == (one / name).read_bytes(), name
 
 
-def test_a_second_time_there_is_nothing_to_do(whole, config):
+def test_a_second_time_there_is_nothing_to_do(whole: tuple[Path, str], config: Path) -> None:
     _, printed = whole
     assert "ran" in printed
     done = paraloom("corpus", "--config", config)

@@ -1,5 +1,8 @@
 """spaCy pipelines made on the spot: there is none to download in a test."""
 
+from pathlib import Path
+from typing import Any
+
 import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -12,7 +15,7 @@ TREES = [
 VERBS = ["runs", "sees", "run"]
 
 
-def train_parser(folder, *, tags=True):
+def train_parser(folder: Path, *, tags: bool = True) -> str:
     """A pipeline that knows the trees above by heart; without tags its words have no class."""
     pipeline = spacy.blank("en")
     pipeline.add_pipe("parser", config={"min_action_freq": 1})
@@ -23,12 +26,13 @@ def train_parser(folder, *, tags=True):
         )
         for text, heads, relations in TREES
     ]
-    spacy.util.fix_random_seed(1)
+    spacy.util.fix_random_seed(1)  # type: ignore[attr-defined]  # it is documented there
     pipeline.initialize(lambda: examples)
     for _ in range(40):
         pipeline.update(examples)
     if tags:
         verbs = [[{"LOWER": verb}] for verb in VERBS]
-        pipeline.add_pipe("attribute_ruler").add(patterns=verbs, attrs={"POS": "VERB"})
+        ruler: Any = pipeline.add_pipe("attribute_ruler")
+        ruler.add(patterns=verbs, attrs={"POS": "VERB"})
     pipeline.to_disk(folder)
     return str(folder)

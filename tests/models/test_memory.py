@@ -24,5 +24,5 @@ assert peak_memory() < peak - 0.9 * size
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak can be forgotten on Linux alone")
-def test_the_peak_is_that_since_it_was_forgotten():
+def test_the_peak_is_that_since_it_was_forgotten() -> None:
     subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, check=True)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,8 +38,8 @@ def bitext(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def write_config(bitext: dict[str, str], nmt_model: Path) -> Callable[..., Path]:
     """Write the configuration of a run into `folder`, with some sections changed."""
 
-    def write(folder: Path, **changes: dict | str) -> Path:
-        config = {
+    def write(folder: Path, **changes: dict[str, Any] | str) -> Path:
+        config: dict[str, Any] = {
             "run": str(folder / "run"),
             "input": {"format": "moses", "paths": bitext, "shard_rows": 20},
             "nmt": {"model": str(nmt_model), "beam": 2},

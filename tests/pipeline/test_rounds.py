@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,7 +25,7 @@ FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
 RESULT = ["loop", "corpus", "embeddings", "evaluate"]
 
 
-def of_round(number):
+def of_round(number: int) -> list[str]:
     return [
         f"rounds/{number}/{stage}"
         for stage in ("score", "bucket", "corpus", "embeddings", "evaluate")
@@ -56,7 +58,12 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def one_round(finished_run, write_config, changes, tmp_path_factory) -> Path:
+def one_round(
+    finished_run: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """A finished run with one round; not to be changed."""
 
     def make(folder: Path) -> None:
@@ -68,7 +75,12 @@ def one_round(finished_run, write_config, changes, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def two_rounds(one_round, write_config, changes, tmp_path_factory) -> Path:
+def two_rounds(
+    one_round: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     """The same with a second round, as a user adds it; not to be changed."""
 
     def make(folder: Path) -> None:
@@ -80,21 +92,23 @@ def two_rounds(one_round, write_config, changes, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def copy(two_rounds, write_config, changes, tmp_path):
+def copy(
+    two_rounds: Path, write_config: Callable[..., Path], changes: dict[str, Any], tmp_path: Path
+) -> Path:
     shutil.copytree(two_rounds / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
     return tmp_path
 
 
-def manifest(folder):
-    return json.loads((folder / "run" / "manifest.json").read_text())
+def manifest(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "run" / "manifest.json").read_text()))
 
 
-def table(folder, stage):
+def table(folder: Path, stage: str) -> pa.Table:
     return pq.read_table([*sorted((folder / "run" / stage).glob("part-*.parquet"))])
 
 
-def files(folder):
+def files(folder: Path) -> dict[str, bytes]:
     """Every file of results by its bytes, receipts (which say when) aside."""
     found = {
         str(path.relative_to(folder)): path.read_bytes()
@@ -104,7 +118,7 @@ def files(folder):
     return parts(folder) | found
 
 
-def test_one_round_leaves_what_it_always_left(one_round):
+def test_one_round_leaves_what_it_always_left(one_round: Path) -> None:
     assert not (one_round / "run" / "rounds").exists()
     stages = manifest(one_round)["stages"]
     assert "loop" not in stages
@@ -112,8 +126,12 @@ def test_one_round_leaves_what_it_always_left(one_round):
 
 
 def test_a_second_round_runs_nothing_of_the_first(
-    one_round, write_config, changes, tmp_path, capsys
-):
+    one_round: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
     assert again("corpus", tmp_path) == 0
@@ -125,7 +143,7 @@ def test_a_second_round_runs_nothing_of_the_first(
     assert ran(capsys.readouterr().err) == []
 
 
-def test_every_round_has_its_folder(two_rounds):
+def test_every_round_has_its_folder(two_rounds: Path) -> None:
     run = two_rounds / "run"
     assert sorted(path.name for path in (run / "rounds/1").iterdir()) == [
         *("corpus", "embeddings", "evaluation.json")
@@ -144,19 +162,22 @@ def test_every_round_has_its_folder(two_rounds):
     )
 
 
-def test_the_second_round_selects_by_the_first_ones_encoder(two_rounds, changes):
+def test_the_second_round_selects_by_the_first_ones_encoder(
+    two_rounds: Path, changes: dict[str, Any]
+) -> None:
     pairs = table(two_rounds, "rounds/2/bucket")
     corpus = table(two_rounds, "rounds/2/corpus")
     assert set(corpus["encoder_similarity_decile"].to_pylist()) == set(changes["select"]["deciles"])
     assert min(corpus["translation_score"].to_pylist()) >= -1.2
-    run = Run(read_config(two_rounds / "config.yaml"), None, round=2)
+    config = read_config(two_rounds / "config.yaml")
+    run = Run(config, None, round=2)  # type: ignore[arg-type]  # no manifest is read
     criteria = corpus_stage.criteria(run)
     assert isinstance(criteria, Criteria)
     reasons, _ = judge(pairs, criteria)
     assert corpus["id"].to_pylist() == pairs["id"].filter(reasons == "").to_pylist()
 
 
-def test_the_best_round_is_kept(two_rounds):
+def test_the_best_round_is_kept(two_rounds: Path) -> None:
     stages = manifest(two_rounds)["stages"]
     loop = stages["loop"]
     best = loop["best"]
@@ -171,7 +192,7 @@ def test_the_best_round_is_kept(two_rounds):
         assert stages[name]["digest"] == stages[f"rounds/{best}/{name}"]["digest"]
 
 
-def labels(folder, number, path):
+def labels(folder: Path, number: int, path: Path) -> None:
     """Labelled pairs on which the encoder of a round is perfect."""
     pairs = table(folder, "bucket").slice(0, 60)
     texts = [pairs[side].combine_chunks() for side in ("reference", "translation")]
@@ -182,7 +203,13 @@ def labels(folder, number, path):
 
 
 @pytest.mark.parametrize("best", [1, 2])
-def test_whichever_round_is_best_is_kept_and_said(copy, write_config, changes, capsys, best):
+def test_whichever_round_is_best_is_kept_and_said(
+    copy: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+    best: int,
+) -> None:
     labels(copy, best, copy / "labels.tsv")
     select = {**changes["select"], "labelled": str(copy / "labels.tsv")}
     write_config(copy, **{**changes, "select": select})
@@ -206,8 +233,13 @@ def test_whichever_round_is_best_is_kept_and_said(copy, write_config, changes, c
 
 
 def test_three_rounds_and_back_to_two_and_to_one(
-    copy, write_config, changes, one_round, two_rounds, capsys
-):
+    copy: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    one_round: Path,
+    two_rounds: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_config(copy, **{**changes, "loop": {"rounds": 3}})
     assert again("corpus", copy) == 0
     assert ran(capsys.readouterr().err) == [*of_round(3), *RESULT]
@@ -231,7 +263,12 @@ def test_three_rounds_and_back_to_two_and_to_one(
     assert files(copy) == files(two_rounds) | of_third
 
 
-def test_another_selection_runs_every_round_again(copy, write_config, changes, capsys):
+def test_another_selection_runs_every_round_again(
+    copy: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_config(
         copy, **{**changes, "select": {**changes["select"], "deciles": [2, 3, 4, 5, 6, 7]}}
     )
@@ -242,7 +279,9 @@ def test_another_selection_runs_every_round_again(copy, write_config, changes, c
     assert ran(capsys.readouterr().err) == [FIRST[2], of_round(2)[-1], *RESULT[2:]]
 
 
-def test_force_makes_the_corpus_of_every_round(copy, two_rounds, capsys):
+def test_force_makes_the_corpus_of_every_round(
+    copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert again("select", copy, "--force") == 0
     assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "corpus"]
     assert again("corpus", copy) == 0
@@ -251,14 +290,18 @@ def test_force_makes_the_corpus_of_every_round(copy, two_rounds, capsys):
 
 
 @pytest.mark.parametrize("place", ["corpus", "rounds/1/corpus", "rounds/2/score"])
-def test_a_deleted_part_file_is_made_again_and_nothing_else(copy, two_rounds, capsys, place):
+def test_a_deleted_part_file_is_made_again_and_nothing_else(
+    copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
     (copy / "run" / place / "part-00000-00003.parquet").unlink()
     assert again("corpus", copy) == 0
     assert ran(capsys.readouterr().err) == [place]
     assert files(copy) == files(two_rounds)
 
 
-def test_a_damaged_original_is_made_again_where_its_copy_is_lost(copy, two_rounds, capsys):
+def test_a_damaged_original_is_made_again_where_its_copy_is_lost(
+    copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     best = manifest(copy)["stages"]["loop"]["best"]
     name = "part-00000-00003.parquet"
     (copy / "run/corpus" / name).unlink()
@@ -274,8 +317,15 @@ def test_a_damaged_original_is_made_again_where_its_copy_is_lost(copy, two_round
     [("rounds/2/score", "receipts/part-*.json"), ("rounds/2/embeddings.training", "*")],
 )
 def test_killed_in_the_second_round(
-    one_round, two_rounds, write_config, changes, tmp_path, capsys, stage, left
-):
+    one_round: Path,
+    two_rounds: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    stage: str,
+    left: str,
+) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     write_config(tmp_path, **changes)
     kill_in(stage, tmp_path, left, command="corpus")
@@ -287,7 +337,13 @@ def test_killed_in_the_second_round(
 
 
 @pytest.mark.parametrize("breaks", ["write_bytes", "copy"])
-def test_killed_while_the_best_round_is_copied(copy, two_rounds, monkeypatch, capsys, breaks):
+def test_killed_while_the_best_round_is_copied(
+    copy: Path,
+    two_rounds: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    breaks: str,
+) -> None:
     """A part file of the corpus, or its text, is the last thing that is done."""
     path = copy / "run" / "manifest.json"
     content = json.loads(path.read_text())
@@ -296,7 +352,7 @@ def test_killed_while_the_best_round_is_copied(copy, two_rounds, monkeypatch, ca
     path.write_text(json.dumps(content))
     shutil.rmtree(copy / "run" / "corpus")
 
-    def stop(target, *data):
+    def stop(target: str, *data: Any) -> Any:
         if target.endswith(("00000-00004.parquet", ".gz")):
             raise KeyboardInterrupt
         return whole(target, *data)
@@ -312,8 +368,12 @@ def test_killed_while_the_best_round_is_copied(copy, two_rounds, monkeypatch, ca
 
 
 def test_a_choice_of_an_earlier_configuration_is_forgotten(
-    one_round, write_config, changes, tmp_path, capsys
-):
+    one_round: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     auto = {**changes["select"], "by": "auto", "auto": {"pairs": 40, "seeds": 1}}
     write_config(tmp_path, **{**changes, "select": auto, "loop": {"rounds": 1}})
@@ -338,7 +398,12 @@ def test_a_choice_of_an_earlier_configuration_is_forgotten(
         assert "in the corpus" in capsys.readouterr().out
 
 
-def test_one_pair_is_explained_by_the_round_that_is_kept(copy, write_config, changes, capsys):
+def test_one_pair_is_explained_by_the_round_that_is_kept(
+    copy: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     labels(copy, 2, copy / "labels.tsv")
     write_config(
         copy, **{**changes, "select": {**changes["select"], "labelled": str(copy / "labels.tsv")}}
@@ -370,7 +435,14 @@ def test_one_pair_is_explained_by_the_round_that_is_kept(copy, write_config, cha
         ),
     ],
 )
-def test_errors_name_the_key(write_config, changes, tmp_path, capsys, more, said):
+def test_errors_name_the_key(
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    more: dict[str, Any],
+    said: str,
+) -> None:
     write_config(
         tmp_path,
         **{key: {**changes.get(key, {}), **more.get(key, {})} for key in {*changes, *more}},
@@ -381,7 +453,13 @@ def test_errors_name_the_key(write_config, changes, tmp_path, capsys, more, said
     assert not (tmp_path / "run").exists()
 
 
-def test_every_round_chooses_for_itself(one_round, write_config, changes, tmp_path, capsys):
+def test_every_round_chooses_for_itself(
+    one_round: Path,
+    write_config: Callable[..., Path],
+    changes: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shutil.copytree(one_round / "run", tmp_path / "run")
     auto = {"by": "auto", "auto": {"pairs": 40, "seeds": 1}}
     write_config(tmp_path, **{**changes, "select": {**changes["select"], **auto}, "statistics": {}})

@@ -47,7 +47,7 @@ def test_every_broken_row_is_rejected_for_the_reason_on_the_page(ingested: Path)
 
 def test_poor_rows_are_kept(ingested: Path) -> None:
     sides = zip(column(ingested, "source"), column(ingested, "reference"), strict=True)
-    kinds = Counter()
+    kinds: Counter[str] = Counter()
     for czech, english in sides:
         if czech == english:
             kinds["numbers" if re.fullmatch(r"[\d ]+", czech) else "untranslated"] += 1

@@ -1,5 +1,10 @@
 import itertools
 import random
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +17,7 @@ from beam_jobs.io.shards import Shard, write_shard
 from models.errors import UserError
 
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string()), ("score", pa.float32())])
+Row = tuple[str, str | None, float | None]
 ROWS = st.lists(
     st.tuples(st.text("abc", max_size=3), st.text("xy", max_size=2), st.sampled_from([0.5, 1.5])),
     max_size=30,
@@ -19,20 +25,20 @@ ROWS = st.lists(
 
 
 @pytest.fixture(autouse=True)
-def few_rows_at_once(monkeypatch):
+def few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diff, "_ROWS_AT_ONCE", 7)
 
 
-def table(rows):
-    columns = list(zip(*rows, strict=True)) or [[]] * len(SCHEMA)
+def table(rows: Sequence[Row]) -> pa.Table:
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [[]] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], SCHEMA)
 
 
-def write(folder, tables) -> list[Shard]:
+def write(folder: Path, tables: list[pa.Table]) -> list[Shard]:
     return [write_shard(str(folder / f"part-{i}.parquet"), t) for i, t in enumerate(tables)]
 
 
-def cut(rows, ends):
+def cut(rows: Sequence[Row], ends: list[int]) -> list[pa.Table]:
     bounds = sorted({0, len(rows), *(end % (len(rows) + 1) for end in ends)})
     pieces = itertools.pairwise(bounds)
     return [table(rows[start:end]) for start, end in pieces] or [table([])]
@@ -44,7 +50,9 @@ def cut(rows, ends):
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_neither_cutting_nor_order_counts(tmp_path, rows, ends, more, r):
+def test_neither_cutting_nor_order_counts(
+    tmp_path: Path, rows: list[Row], ends: list[int], more: list[int], r: Random
+) -> None:
     first = write(tmp_path / "a", cut(rows, ends))
     second = write(tmp_path / "b", cut(r.sample(rows, len(rows)), more))
     assert diff_shards(first, second) == {}
@@ -54,7 +62,9 @@ def test_neither_cutting_nor_order_counts(tmp_path, rows, ends, more, r):
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_other_rows_are_found(tmp_path, rows, others, ends):
+def test_other_rows_are_found(
+    tmp_path: Path, rows: list[Row], others: list[Row], ends: list[int]
+) -> None:
     first = write(tmp_path / "a", cut(rows, ends))
     second = write(tmp_path / "b", cut(others, []))
     found = diff_shards(first, second)
@@ -73,12 +83,12 @@ def test_other_rows_are_found(tmp_path, rows, others, ends):
             assert [example[0] for example in difference_.examples] == expected[column][:5]
 
 
-def rows_of(count):
+def rows_of(count: int) -> list[Row]:
     return [(f"{i:03}", "x", 0.5) for i in range(count)]
 
 
 @pytest.mark.parametrize("cuts", [[], [10, 20]], ids=["same parts", "other parts"])
-def test_the_first_values_that_differ_are_told(tmp_path, cuts):
+def test_the_first_values_that_differ_are_told(tmp_path: Path, cuts: list[int]) -> None:
     changed = [(id, text, 1.5 if int(id) % 4 == 3 else score) for id, text, score in rows_of(40)]
     first = write(tmp_path / "a", cut(rows_of(40), []))
     second = write(tmp_path / "b", cut(changed, cuts))
@@ -87,7 +97,7 @@ def test_the_first_values_that_differ_are_told(tmp_path, cuts):
     assert found[column].examples == [(id, 0.5, 1.5) for id in ("003", "007", "011", "015", "019")]
 
 
-def test_a_row_too_much_and_one_too_few(tmp_path):
+def test_a_row_too_much_and_one_too_few(tmp_path: Path) -> None:
     first = write(tmp_path / "a", [table(rows_of(3)), table([("z", "x", 0.5)])])
     second = write(
         tmp_path / "b", [table(rows_of(3)[1:]), table([("z", "x", 0.5), ("y", "", 1.5)])]
@@ -98,14 +108,14 @@ def test_a_row_too_much_and_one_too_few(tmp_path):
     ]
 
 
-def test_a_row_that_stands_twice_is_not_the_same_as_once(tmp_path):
+def test_a_row_that_stands_twice_is_not_the_same_as_once(tmp_path: Path) -> None:
     row = ("a", "x", 0.5)
     first = write(tmp_path / "a", [table([row, row])])
     second = write(tmp_path / "b", [table([row])])
     assert diff_shards(first, second)[ROW].examples == [("a", "there", "missing")]
 
 
-def test_another_type_or_column_is_a_difference(tmp_path):
+def test_another_type_or_column_is_a_difference(tmp_path: Path) -> None:
     wide = table(rows_of(4)).set_column(2, "score", pa.array([0.5] * 4, pa.float64()))
     more = wide.append_column("tokens", pa.array([1] * 4, pa.int16()))
     first, second = write(tmp_path / "a", [table(rows_of(4))]), write(tmp_path / "b", [more])
@@ -115,7 +125,7 @@ def test_another_type_or_column_is_a_difference(tmp_path):
     assert found["tokens"].examples == [("000", "missing", "int16")]
 
 
-def test_what_is_no_number_on_both_sides_is_the_same(tmp_path):
+def test_what_is_no_number_on_both_sides_is_the_same(tmp_path: Path) -> None:
     nan, null = float("nan"), None
     rows = [("a", "x", nan), ("b", None, null), ("c", "x", 0.5)]
     first = write(tmp_path / "a", [table(rows)])
@@ -126,7 +136,7 @@ def test_what_is_no_number_on_both_sides_is_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path, side):
+def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path: Path, side: int) -> None:
     sides = [write(tmp_path / name, [table(rows_of(4))]) for name in "ab"]
     path = tmp_path / "ab"[side] / "part-0.parquet"
     path.write_bytes(path.read_bytes()[:-1])
@@ -134,8 +144,8 @@ def test_a_damaged_part_is_an_error_even_where_receipts_agree(tmp_path, side):
         diff_shards(*sides)
 
 
-def test_nothing_is_left_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(diff.tempfile, "tempdir", str(tmp_path / "spill"))
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spill"))
     (tmp_path / "spill").mkdir()
     first = write(tmp_path / "a", [table(rows_of(30))])
     shuffled = random.Random(1).sample(rows_of(30), 30)

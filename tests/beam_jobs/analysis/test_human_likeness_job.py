@@ -1,18 +1,20 @@
 """The sample of the classifier, and in which folds its texts occur, against a plain definition."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from beam_jobs.analysis import human_likeness
-from beam_jobs.io.shards import units, write_shard
+from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.select import normalised
 from models.scorers.human_classifier import fold_of
 
 ONE = ["--direct_num_workers", "1"]
 
 
-def corpus(rows):
+def corpus(rows: int) -> pa.Table:
     """Texts that repeat on either side, some but for case and punctuation."""
     rng = np.random.default_rng(2)
     texts = [f"text number {i}" for i in range(rows // 2)]
@@ -27,7 +29,7 @@ def corpus(rows):
     )
 
 
-def work(folder, table, rows):
+def work(folder: Path, table: pa.Table, rows: int) -> list[Unit]:
     return units(
         [
             write_shard(str(folder / f"part-{first:05d}.parquet"), table.slice(first, rows))
@@ -37,9 +39,9 @@ def work(folder, table, rows):
     )
 
 
-def plainly(table):
+def plainly(table: pa.Table) -> list[list[int]]:
     """The folds of every text: of all pairs that have it, whatever its case and punctuation."""
-    folds = {}
+    folds: dict[str, int] = {}
     fold = fold_of(table["reference"].combine_chunks()).tolist()
     sides = [normalised(table[s].combine_chunks()).to_pylist() for s in human_likeness._SIDES]
     for side in sides:
@@ -49,7 +51,7 @@ def plainly(table):
 
 
 @pytest.mark.parametrize(("rows", "workers"), [(1000, "1"), (50, "1"), (50, "3")])
-def test_folds_of_every_text(tmp_path, rows, workers):
+def test_folds_of_every_text(tmp_path: Path, rows: int, workers: str) -> None:
     table = corpus(300)
     found = human_likeness.run(
         work(tmp_path / "in", table, rows),
@@ -66,7 +68,7 @@ def test_folds_of_every_text(tmp_path, rows, workers):
     assert len(set(expected[0])) > 5
 
 
-def test_a_part_of_a_large_corpus_is_drawn(tmp_path, monkeypatch):
+def test_a_part_of_a_large_corpus_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(human_likeness, "PAIRS", 100)
     table = corpus(800)
     expected = dict(zip(table["id"].to_pylist(), zip(*plainly(table), strict=True), strict=True))
@@ -82,7 +84,7 @@ def test_a_part_of_a_large_corpus_is_drawn(tmp_path, monkeypatch):
     assert not drawn[0].equals(drawn[2])
 
 
-def test_nothing_to_draw_from(tmp_path):
+def test_nothing_to_draw_from(tmp_path: Path) -> None:
     assert len(human_likeness.run([], str(tmp_path / "out"), ONE, seed=1)) == 0
     empty = work(tmp_path, corpus(2).slice(0, 0), 1) or units(
         [write_shard(str(tmp_path / "part-0.parquet"), corpus(2).slice(0, 0))], "key"

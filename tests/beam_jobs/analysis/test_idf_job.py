@@ -1,6 +1,7 @@
 """Words counted by the Beam job, against counting everything at once."""
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -23,7 +24,7 @@ CAPTIONS = [
 ] * 5
 
 
-def write(folder, texts, rows):
+def write(folder: Path, texts: list[str], rows: int) -> list[Shard]:
     return [
         write_shard(
             str(folder / f"part-{first:03d}.parquet"),
@@ -35,7 +36,7 @@ def write(folder, texts, rows):
 
 @pytest.mark.parametrize("workers", ["1", "3"])
 @pytest.mark.parametrize("rows", [4, 100])
-def test_counts_of_the_corpus(tmp_path, workers, rows):
+def test_counts_of_the_corpus(tmp_path: Path, workers: str, rows: int) -> None:
     work = units(write(tmp_path / "in", CAPTIONS, rows), "key")
     out = tmp_path / "idf"
     counts = idf.run(work, str(out), ["--direct_num_workers", workers])
@@ -51,19 +52,19 @@ def test_counts_of_the_corpus(tmp_path, workers, rows):
     assert storage.names(str(out)) == storage.names(str(out / "begun")) == []  # nothing is left
 
 
-def test_an_empty_corpus(tmp_path):
+def test_an_empty_corpus(tmp_path: Path) -> None:
     counts = idf.run([], str(tmp_path / "idf"), ["--direct_num_workers", "1"])
     assert (counts.documents, counts.table.num_rows) == (0, 0)
 
 
-def test_a_damaged_shard_is_one_line(tmp_path):
+def test_a_damaged_shard_is_one_line(tmp_path: Path) -> None:
     shards = write(tmp_path, CAPTIONS, 10)
     damaged = Shard(shards[1].path, shards[1].rows, "another checksum")
     with pytest.raises(UserError, match=r"part-010\.parquet: damaged"):
         idf.run(units([shards[0], damaged], "key"), str(tmp_path / "idf"), [])
 
 
-def test_no_more_is_held_than_twice_the_vocabulary():
+def test_no_more_is_held_than_twice_the_vocabulary() -> None:
     combine = MERGE_COUNTS
     parts = combine.create_accumulator()
     for first in range(60):
@@ -74,7 +75,7 @@ def test_no_more_is_held_than_twice_the_vocabulary():
     assert combine.extract_output(parts).documents == 60
 
 
-def test_what_a_killed_job_left_is_not_taken(tmp_path):
+def test_what_a_killed_job_left_is_not_taken(tmp_path: Path) -> None:
     out = tmp_path / "idf"
     (out / "begun").mkdir(parents=True)
     (out / "begun" / "part-000").touch()

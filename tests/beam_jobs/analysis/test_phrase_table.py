@@ -1,6 +1,7 @@
 """A phrase table counted by the Beam job, against one counted at once."""
 
 import gzip
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ PAIRS = [
 ] * 4
 
 
-def write(folder, pairs, rows):
+def write(folder: Path, pairs: list[tuple[str, str]], rows: int) -> list[Shard]:
     return [
         write_shard(
             str(folder / f"part-{first:03d}.parquet"),
@@ -33,7 +34,7 @@ def write(folder, pairs, rows):
     ]
 
 
-def expected(pairs, min_count):
+def expected(pairs: list[tuple[str, str]], min_count: int) -> list[str]:
     table = find_phrases(PairText(*(pa.array(side) for side in zip(*pairs, strict=True))))
     rows = [tuple(row.values()) for row in table.to_pylist() if row["count"] >= min_count]
     rows.sort(key=lambda row: (-row[2], row[0], row[1]))
@@ -42,7 +43,9 @@ def expected(pairs, min_count):
 
 @pytest.mark.parametrize("rounds", [1, 3])
 @pytest.mark.parametrize("workers", ["1", "3"])
-def test_the_table_of_a_corpus(tmp_path, monkeypatch, workers, rounds):
+def test_the_table_of_a_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str, rounds: int
+) -> None:
     monkeypatch.setattr(phrase_table, "ROWS", -(-len(PAIRS) // rounds) + (rounds == 1))
     work = units(write(tmp_path / "in", PAIRS, 3), "key")
     table = tmp_path / "phrases.txt.gz"
@@ -53,7 +56,7 @@ def test_the_table_of_a_corpus(tmp_path, monkeypatch, workers, rounds):
     assert next(read_phrases(table)) == ("are running", "run")
 
 
-def test_the_same_bytes_however_the_corpus_is_cut(tmp_path):
+def test_the_same_bytes_however_the_corpus_is_cut(tmp_path: Path) -> None:
     tables = [tmp_path / "a.gz", tmp_path / "b.gz"]
     for table, rows in zip(tables, (2, 100), strict=True):
         work = units(write(tmp_path / f"in-{rows}", PAIRS, rows), "key")
@@ -61,7 +64,7 @@ def test_the_same_bytes_however_the_corpus_is_cut(tmp_path):
     assert tables[0].read_bytes() == tables[1].read_bytes()
 
 
-def test_a_damaged_shard_is_one_line(tmp_path):
+def test_a_damaged_shard_is_one_line(tmp_path: Path) -> None:
     shards = write(tmp_path, PAIRS, 10)
     damaged = Shard(shards[1].path, shards[1].rows, "another checksum")
     table = tmp_path / "table.gz"
@@ -70,7 +73,7 @@ def test_a_damaged_shard_is_one_line(tmp_path):
     assert not table.exists()
 
 
-def run_folder(folder, pairs):
+def run_folder(folder: Path, pairs: list[tuple[str, str]]) -> None:
     from beam_jobs.io.shards import Receipt, write_receipt
 
     shards = tuple(write(folder / "corpus", pairs, 8))
@@ -78,7 +81,7 @@ def run_folder(folder, pairs):
     write_receipt(str(folder / "corpus"), receipt)
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_folder(tmp_path / "run", PAIRS)
     assert cli.main(["extract-phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
     table = tmp_path / "run" / "phrases.txt.gz"
@@ -95,13 +98,15 @@ def test_the_command(tmp_path, capsys):
         (["--min-count", "99"], "lower --min-count or make a larger corpus"),
     ],
 )
-def test_what_a_user_can_get_wrong(tmp_path, capsys, arguments, message):
+def test_what_a_user_can_get_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
     run_folder(tmp_path / "run", PAIRS)
     assert cli.main(["extract-phrases", str(tmp_path / "run"), *arguments]) == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
     assert not (tmp_path / "run" / "phrases.txt.gz").exists()
 
 
-def test_no_corpus(tmp_path, capsys):
+def test_no_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["extract-phrases", str(tmp_path)]) == 2
     assert f"{tmp_path}: no run with a corpus" in capsys.readouterr().err

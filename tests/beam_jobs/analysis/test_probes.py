@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,20 +51,30 @@ def labelled() -> list[LabelledPairs]:
     return [LabelledPairs(group="some", name="x", first=sides[0], second=sides[1], scores=scores)]
 
 
-def tried(draw, labelled, folder: Path, parts=PARTS, *, base="base", workers=1):
+def tried(
+    draw: Sample,
+    labelled: list[LabelledPairs],
+    folder: Path,
+    parts: list[Subset] = PARTS,
+    *,
+    base: str = "base",
+    workers: int = 1,
+) -> list[list[float]]:
     drawn = write_shard(str(folder / "draw.parquet"), draw.table)
     output = str(folder / "trials")
     arguments = [f"--direct_num_workers={workers}"]
     return probes.run(parts, [1, 2], draw, drawn, output, OPTIONS, labelled, arguments, base=base)
 
 
-def receipts(folder: Path) -> dict[str, dict]:
+def receipts(folder: Path) -> dict[str, dict[str, Any]]:
     """What stands in the folder, with the time of writing."""
     found = (folder / "trials" / "receipts").glob("*.json")
     return {p.stem: {**json.loads(p.read_text()), "at": p.stat().st_mtime_ns} for p in found}
 
 
-def test_the_same_on_any_number_of_workers(draw, labelled, tmp_path):
+def test_the_same_on_any_number_of_workers(
+    draw: Sample, labelled: list[LabelledPairs], tmp_path: Path
+) -> None:
     one = tried(draw, labelled, tmp_path / "one")
     two = tried(draw, labelled, tmp_path / "two", workers=2)
     assert one == two
@@ -71,7 +82,9 @@ def test_the_same_on_any_number_of_workers(draw, labelled, tmp_path):
     assert len({score for scores in one for score in scores}) == 6
 
 
-def test_kept_by_what_they_depend_on(draw, labelled, tmp_path):
+def test_kept_by_what_they_depend_on(
+    draw: Sample, labelled: list[LabelledPairs], tmp_path: Path
+) -> None:
     first = tried(draw, labelled, tmp_path)
     before = receipts(tmp_path)
     assert len(before) == 6  # two of four parts have the same pairs
@@ -89,7 +102,7 @@ def test_kept_by_what_they_depend_on(draw, labelled, tmp_path):
     assert receipts(tmp_path)["a-0-30.1"]["at"] > after["a-0-30.1"]["at"]
 
 
-def test_a_key_for_everything_that_matters(labelled):
+def test_a_key_for_everything_that_matters(labelled: list[LabelledPairs]) -> None:
     base = key_of(OPTIONS, labelled, None)
     assert base == key_of(OPTIONS, labelled, None)
     others = [

@@ -1,12 +1,15 @@
 """Drawing: the same whatever the shards and the workers, no pair twice, none that is rejected."""
 
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from beam_jobs.analysis.sampling import Sample, run
-from beam_jobs.io.shards import units
+from beam_jobs.io.shards import Shard, units
 from beam_jobs.select import Criteria
 from models.hashing import splitmix64
 
@@ -15,7 +18,7 @@ ROWS = 600
 
 
 @pytest.fixture
-def rows() -> list[dict]:
+def rows() -> list[dict[str, Any]]:
     """Every pair that is a multiple of 7 repeats the one before, every 10th has equal sides."""
     made = []
     for i in range(ROWS):
@@ -31,7 +34,15 @@ def rows() -> list[dict]:
     return made
 
 
-def draw(shards, tmp_path, *, most=ROWS, seeds=(1, 2), criteria=ALL, workers=1) -> Sample:
+def draw(
+    shards: list[Shard],
+    tmp_path: Path,
+    *,
+    most: int = ROWS,
+    seeds: tuple[int, ...] = (1, 2),
+    criteria: Criteria = ALL,
+    workers: int = 1,
+) -> Sample:
     arguments = [f"--direct_num_workers={workers}"]
     scorers = ["translation_score"]
     work = units(shards, "key")
@@ -39,7 +50,9 @@ def draw(shards, tmp_path, *, most=ROWS, seeds=(1, 2), criteria=ALL, workers=1) 
     return run(work, place, criteria, scorers, arguments, most=most, seeds=seeds)
 
 
-def test_everything_where_there_is_little(bucketed, rows, tmp_path):
+def test_everything_where_there_is_little(
+    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     drawn = draw(bucketed(rows, 100), tmp_path, most=ROWS)
     texts, _ = drawn.texts(drawn.rows(1))
     numbers = [int(text.strip(".").split()[1]) for text in texts.to_pylist()]
@@ -48,7 +61,9 @@ def test_everything_where_there_is_little(bucketed, rows, tmp_path):
     assert np.array_equal(drawn.rows(1), drawn.rows(2))
 
 
-def test_conditions_are_those_of_the_selection(bucketed, rows, tmp_path):
+def test_conditions_are_those_of_the_selection(
+    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     criteria = Criteria(by="x", deciles=(3,), max_tokens=12, size=5, seed=1)
     drawn = draw(bucketed(rows, 100), tmp_path, most=ROWS, criteria=criteria)
     ids = {f"id-{i}" for i, row in enumerate(rows) if row["reference_tokens"] <= 12}
@@ -57,7 +72,9 @@ def test_conditions_are_those_of_the_selection(bucketed, rows, tmp_path):
     assert set(drawn.table["translation_score_decile"].to_pylist()) == set(range(10))
 
 
-def test_the_same_for_other_shards_and_workers(bucketed, rows, tmp_path):
+def test_the_same_for_other_shards_and_workers(
+    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     one = draw(bucketed(rows, 100), tmp_path, most=10)
     two = draw(bucketed(rows, 61, "other"), tmp_path, most=10, workers=2)
     assert one.table.equals(two.table)
@@ -68,7 +85,9 @@ def test_the_same_for_other_shards_and_workers(bucketed, rows, tmp_path):
     assert set(one.rows(1)) | set(one.rows(2)) == set(range(len(one.table))) - repeats(one)
 
 
-def test_a_decile_with_few_rows_that_stand_is_drawn_on(bucketed, tmp_path):
+def test_a_decile_with_few_rows_that_stand_is_drawn_on(
+    bucketed: Callable[..., list[Shard]], tmp_path: Path
+) -> None:
     """Of 12,000 rows 1,200 are in each decile; of decile 8 a tenth stands, of decile 9 five."""
     tokens = {8: lambda i: 3 if i % 10 == 0 else 40, 9: lambda i: 3 if i % 240 == 0 else 40}
     made = [
@@ -110,7 +129,9 @@ def repeats(drawn: Sample) -> set[int]:
     return found
 
 
-def test_of_some_deciles_so_many_at_most(bucketed, rows, tmp_path):
+def test_of_some_deciles_so_many_at_most(
+    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     drawn = draw(bucketed(rows, 100), tmp_path, most=ROWS)
     deciles = drawn.table["translation_score_decile"].to_numpy()
     chosen = drawn.rows(1, "translation_score", (2, 3))
@@ -123,7 +144,9 @@ def test_of_some_deciles_so_many_at_most(bucketed, rows, tmp_path):
     assert len(drawn.rows(1, "translation_score", (2, 3), most=10_000)) == len(chosen)
 
 
-def test_the_digest_is_that_of_the_texts(bucketed, rows, tmp_path):
+def test_the_digest_is_that_of_the_texts(
+    bucketed: Callable[..., list[Shard]], rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     before = draw(bucketed(rows, 100), tmp_path, most=ROWS)
     rows[1]["reference"] = "Sentence 1!"  # normalised it is as before
     after = draw(bucketed(rows, 100, "other"), tmp_path, most=ROWS)
@@ -131,9 +154,9 @@ def test_the_digest_is_that_of_the_texts(bucketed, rows, tmp_path):
     assert before.digest(before.rows(1)) != after.digest(after.rows(1))
 
 
-def test_seeds_mix_evenly():
+def test_seeds_mix_evenly() -> None:
     hashes = np.arange(100_000, dtype=np.uint64)  # not random at all
     shares = [(splitmix64(hashes, seed) < np.uint64(2**62)).mean() for seed in range(8)]
     assert shares == pytest.approx([0.25] * 8, abs=0.01)
-    low = [splitmix64(hashes, seed) < np.uint64(2**63) for seed in (1, 2)]
-    assert np.corrcoef(*low)[0, 1] == pytest.approx(0, abs=0.02)
+    low, other = (splitmix64(hashes, seed) < np.uint64(2**63) for seed in (1, 2))
+    assert np.corrcoef(low, other)[0, 1] == pytest.approx(0, abs=0.02)

@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs.analysis import statistics
-from beam_jobs.analysis.statistics import find_blocks, run
+from beam_jobs.analysis.statistics import Block, find_blocks, run
 from benchmarks.plain_scoring import fast_tokenizer
 from models.errors import UserError
 from tests.models.parsers import TREES, train_parser
@@ -20,12 +22,12 @@ SCORES = ("trigram_overlap", "paragram_similarity")
 
 
 @pytest.fixture(scope="module")
-def corpora():
+def corpora() -> list[pa.Table]:
     """Sentences of the sample against others, with scores: two corpora of different size."""
     sentences = english_sentences(10_000)
     rng = np.random.default_rng(1)
 
-    def corpus(first, rows):
+    def corpus(first: int, rows: int) -> pa.Table:
         return pa.table(
             {
                 "reference": sentences[first : first + rows],
@@ -38,7 +40,7 @@ def corpora():
     return [corpus(0, 900), corpus(5000, 2500)]
 
 
-def write(folder, corpora, rows):
+def write(folder: Path, corpora: list[pa.Table], rows: int) -> list[Block]:
     """Blocks of corpora that are cut into files of so many rows."""
     blocks = []
     for number, table in enumerate(corpora):
@@ -50,7 +52,7 @@ def write(folder, corpora, rows):
     return blocks
 
 
-def directly(corpora):
+def directly(corpora: list[pa.Table]) -> Iterator[dict[str, tuple[int, float, float]]]:
     """The definition, over all rows in memory."""
     tokenize = fast_tokenizer()
     texts = [
@@ -74,7 +76,9 @@ def directly(corpora):
 
 
 @pytest.mark.parametrize("rows", [400, 10_000])
-def test_two_corpora_as_computed_directly(corpora, rows, tmp_path):
+def test_two_corpora_as_computed_directly(
+    corpora: list[pa.Table], rows: int, tmp_path: Path
+) -> None:
     found = run(write(tmp_path, corpora, rows), str(tmp_path / "work"), ONE)
     for of, expected in zip(found, directly(corpora), strict=True):
         assert set(of) == set(expected)
@@ -85,14 +89,14 @@ def test_two_corpora_as_computed_directly(corpora, rows, tmp_path):
     assert found[0]["reference_idf"].mean != found[1]["reference_idf"].mean
 
 
-def test_workers_change_no_bit(corpora, tmp_path):
+def test_workers_change_no_bit(corpora: list[pa.Table], tmp_path: Path) -> None:
     blocks = write(tmp_path, corpora, 300)
     one = run(blocks, str(tmp_path / "one"), ONE)
     three = run(blocks, str(tmp_path / "three"), ["--direct_num_workers", "3"])
     assert one == three
 
 
-def test_a_table_of_idf_in_place_of_counting(corpora, tmp_path):
+def test_a_table_of_idf_in_place_of_counting(corpora: list[pa.Table], tmp_path: Path) -> None:
     (tmp_path / "idf.txt").write_text("UUUNKKK 3\n")
     (found,) = run(
         write(tmp_path, corpora[:1], 400),
@@ -106,7 +110,7 @@ def test_a_table_of_idf_in_place_of_counting(corpora, tmp_path):
         run([], str(tmp_path / "work"), ONE, idf=str(tmp_path / "vectors.txt"))
 
 
-def test_parses(tmp_path):
+def test_parses(tmp_path: Path) -> None:
     texts = [text for text, _, _ in TREES]
     often = [5, 2, 1]
     references = [text for text, n in zip(texts, often, strict=True) for _ in range(n)]
@@ -126,7 +130,9 @@ def test_parses(tmp_path):
         assert found["translation_parse_entropy"].count == 7
 
 
-def test_of_a_large_corpus_only_a_part_is_parsed(tmp_path, monkeypatch):
+def test_of_a_large_corpus_only_a_part_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = 400
     table = pa.table({"reference": ["run !"] * rows, "translation": [f"{i}" for i in range(rows)]})
     parser = train_parser(tmp_path / "parser")
@@ -140,7 +146,7 @@ def test_of_a_large_corpus_only_a_part_is_parsed(tmp_path, monkeypatch):
     assert 60 < counts[0] < 140
 
 
-def test_a_pipeline_that_cannot_parse_is_one_line(tmp_path):
+def test_a_pipeline_that_cannot_parse_is_one_line(tmp_path: Path) -> None:
     table = pa.table({"reference": ["a"], "translation": ["b"]})
     work = write(tmp_path, [table], 1)
     for workers in ("1", "2"):
@@ -154,7 +160,7 @@ def test_a_pipeline_that_cannot_parse_is_one_line(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-def test_files_of_others(tmp_path):
+def test_files_of_others(tmp_path: Path) -> None:
     """Row groups, texts of other types, nulls, and scores that are missing or no number."""
     table = pa.table(
         {
@@ -174,7 +180,7 @@ def test_files_of_others(tmp_path):
     assert found["translation_idf"].count == 100
 
 
-def test_blocks_of_row_groups(tmp_path, monkeypatch):
+def test_blocks_of_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"reference": ["a"] * 50, "translation": ["b"] * 50})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=10)
     pq.write_table(table.slice(0, 5), tmp_path / "b.parquet")
@@ -185,7 +191,7 @@ def test_blocks_of_row_groups(tmp_path, monkeypatch):
     assert len({block.name for block in blocks}) == 4
 
 
-def test_files_that_cannot_be_used(tmp_path):
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"missing\.parquet: there is no such file"):
         find_blocks(0, [str(tmp_path / "missing.parquet")])
     (tmp_path / "text.parquet").write_text("no Parquet at all")
@@ -201,7 +207,7 @@ def test_files_that_cannot_be_used(tmp_path):
         find_blocks(0, [str(tmp_path / "list.parquet")])
 
 
-def test_a_column_with_the_name_of_a_statistic(tmp_path):
+def test_a_column_with_the_name_of_a_statistic(tmp_path: Path) -> None:
     table = pa.table({"reference": ["a b"], "translation": ["c"], "reference_tokens": [9.0]})
     pq.write_table(table, tmp_path / "x.parquet")
     (found,) = run(find_blocks(0, [str(tmp_path / "x.parquet")]), str(tmp_path / "work"), ONE)

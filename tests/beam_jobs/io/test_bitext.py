@@ -6,13 +6,14 @@ import gzip
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beam_jobs.io.bitext import Bitext, Block, Format, find_bitext, read_bitext
+from beam_jobs.io.bitext import Bitext, Block, Format, Paths, find_bitext, read_bitext
 from beam_jobs.io.bitext.rules import Rules, reason, valid_rows
 from beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from models.errors import UserError
@@ -37,7 +38,7 @@ def read(bitext: Bitext, rows: int = 10_000, max_characters: int = 2_000) -> tup
     )
 
 
-def tuples(batch: pa.RecordBatch) -> list[tuple]:
+def tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
@@ -56,18 +57,20 @@ def one(tmp_path: Path) -> Callable[[Format, bytes], Bitext]:
 def moses(folder: Path, source: bytes, reference: bytes) -> Bitext:
     (folder / "a.cs").write_bytes(source)
     (folder / "a.en").write_bytes(reference)
-    paths = {"source": str(folder / "a.cs"), "reference": str(folder / "a.en")}
+    paths: Paths = {"source": str(folder / "a.cs"), "reference": str(folder / "a.en")}
     return find_bitext("moses", paths)[0]
 
 
-def test_czeng16(one):
+def test_czeng16(one: Callable[[Format, bytes], Bitext]) -> None:
     content = "a1\t0.91\tAhoj.\tHello.\na2\t\t Kočka\u00a0\tA cat \n"
     pairs, rejected = read(one("czeng16", content.encode()))
     assert pairs == [("a1", "Ahoj.", "Hello."), ("a2", "Kočka", "A cat")]
     assert rejected == []
 
 
-def test_czeng20_knows_documents_by_their_empty_lines(one):
+def test_czeng20_knows_documents_by_their_empty_lines(
+    one: Callable[[Format, bytes], Bitext],
+) -> None:
     row = "{}\t0.9\t1.0\t0.8\tAhoj {}.\tHello {}.\n"
     content = f"\n{row}{row}\n\r\n{row}\n".format(*"111222333")
     bitext = one("czeng20", content.encode())
@@ -78,32 +81,34 @@ def test_czeng20_knows_documents_by_their_empty_lines(one):
     assert [block.rows for block in read_bitext(bitext, rows=2)] == [1, 1, 1, 0]
 
 
-def test_an_empty_line_is_a_row_elsewhere(one):
+def test_an_empty_line_is_a_row_elsewhere(one: Callable[[Format, bytes], Bitext]) -> None:
     assert read(one("czeng16", b"\n1\t1\ta\tb\n\n"))[1] == [
         ("1-corpus:1", 1, "", "empty line"),
         ("1-corpus:3", 3, "", "empty line"),
     ]
 
 
-def test_tsv_of_two_columns_gets_ids(one):
+def test_tsv_of_two_columns_gets_ids(one: Callable[[Format, bytes], Bitext]) -> None:
     pairs, rejected = read(one("tsv", b"a\tb\nc\td\te\ng\th"))
     assert pairs == [("1-corpus:1", "a", "b"), ("1-corpus:3", "g", "h")]
     assert rejected == [("1-corpus:2", 2, "c\td\te", "3 columns instead of 2")]
 
 
-def test_tsv_of_three_columns_has_ids(one):
+def test_tsv_of_three_columns_has_ids(one: Callable[[Format, bytes], Bitext]) -> None:
     pairs, rejected = read(one("tsv", b"x\ta\tb\ny\tc\n"))
     assert pairs == [("x", "a", "b")]
     assert rejected == [("y", 2, "y\tc", "2 columns instead of 3")]
 
 
 @pytest.mark.parametrize(("line", "count"), [(b"a", "1 column;"), (b"1\t2\t3\t4", "4 columns;")])
-def test_tsv_needs_a_first_line_to_go_by(one, line, count):
+def test_tsv_needs_a_first_line_to_go_by(
+    one: Callable[[Format, bytes], Bitext], line: bytes, count: str
+) -> None:
     with pytest.raises(UserError, match=f"corpus: the first line has {count} tsv takes source"):
         read(one("tsv", line + b"\na\tb\n"))
 
 
-def test_moses(tmp_path):
+def test_moses(tmp_path: Path) -> None:
     pairs, rejected = read(moses(tmp_path, b"a\nb\nc\n", b"A\r\n\r\nC"))
     assert pairs == [("1-a.cs:1", "a", "A"), ("1-a.cs:3", "c", "C")]
     assert rejected == [("1-a.cs:2", 2, "b\t", "empty reference")]
@@ -122,14 +127,16 @@ def test_moses(tmp_path):
         (b"x", b"x" * 9_999, "reference longer than 100 characters"),
     ],
 )
-def test_a_rejected_moses_row_names_its_side(tmp_path, source, reference, reason):
+def test_a_rejected_moses_row_names_its_side(
+    tmp_path: Path, source: bytes, reference: bytes, reason: str
+) -> None:
     bitext = moses(tmp_path, b"a\n" + source + b"\nz\n", b"A\n" + reference + b"\nZ\n")
     pairs, rejected = read(bitext, max_characters=100)
     assert [pair[1:] for pair in pairs] == [("a", "A"), ("z", "Z")]
     assert [(number, why) for _, number, _, why in rejected] == [(2, reason)]
 
 
-def test_moses_files_of_different_length_end_the_run(tmp_path):
+def test_moses_files_of_different_length_end_the_run(tmp_path: Path) -> None:
     bitext = moses(tmp_path, b"a\n" * 25, b"A\n" * 31)
     for rows in (5, 10, 100):
         with pytest.raises(UserError, match=r"a\.cs has 25 lines but \S*a\.en has 31 lines"):
@@ -166,7 +173,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("line", "reason"), BROKEN.items(), ids=BROKEN.values())
-def test_a_broken_row_is_rejected_with_the_reason(one, line, reason):
+def test_a_broken_row_is_rejected_with_the_reason(
+    one: Callable[[Format, bytes], Bitext], line: bytes, reason: str
+) -> None:
     good = "g{}\t1\tPříliš\u00a0žluťoučký – „kůň“\tA “horse” … 🐎\n"
     content = good.format(1).encode() + line + b"\n" + good.format(2).encode()
     pairs, rejected = read(one("czeng16", content), max_characters=50)
@@ -179,25 +188,27 @@ def test_a_broken_row_is_rejected_with_the_reason(one, line, reason):
     assert text == line.decode(errors="replace")[:1_000]
 
 
-def test_a_rejected_text_is_cut(one):
+def test_a_rejected_text_is_cut(one: Callable[[Format, bytes], Bitext]) -> None:
     line = b"i\t1\t" + "🐎".encode() * 2_001 + b"\tb\n"
     ((_, _, text, why),) = read(one("czeng16", line))[1]
     assert (text, why) == ("i\t1\t" + "🐎" * 996, "source longer than 2,000 characters")
 
 
-def test_the_text_of_a_line_too_long_is_its_beginning(tmp_path):
+def test_the_text_of_a_line_too_long_is_its_beginning(tmp_path: Path) -> None:
     bitext = moses(tmp_path, "č".encode() * 1_000, b"x")
     ((_, _, text, why),) = read(bitext, max_characters=10)[1]
     assert (text, why) == ("č" * 560 + "\tx", "source longer than 10 characters")
 
 
-def test_the_limit_counts_characters_and_is_allowed_itself(one):
+def test_the_limit_counts_characters_and_is_allowed_itself(
+    one: Callable[[Format, bytes], Bitext],
+) -> None:
     line = f"{'i' * 20}\t{'1' * 999}\t{'🐎' * 20}\t{'č' * 20}"
     pairs, _ = read(one("czeng16", line.encode()), max_characters=20)
     assert pairs == [("i" * 20, "🐎" * 20, "č" * 20)]
 
 
-def test_every_character_of_unicode():
+def test_every_character_of_unicode() -> None:
     rules = Rules(names=("id", "source", "reference"), max_characters=3)
     surrogates = range(0xD800, 0xE000)
     characters = [chr(c) for c in range(0x110000) if c not in surrogates and chr(c) != "\n"]
@@ -212,7 +223,7 @@ def test_every_character_of_unicode():
         assert re.match("control|line separator|empty source|4 columns|5 columns", why)
 
 
-def test_ids_made_up_do_not_depend_on_the_folder(tmp_path):
+def test_ids_made_up_do_not_depend_on_the_folder(tmp_path: Path) -> None:
     ids = []
     for folder in ("one", "another"):
         (tmp_path / folder).mkdir()
@@ -223,7 +234,7 @@ def test_ids_made_up_do_not_depend_on_the_folder(tmp_path):
     assert ids == [["1-a:1", "2-b:1"]] * 2
 
 
-def test_blocks_depend_on_the_lines_alone(one):
+def test_blocks_depend_on_the_lines_alone(one: Callable[[Format, bytes], Bitext]) -> None:
     content = b"".join(b"%d\t1\ta%d\tb\n" % (n, n) for n in range(25))
     expected = [block.pairs for block in read_bitext(one("czeng16", content), rows=10)]
     assert [block.num_rows for block in expected] == [10, 10, 5]
@@ -233,7 +244,7 @@ def test_blocks_depend_on_the_lines_alone(one):
         assert [block.pairs for block in blocks] == expected
 
 
-def test_a_file_without_rows_ends_the_run(one):
+def test_a_file_without_rows_ends_the_run(one: Callable[[Format, bytes], Bitext]) -> None:
     with pytest.raises(UserError, match="corpus: no rows"):
         read(one("czeng20", b"\n\n"))
 
@@ -244,7 +255,9 @@ SENTENCE = FIELD.filter(str.strip)
 
 @settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.tuples(SENTENCE, FIELD, SENTENCE, SENTENCE)), st.integers(1, 5))
-def test_every_sound_row_comes_back_exactly(tmp_path_factory, rows, size):
+def test_every_sound_row_comes_back_exactly(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str, str]], size: int
+) -> None:
     path = tmp_path_factory.mktemp("sound") / "corpus"
     path.write_bytes(b"first\t1\ta\tb\n" + b"".join("\t".join(r).encode() + b"\n" for r in rows))
     pairs, rejected = read(find_bitext("czeng16", [str(path)])[0], rows=size)
@@ -266,7 +279,9 @@ NASTY = st.sampled_from(
     st.sampled_from(["czeng16", "czeng20", "tsv"]),
     st.integers(1, 5),
 )
-def test_every_line_of_random_bytes_is_accounted_for(tmp_path_factory, content, format, size):
+def test_every_line_of_random_bytes_is_accounted_for(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, format: Format, size: int
+) -> None:
     content = b"i\ta\tb\n" + content
     path = tmp_path_factory.mktemp("random") / "corpus"
     path.write_bytes(content)
@@ -296,28 +311,32 @@ def test_every_line_of_random_bytes_is_accounted_for(tmp_path_factory, content, 
 
 @settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), min_size=1))
-def test_every_pair_of_random_lines_is_accounted_for(tmp_path_factory, rows):
-    rows = [tuple(side.translate(None, b"\r\n") for side in row) for row in rows]
+def test_every_pair_of_random_lines_is_accounted_for(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[bytes, bytes]]
+) -> None:
+    rows = [(a.translate(None, b"\r\n"), b.translate(None, b"\r\n")) for a, b in rows]
     rows = [(b"first", b"line"), *rows]
     folder = tmp_path_factory.mktemp("random")
     source, reference = (
         b"".join(side + b"\n" for side in sides) for sides in zip(*rows, strict=True)
     )
     pairs, rejected = read(moses(folder, source, reference), rows=3)
-    numbers = [int(id_.split(":")[1]) for id_, *_ in (*pairs, *rejected)]
+    ids = [row[0] for row in pairs] + [row[0] for row in rejected]
+    numbers = [int(id_.split(":")[1]) for id_ in ids]
     assert sorted(numbers) == list(range(1, len(rows) + 1))
     for id_, *sides in pairs:
         raw = rows[int(id_.split(":")[1]) - 1]
         assert sides == [side.decode().strip() for side in raw]
 
 
-def test_multi30k(data):
+def test_multi30k(data: Path) -> None:
     folder = data / "multi30k"
-    paths = {"source": str(folder / "train.cs.gz"), "reference": str(folder / "train.en.gz")}
+    czech, english = folder / "train.cs.gz", folder / "train.en.gz"
+    paths: Paths = {"source": str(czech), "reference": str(english)}
     pairs, rejected = read(find_bitext("moses", paths)[0], rows=1_000)
     with (
-        gzip.open(paths["source"], "rt", encoding="utf-8", newline="\n") as source,
-        gzip.open(paths["reference"], "rt", encoding="utf-8", newline="\n") as reference,
+        gzip.open(czech, "rt", encoding="utf-8", newline="\n") as source,
+        gzip.open(english, "rt", encoding="utf-8", newline="\n") as reference,
     ):
         plain = list(zip(source, reference, strict=True))
     assert len(pairs) == 29_000 and rejected == []

@@ -7,12 +7,15 @@ import io
 import os
 import random
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
+from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from beam_jobs.io.bitext import Bitext, find_bitext, read_bitext
+from beam_jobs.io.bitext import Bitext, Paths, find_bitext, read_bitext
 from beam_jobs.io.bitext.lines import blocks
 from models.errors import UserError
 
@@ -23,29 +26,31 @@ class Elsewhere(LocalFileSystem):
     """Local files under another scheme: Beam finds file systems by their class."""
 
     @classmethod
-    def scheme(cls):
+    def scheme(cls) -> str:
         return "elsewhere"
 
-    def _list(self, dir_or_prefix):
+    def _list(self, dir_or_prefix: str) -> Iterator[FileMetadata]:
         for entry in super()._list(dir_or_prefix.removeprefix("elsewhere://")):
             entry.path = f"elsewhere://{entry.path}"
             yield entry
 
-    def has_dirs(self):
+    def has_dirs(self) -> bool:
         return False
 
-    def split(self, path):
+    def split(self, path: str) -> tuple[str, str]:
         head, tail = super().split(path.removeprefix("elsewhere://"))
         return f"elsewhere://{head}", tail
 
-    def _path_open(self, path, *arguments, **options):
-        return super()._path_open(path.removeprefix("elsewhere://"), *arguments, **options)
+    def _path_open(self, path: str, *arguments: Any, **options: Any) -> IO[bytes]:
+        path = path.removeprefix("elsewhere://")
+        stream: IO[bytes] = super()._path_open(path, *arguments, **options)
+        return stream
 
-    def open(self, path, *arguments, **options):
+    def open(self, path: str, *arguments: Any, **options: Any) -> IO[bytes]:
         return self._path_open(path, "rb", *arguments, **options)
 
-    def exists(self, path):
-        return super().exists(path.removeprefix("elsewhere://"))
+    def exists(self, path: str) -> bool:
+        return bool(super().exists(path.removeprefix("elsewhere://")))
 
 
 def count(bitexts: list[Bitext]) -> int:
@@ -57,7 +62,7 @@ def write(folder: Path, **files: bytes) -> None:
         (folder / name).write_bytes(content)
 
 
-def test_globs_are_sorted_and_a_file_is_taken_once(tmp_path):
+def test_globs_are_sorted_and_a_file_is_taken_once(tmp_path: Path) -> None:
     write(tmp_path, b=ROW, a=ROW, c=ROW)
     (tmp_path / "folder").mkdir()
     found = find_bitext("czeng16", [str(tmp_path / "b"), str(tmp_path / "*")])
@@ -65,9 +70,9 @@ def test_globs_are_sorted_and_a_file_is_taken_once(tmp_path):
     assert [bitext.name for bitext in found] == ["1-b", "2-a", "3-c"]
 
 
-def test_moses_pairs_sorted_files(tmp_path):
+def test_moses_pairs_sorted_files(tmp_path: Path) -> None:
     write(tmp_path, **{f"{part}.{side}": b"x\n" for part in "ba" for side in ("cs", "en")})
-    sides = {"source": str(tmp_path / "*.cs"), "reference": [str(tmp_path / "*.en")]}
+    sides: Paths = {"source": str(tmp_path / "*.cs"), "reference": [str(tmp_path / "*.en")]}
     found = find_bitext("moses", sides)
     assert [[Path(path).name for path in bitext.paths] for bitext in found] == [
         ["a.cs", "a.en"],
@@ -75,14 +80,14 @@ def test_moses_pairs_sorted_files(tmp_path):
     ]
 
 
-def test_a_name_with_a_wildcard_in_it_stands_for_itself(tmp_path):
+def test_a_name_with_a_wildcard_in_it_stands_for_itself(tmp_path: Path) -> None:
     write(tmp_path, **{"a[1] \udce9.tsv": b"a\tb\n", "a1.tsv": b"c\td\n"})
     (bitext,) = find_bitext("tsv", [str(tmp_path / "a[1] \udce9.tsv")])
     (block,) = read_bitext(bitext)
     assert block.pairs.to_pylist() == [{"id": "1-a_1___.tsv:1", "source": "a", "reference": "b"}]
 
 
-def test_files_on_another_file_system(tmp_path):
+def test_files_on_another_file_system(tmp_path: Path) -> None:
     write(tmp_path, a=ROW, b=gzip.compress(ROW * 2))
     assert count(find_bitext("czeng16", [f"elsewhere://{tmp_path}/*"])) == 3
     with pytest.raises(UserError, match=r"elsewhere://.*/x\*: no file matches"):
@@ -104,30 +109,32 @@ def test_files_on_another_file_system(tmp_path):
         ({"source": "{}/a", "reference": "{}/a"}, "input.paths: czeng16 takes a list"),
     ],
 )
-def test_wrong_paths(tmp_path, paths, message):
+def test_wrong_paths(tmp_path: Path, paths: dict[str, str] | list[str], message: str) -> None:
     write(tmp_path, a=ROW)
+    found: Paths
     if isinstance(paths, dict):
-        paths = {key: path.format(tmp_path) for key, path in paths.items()}
+        found = {key: path.format(tmp_path) for key, path in paths.items()}
     else:
-        paths = [path.format(tmp_path) for path in paths]
+        found = [path.format(tmp_path) for path in paths]
     with pytest.raises(UserError, match=message.format(tmp_path)) as error:
-        find_bitext("czeng16", paths)
+        find_bitext("czeng16", found)
     assert "\n" not in str(error.value)
 
 
-def test_moses_wants_as_many_files_of_each_side(tmp_path):
+def test_moses_wants_as_many_files_of_each_side(tmp_path: Path) -> None:
     write(tmp_path, **{"a.cs": b"x\n", "b.cs": b"x\n", "a.en": b"x\n"})
     with pytest.raises(UserError, match=r"\*\.cs gives 2 and \S*\*\.en 1"):
         find_bitext(
             "moses", {"source": str(tmp_path / "*.cs"), "reference": str(tmp_path / "*.en")}
         )
-    for paths in ([str(tmp_path / "a.cs")], {"source": "a.cs"}):
+    wrong: list[Paths] = [[str(tmp_path / "a.cs")], {"source": "a.cs"}]
+    for paths in wrong:
         with pytest.raises(UserError, match=r"moses takes \{source: …, reference: …\}"):
             find_bitext("moses", paths)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
-def test_an_unreadable_file(tmp_path):
+def test_an_unreadable_file(tmp_path: Path) -> None:
     write(tmp_path, a=ROW)
     (tmp_path / "a").chmod(0)
     with pytest.raises(UserError, match="a: cannot be read"):
@@ -135,7 +142,7 @@ def test_an_unreadable_file(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", gzip.compress(b"", mtime=0), b"\xef\xbb\xbf"])
-def test_an_empty_file_ends_the_run(tmp_path, content):
+def test_an_empty_file_ends_the_run(tmp_path: Path, content: bytes) -> None:
     write(tmp_path, a=content)
     with pytest.raises(UserError, match="a: no rows"):
         find_bitext("czeng16", [str(tmp_path / "a")])
@@ -151,18 +158,18 @@ def test_an_empty_file_ends_the_run(tmp_path, content):
         (bytes.fromhex("28b52ffd"), "Zstandard"),
     ],
 )
-def test_what_is_neither_text_nor_gzip(tmp_path, content, kind):
+def test_what_is_neither_text_nor_gzip(tmp_path: Path, content: bytes, kind: str) -> None:
     write(tmp_path, a=content)
     with pytest.raises(UserError, match=f"a: is {kind}; give it as UTF-8 text"):
         find_bitext("czeng16", [str(tmp_path / "a")])
 
 
-def test_gzip_is_known_by_content_not_by_name(tmp_path):
+def test_gzip_is_known_by_content_not_by_name(tmp_path: Path) -> None:
     write(tmp_path, **{"a.gz": ROW, "b": gzip.compress(ROW)})
     assert count(find_bitext("czeng16", [str(tmp_path / "*")])) == 2
 
 
-def test_gzip_of_several_members_and_padding(tmp_path):
+def test_gzip_of_several_members_and_padding(tmp_path: Path) -> None:
     write(tmp_path, a=gzip.compress(ROW[:3]) + gzip.compress(ROW[3:] + ROW) + b"\0" * 512)
     assert count(find_bitext("czeng16", [str(tmp_path / "a")])) == 2
 
@@ -172,7 +179,7 @@ def rows(n: int) -> bytes:
     return b"".join(b"%d\t1\t%d\tb\n" % (i, digits.getrandbits(99)) for i in range(n))
 
 
-def test_truncated_gzip_ends_the_run_wherever_it_is_cut(tmp_path):
+def test_truncated_gzip_ends_the_run_wherever_it_is_cut(tmp_path: Path) -> None:
     whole = gzip.compress(rows(1_000))
     for size in (3, 9, 12, len(whole) // 2, len(whole) - 9, len(whole) - 5, len(whole) - 1):
         write(tmp_path, a=whole[:size])
@@ -180,7 +187,7 @@ def test_truncated_gzip_ends_the_run_wherever_it_is_cut(tmp_path):
             count(find_bitext("czeng16", [str(tmp_path / "a")]))
 
 
-def test_corrupt_gzip_ends_the_run(tmp_path):
+def test_corrupt_gzip_ends_the_run(tmp_path: Path) -> None:
     whole = gzip.compress(rows(1_000))
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 0xFF
@@ -195,17 +202,17 @@ def test_corrupt_gzip_ends_the_run(tmp_path):
 class Short(io.BytesIO):
     """A stream that gives a few bytes at a time, as sockets do."""
 
-    def __init__(self, content: bytes, size: int):
+    def __init__(self, content: bytes, size: int) -> None:
         super().__init__(content)
         self.size = size
 
-    def read(self, size=-1):
+    def read(self, size: int | None = -1) -> bytes:
         return super().read(self.size)
 
 
 @pytest.mark.parametrize("length", range(16))
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"", b"\r"])
-def test_long_lines_are_cut_alike_however_they_are_read(length, end):
+def test_long_lines_are_cut_alike_however_they_are_read(length: int, end: bytes) -> None:
     line = bytes(range(ord("a"), ord("a") + length))
     content = line + end
     expected = [line if length <= 7 else line[:7] + b"\n"] if content else []
@@ -215,14 +222,14 @@ def test_long_lines_are_cut_alike_however_they_are_read(length, end):
             assert found == ([expected + [b"x"] * bool(tail)] if content else [])
 
 
-def test_a_carriage_return_where_a_long_line_is_cut_does_not_shorten_it():
+def test_a_carriage_return_where_a_long_line_is_cut_does_not_shorten_it() -> None:
     for size in range(1, 20):
         for line in (b"1234567\r9", b"1234567\r\r", b"1234567\r9\r", b"12345678\r\r"):
             ((found,),) = blocks(Short(line + b"\n", size), 10, limit=7)
             assert found == line[:7] + b"\n"
 
 
-def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path):
+def test_a_line_without_an_end_does_not_fill_the_memory(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "a", "wb", compresslevel=1) as stream:
         stream.write(ROW)
         for _ in range(64):

@@ -1,3 +1,7 @@
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -7,13 +11,13 @@ from beam_jobs.io.shards import DamagedError, commit, read_shard, receipts
 
 
 @pytest.fixture(params=["local", "remote"])
-def place(request, tmp_path) -> str:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path)
-    return request.getfixturevalue("bucket")
+    return str(request.getfixturevalue("bucket"))
 
 
-def write(folder, parts):
+def write(folder: str, parts: Iterable[int]) -> None:
     """Part files of two rows, one of them rejected; `parts` are their numbers."""
     for number in parts:
         ids = pa.table({"id": [f"{folder[-1]}-{number}"], "reason": ["why"]})
@@ -21,7 +25,7 @@ def write(folder, parts):
         commit(folder, f"part-{number}", "key", 2, pieces, started=0)
 
 
-def content(folder):
+def content(folder: str) -> list[tuple[str, dict[str, int], list[list[dict[str, Any]]]]]:
     return [
         (receipt.name, receipt.rejected, [read_shard(s).to_pylist() for s in kind])
         for receipt in receipts(folder)
@@ -29,7 +33,7 @@ def content(folder):
     ]
 
 
-def test_a_copy_takes_the_place_of_what_was_there(place):
+def test_a_copy_takes_the_place_of_what_was_there(place: str) -> None:
     source, target = (storage.join(place, name) for name in ("a", "b"))
     write(source, [0, 2])
     write(target, [0, 1, 3])
@@ -41,7 +45,7 @@ def test_a_copy_takes_the_place_of_what_was_there(place):
     assert found == [storage.join(target, f"part-{n}.parquet") for n in (0, 2)]
 
 
-def test_a_damaged_part_file_is_not_passed_on_and_half_a_copy_is_none(place):
+def test_a_damaged_part_file_is_not_passed_on_and_half_a_copy_is_none(place: str) -> None:
     source, target = (storage.join(place, name) for name in ("a", "b"))
     write(source, [0, 1])
     write(target, [0, 1])
@@ -53,7 +57,7 @@ def test_a_damaged_part_file_is_not_passed_on_and_half_a_copy_is_none(place):
     assert [receipt.name for receipt in receipts(target)] == ["part-0"]
 
 
-def test_a_file_is_copied_whole(place):
+def test_a_file_is_copied_whole(place: str) -> None:
     a, b = (storage.join(place, "x", name) for name in ("a.gz", "b.gz"))
     storage.write_bytes(a, b"\x1f\x8b new")
     storage.write_bytes(b, b"old and longer than the new one")

@@ -1,21 +1,24 @@
 import gzip
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from beam_jobs.io.bitext import find_bitext, preview
+from beam_jobs.io.bitext import Format, Paths, find_bitext, preview
+from beam_jobs.io.bitext.preview import Preview
 
 
-def looked_at(paths, format="tsv", rows=50):
+def looked_at(paths: Paths, format: Format = "tsv", rows: int = 50) -> Preview:
     return preview.preview(find_bitext(format, paths), rows=rows, max_characters=100)
 
 
-def lines(count, start=0):
+def lines(count: int, start: int = 0) -> str:
     return "".join(f"věta číslo {i}\tsentence number {i}\n" for i in range(start, start + count))
 
 
 @pytest.mark.parametrize("write", [lambda text: text, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize("end", ["\n", ""])
-def test_small_files_are_counted(tmp_path, write, end):
+def test_small_files_are_counted(tmp_path: Path, write: Callable[[bytes], bytes], end: str) -> None:
     for name, count in (("a", 120), ("b", 7)):
         (tmp_path / name).write_bytes(write((lines(count).removesuffix("\n") + end).encode()))
     seen = looked_at([str(tmp_path / "?")])
@@ -24,14 +27,16 @@ def test_small_files_are_counted(tmp_path, write, end):
     assert seen.pairs["source"][25].as_py() == "věta číslo 0"
 
 
-def test_gzip_of_several_members_is_counted(tmp_path):
+def test_gzip_of_several_members_is_counted(tmp_path: Path) -> None:
     members = [gzip.compress(lines(10, start).encode()) for start in range(0, 50, 10)]
     (tmp_path / "a.gz").write_bytes(b"".join(members))
     assert looked_at([str(tmp_path / "a.gz")]).rows == 50
 
 
 @pytest.mark.parametrize("write", [lambda text: text, gzip.compress], ids=["plain", "gzip"])
-def test_large_files_are_estimated(tmp_path, monkeypatch, write):
+def test_large_files_are_estimated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[bytes], bytes]
+) -> None:
     monkeypatch.setattr(preview, "_HEAD", 20_000)
     (tmp_path / "a").write_bytes(write(lines(50_000, 100_000).encode()))
     (tmp_path / "b").write_bytes(write(lines(20_000, 100_000).encode()))
@@ -40,7 +45,9 @@ def test_large_files_are_estimated(tmp_path, monkeypatch, write):
     assert seen.rows == pytest.approx(70_000, rel=0.1)
 
 
-def test_of_many_files_some_are_looked_into(tmp_path, monkeypatch):
+def test_of_many_files_some_are_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(preview, "_FILES", 4)
     for i in range(10):
         (tmp_path / str(i)).write_text(lines(10, 100 * i + 1000), encoding="utf-8")
@@ -51,14 +58,14 @@ def test_of_many_files_some_are_looked_into(tmp_path, monkeypatch):
     }  # fmt: skip
 
 
-def test_moses_counts_the_source_and_bad_rows_are_a_share(tmp_path):
+def test_moses_counts_the_source_and_bad_rows_are_a_share(tmp_path: Path) -> None:
     (tmp_path / "cs").write_text("a\n\nb\nc\n")
     (tmp_path / "en").write_text("A\nB\nC\nD\n")
-    paths = {"source": str(tmp_path / "cs"), "reference": str(tmp_path / "en")}
+    paths: Paths = {"source": str(tmp_path / "cs"), "reference": str(tmp_path / "en")}
     seen = looked_at(paths, "moses")
     assert (seen.rows, seen.counted, seen.rejected) == (4, True, 0.25)
 
 
-def test_empty_lines_between_documents_are_no_rows(tmp_path):
+def test_empty_lines_between_documents_are_no_rows(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("\n".join(["i1\t1\t1\t1\ta\tb", "", "i2\t1\t1\t1\ta\tb", ""]))
     assert looked_at([str(tmp_path / "a")], "czeng20").rows == 2

@@ -2,6 +2,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 from apache_beam.io.aws.clients.s3 import boto3_client
@@ -16,7 +17,7 @@ from tests.object_store import KEYS
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     """A model, as libraries write one: files, a folder, and a hidden cache."""
     made = tmp_path / "model"
     for name, text in {
@@ -29,7 +30,9 @@ def folder(tmp_path):
     return made
 
 
-def test_a_folder_there_and_back(bucket, folder, tmp_path, monkeypatch):
+def test_a_folder_there_and_back(
+    bucket: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = digest(folder)
     remote.publish(folder, f"{bucket}/model")
     assert not folder.exists()
@@ -45,7 +48,9 @@ def test_a_folder_there_and_back(bucket, folder, tmp_path, monkeypatch):
     assert Path(copy).name == "model"
 
 
-def test_a_copy_is_made_once_until_what_it_is_of_changes(bucket, monkeypatch):
+def test_a_copy_is_made_once_until_what_it_is_of_changes(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = f"{bucket}/vectors.txt"
     storage.write_bytes(path, b"a 1")
     copy = remote.localise(path)
@@ -57,11 +62,11 @@ def test_a_copy_is_made_once_until_what_it_is_of_changes(bucket, monkeypatch):
     assert Path(remote.localise(path)).read_text() == "a 1\nb 2"
 
 
-def test_several_that_want_the_same_copy(bucket, monkeypatch):
+def test_several_that_want_the_same_copy(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     storage.write_bytes(f"{bucket}/model/a", b"a" * 100)
     fetched, fetch = [], remote._fetch
 
-    def slowly(*args):
+    def slowly(*args: Any) -> None:
         fetched.append(args)
         time.sleep(0.2)
         fetch(*args)
@@ -79,7 +84,7 @@ def test_several_that_want_the_same_copy(bucket, monkeypatch):
     assert (len(fetched), len(copies)) == (1, 1)
 
 
-def test_an_uploaded_folder_replaces_the_one_before(bucket, folder):
+def test_an_uploaded_folder_replaces_the_one_before(bucket: str, folder: Path) -> None:
     storage.write_bytes(f"{bucket}/model/old.txt", b"old")
     storage.write_bytes(f"{bucket}/model2/kept.txt", b"kept")
     made = digest(folder)
@@ -88,12 +93,12 @@ def test_an_uploaded_folder_replaces_the_one_before(bucket, folder):
     assert storage.exists(f"{bucket}/model2/kept.txt")
 
 
-def test_a_fetch_that_fails_leaves_no_copy(bucket, monkeypatch):
+def test_a_fetch_that_fails_leaves_no_copy(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "ab":
         storage.write_bytes(f"{bucket}/model/{name}", b"x")
     whole = storage.open_file
 
-    def fails(path):
+    def fails(path: str) -> BinaryIO:
         if path.endswith("b"):
             raise UserError("gone")
         return whole(path)
@@ -104,7 +109,7 @@ def test_a_fetch_that_fails_leaves_no_copy(bucket, monkeypatch):
     assert storage.names(remote.localise(f"{bucket}/model")) == ["a", "b"]
 
 
-def test_what_is_there(bucket, tmp_path):
+def test_what_is_there(bucket: str, tmp_path: Path) -> None:
     storage.write_bytes(f"{bucket}/a/b", b"x")
     assert remote.exists(f"{bucket}/a")
     assert remote.exists(f"{bucket}/a/b")
@@ -116,7 +121,7 @@ def test_what_is_there(bucket, tmp_path):
     assert remote.localise(str(tmp_path)) == str(tmp_path)
 
 
-def test_a_workplace_a_run():
+def test_a_workplace_a_run() -> None:
     place = remote.local_workdir("s3://bucket/runs/cs-en")
     assert place == remote.local_workdir("s3://bucket/runs/cs-en/")
     assert place != remote.local_workdir("s3://other/runs/cs-en")
@@ -124,7 +129,7 @@ def test_a_workplace_a_run():
     assert str(remote.local_workdir("runs/x")) == "runs/x"
 
 
-def within_a_minute(arguments, path, message):
+def within_a_minute(arguments: list[str], path: str, message: str) -> None:
     started = time.monotonic()
     with pytest.raises(UserError, match=message) as error:
         connect(arguments, [path])
@@ -132,7 +137,9 @@ def within_a_minute(arguments, path, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_client_lasts_as_long_as_the_options_and_the_thread(s3, bucket, monkeypatch):
+def test_a_client_lasts_as_long_as_the_options_and_the_thread(
+    s3: list[str], bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = []
     make = boto3_client.Client.__init__
     monkeypatch.setattr(s3_module, "_cached", threading.local())
@@ -153,15 +160,15 @@ def test_a_client_lasts_as_long_as_the_options_and_the_thread(s3, bucket, monkey
     assert len(made) == 3
 
 
-def test_a_bucket_that_is_there(s3, bucket):
+def test_a_bucket_that_is_there(s3: list[str], bucket: str) -> None:
     connect(s3, [bucket, f"{bucket}/x", "local/folder"])
 
 
-def test_a_bucket_that_is_not_there(s3, bucket):
+def test_a_bucket_that_is_not_there(s3: list[str], bucket: str) -> None:
     within_a_minute(s3, "s3://nobody/runs/x", "^s3://nobody/runs/x: .*bucket does not exist$")
 
 
-def test_an_endpoint_that_refuses(bucket):
+def test_an_endpoint_that_refuses(bucket: str) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, but it does not listen
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
@@ -170,7 +177,7 @@ def test_an_endpoint_that_refuses(bucket):
         )
 
 
-def test_an_endpoint_that_does_not_answer(bucket, monkeypatch):
+def test_an_endpoint_that_does_not_answer(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "_TIMEOUT", 2.0)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -181,7 +188,9 @@ def test_an_endpoint_that_does_not_answer(bucket, monkeypatch):
         )
 
 
-def test_missing_credentials(s3, bucket, monkeypatch, tmp_path):
+def test_missing_credentials(
+    s3: list[str], bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for name in KEYS:
         monkeypatch.delenv(name)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -197,12 +206,14 @@ def test_missing_credentials(s3, bucket, monkeypatch, tmp_path):
         ("ftp://server/run", "Beam knows no file system ftp://"),
     ],
 )
-def test_a_file_system_that_is_not_there(path, message, monkeypatch):
+def test_a_file_system_that_is_not_there(
+    path: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schemes = [s for s in FileSystem.get_all_subclasses() if s.scheme() != "gs"]
     monkeypatch.setattr(FileSystem, "get_all_subclasses", lambda: schemes)
     within_a_minute([], path, f"^{path}: {message}$")
 
 
-def test_s3_without_its_library(monkeypatch):
+def test_s3_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boto3_client, "boto3", None)
     within_a_minute([], "s3://bucket/run", r"^s3://bucket/run: s3:// needs boto3: pip install")

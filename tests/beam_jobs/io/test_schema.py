@@ -5,7 +5,7 @@ import pyarrow as pa
 from beam_jobs.io import schema
 
 
-def test_each_stage_only_adds_columns():
+def test_each_stage_only_adds_columns() -> None:
     scorers = ("translation_score", "trigram_overlap", "paragram_similarity")
     stages = [
         schema.INGEST,
@@ -33,7 +33,7 @@ def test_each_stage_only_adds_columns():
     assert not any(field.nullable for field in stages[-1])
 
 
-def test_rejected_rows_have_a_reason():
+def test_rejected_rows_have_a_reason() -> None:
     assert schema.rejected(schema.INGEST).names == [*schema.INGEST.names, "reason"]
     for form in (schema.INGEST_REJECTED, schema.SELECT_REJECTED):
         assert form.field("reason").type == pa.string()

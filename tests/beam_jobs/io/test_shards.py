@@ -1,7 +1,9 @@
 import json
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +11,7 @@ import pytest
 
 from beam_jobs.io import shards, storage
 from beam_jobs.io.shards import (
+    Receipt,
     Shard,
     commit,
     content_key,
@@ -27,12 +30,19 @@ REJECTED = pa.table({"id": ["d", "e"], "reason": ["empty", "empty"]})
 NONE = REJECTED.slice(0, 0)
 
 
-def put(folder, name="part-0", key="key", rows=5, table=TABLE, rejected=REJECTED):
+def put(
+    folder: Path | str,
+    name: str = "part-0",
+    key: str = "key",
+    rows: int = 5,
+    table: pa.Table = TABLE,
+    rejected: pa.Table = REJECTED,
+) -> Receipt:
     pieces = [(name, table, rejected)]
     return commit(str(folder), name, key, rows, pieces, started=time.monotonic())
 
 
-def test_a_finished_unit_is_known_by_its_key(tmp_path):
+def test_a_finished_unit_is_known_by_its_key(tmp_path: Path) -> None:
     receipt = put(tmp_path)
     assert finished(str(tmp_path), "part-0", "key") == receipt
     assert (receipt.rows_in, receipt.rows_out, receipt.rejected) == (5, 3, {"empty": 2})
@@ -40,7 +50,7 @@ def test_a_finished_unit_is_known_by_its_key(tmp_path):
     assert finished(str(tmp_path), "part-1", "key") is None
 
 
-def test_shards_read_as_written(tmp_path):
+def test_shards_read_as_written(tmp_path: Path) -> None:
     (shard,) = put(tmp_path).shards
     assert read_shard(shard).equals(TABLE)
     assert read_shard(shard, ["n"]).column_names == ["n"]
@@ -48,22 +58,24 @@ def test_shards_read_as_written(tmp_path):
     assert pq.read_table(tmp_path / "rejected" / "part-0.parquet").equals(REJECTED)
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path):
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     one = write_shard(str(tmp_path / "a.parquet"), TABLE)
     two = write_shard(str(tmp_path / "b.parquet"), pa.concat_tables([TABLE[:1], TABLE[1:]]))
     assert one.digest == two.digest
 
 
 @pytest.mark.parametrize("rows", [4, 6])
-def test_a_row_that_is_lost_ends_the_run(tmp_path, rows):
+def test_a_row_that_is_lost_ends_the_run(tmp_path: Path, rows: int) -> None:
     with pytest.raises(RuntimeError, match=f"{rows} rows in, but 3 out and 2 rejected"):
         put(tmp_path, rows=rows)
     assert read_receipt(str(tmp_path), "part-0") is None
     assert finished(str(tmp_path), "part-0", "key") is None
 
 
-def test_a_crash_before_the_receipt_leaves_the_unit_unfinished(tmp_path, monkeypatch):
-    def crash(*args):
+def test_a_crash_before_the_receipt_leaves_the_unit_unfinished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*args: object) -> NoReturn:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -76,8 +88,8 @@ def test_a_crash_before_the_receipt_leaves_the_unit_unfinished(tmp_path, monkeyp
     assert finished(str(tmp_path), "part-0", "key") is not None
 
 
-def test_a_crash_within_the_pieces_leaves_the_unit_unfinished(tmp_path):
-    def pieces():
+def test_a_crash_within_the_pieces_leaves_the_unit_unfinished(tmp_path: Path) -> None:
+    def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
         yield "part-0-0", TABLE, NONE
         raise UserError("input.gz: truncated gzip")
 
@@ -86,7 +98,7 @@ def test_a_crash_within_the_pieces_leaves_the_unit_unfinished(tmp_path):
     assert receipts(str(tmp_path)) == []
 
 
-def test_a_new_crash_over_an_old_receipt_is_not_taken_for_whole(tmp_path):
+def test_a_new_crash_over_an_old_receipt_is_not_taken_for_whole(tmp_path: Path) -> None:
     put(tmp_path, key="old")
     write_shard(str(tmp_path / "part-0.parquet"), TABLE.slice(1))  # then it was killed
     assert finished(str(tmp_path), "part-0", "old") is None
@@ -94,7 +106,7 @@ def test_a_new_crash_over_an_old_receipt_is_not_taken_for_whole(tmp_path):
 
 @pytest.mark.parametrize("file", ["part-0.parquet", "rejected/part-0.parquet"])
 @pytest.mark.parametrize("damage", ["missing", "truncated", "altered", "empty"])
-def test_a_damaged_part_file_is_not_finished(tmp_path, file, damage):
+def test_a_damaged_part_file_is_not_finished(tmp_path: Path, file: str, damage: str) -> None:
     receipt = put(tmp_path)
     path = tmp_path / file
     harm(path, damage)
@@ -108,7 +120,7 @@ def test_a_damaged_part_file_is_not_finished(tmp_path, file, damage):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"name": "part-0"}', "\xff"])
-def test_a_damaged_receipt_is_none(tmp_path, text):
+def test_a_damaged_receipt_is_none(tmp_path: Path, text: str) -> None:
     put(tmp_path)
     (tmp_path / "receipts" / "part-0.json").write_bytes(text.encode("latin-1"))
     assert read_receipt(str(tmp_path), "part-0") is None
@@ -117,29 +129,30 @@ def test_a_damaged_receipt_is_none(tmp_path, text):
 
 
 @pytest.mark.parametrize("ending", ["", "/"])
-def test_a_run_folder_can_be_moved(tmp_path, ending):
+def test_a_run_folder_can_be_moved(tmp_path: Path, ending: str) -> None:
     put(f"{tmp_path}/old{ending}")
     receipt = json.loads((tmp_path / "old" / "receipts" / "part-0.json").read_text())
     assert receipt["shards"][0]["path"] == "part-0.parquet"
     assert receipt["rejected_shards"][0]["path"] == "rejected/part-0.parquet"
     shutil.move(tmp_path / "old", tmp_path / "new")
     moved = finished(f"{tmp_path}/new{ending}", "part-0", "key")
+    assert moved is not None
     assert read_shard(moved.shards[0]).equals(TABLE)
 
 
-def test_a_relative_run_folder(tmp_path, monkeypatch):
+def test_a_relative_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     put("./runs//x/")
     assert finished("runs/x", "part-0", "key") is not None
 
 
-def test_rejected_rows_of_an_earlier_time_go(tmp_path):
+def test_rejected_rows_of_an_earlier_time_go(tmp_path: Path) -> None:
     put(tmp_path)
     put(tmp_path, key="new", rows=3, rejected=NONE)
     assert storage.names(str(tmp_path / "rejected")) == []
 
 
-def test_strays_go_and_the_rest_stays(tmp_path):
+def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     first = put(tmp_path, "part-0")
     put(tmp_path, "part-1")
     for name in (".part-0.parquet.12345678", "rejected/.part-0.parquet.12345678", "README.txt"):
@@ -154,13 +167,13 @@ def test_strays_go_and_the_rest_stays(tmp_path):
     ]
 
 
-def test_receipts_come_in_the_order_of_their_names(tmp_path):
+def test_receipts_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name in ("part-2", "part-0", "part-1"):
         put(tmp_path, name)
     assert [r.name for r in receipts(str(tmp_path))] == ["part-0", "part-1", "part-2"]
 
 
-def test_a_unit_is_keyed_by_stage_name_and_content():
+def test_a_unit_is_keyed_by_stage_name_and_content() -> None:
     shard = Shard("x/part-0.parquet", 3, "abc")
     (unit,) = units([shard], "stage")
     assert (unit.name, unit.rows) == ("part-0", 3)
@@ -173,13 +186,13 @@ def test_a_unit_is_keyed_by_stage_name_and_content():
     assert len({unit.key, changed.key, other.key}) == 3
 
 
-def test_content_keys_tell_values_apart():
+def test_content_keys_tell_values_apart() -> None:
     assert content_key("a", {"x": 1, "y": None}) == content_key("a", {"y": None, "x": 1})
     different = [("a", 1), ("a", "1"), ("a", None), ("a", [1]), ("a", 1.5), ("a",), ("a1",)]
     assert len({content_key(*parts) for parts in different}) == len(different)
 
 
-def test_a_full_disk_names_the_part_file(full_disk):
+def test_a_full_disk_names_the_part_file(full_disk: Path) -> None:
     big = pa.table({"id": [storage.digest(str(i).encode()) for i in range(20_000)]})
     with pytest.raises(UserError, match=r"part-0.parquet: cannot be written \(No space left"):
         put(full_disk, rows=20_000, table=big, rejected=NONE)

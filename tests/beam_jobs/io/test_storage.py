@@ -1,4 +1,7 @@
 import gc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 from apache_beam.io.aws import s3io
@@ -9,13 +12,13 @@ from models.errors import UserError
 
 
 @pytest.fixture(params=["local", "remote"])
-def folder(request, tmp_path) -> str:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path / "run")
-    return request.getfixturevalue("bucket")
+    return str(request.getfixturevalue("bucket"))
 
 
-def test_what_is_written_is_read(folder):
+def test_what_is_written_is_read(folder: str) -> None:
     path = storage.join(folder, "a", "b.bin")
     assert not storage.exists(path)
     storage.write_bytes(path, b"\x00\xff" * 1000)
@@ -30,7 +33,7 @@ def test_what_is_written_is_read(folder):
     assert not storage.exists(path)
 
 
-def test_names_are_sorted_and_a_missing_folder_has_none(folder):
+def test_names_are_sorted_and_a_missing_folder_has_none(folder: str) -> None:
     assert storage.names(storage.join(folder, "nowhere")) == []
     for name in ("b", "a", "c"):
         storage.write_bytes(storage.join(folder, name), b"x")
@@ -38,13 +41,13 @@ def test_names_are_sorted_and_a_missing_folder_has_none(folder):
     assert storage.names(folder) == ["a", "b", "c"]
 
 
-def test_gzip_is_not_decompressed_on_the_way(folder):
+def test_gzip_is_not_decompressed_on_the_way(folder: str) -> None:
     path = storage.join(folder, "x.gz")
     storage.write_bytes(path, b"\x1f\x8bnot really")
     assert storage.read_bytes(path) == b"\x1f\x8bnot really"
 
 
-def test_digest_of_a_file_is_that_of_its_bytes(folder):
+def test_digest_of_a_file_is_that_of_its_bytes(folder: str) -> None:
     import hashlib
 
     path = storage.join(folder, "x")
@@ -52,7 +55,7 @@ def test_digest_of_a_file_is_that_of_its_bytes(folder):
     assert storage.file_digest(path) == hashlib.sha256(b"abc" * 10).hexdigest()
 
 
-def test_a_stream_that_fails_leaves_what_was_there(folder):
+def test_a_stream_that_fails_leaves_what_was_there(folder: str) -> None:
     path = storage.join(folder, "corpus.tsv.gz")
     storage.write_bytes(path, b"old")
     with pytest.raises(RuntimeError), storage.writing(path) as stream:
@@ -64,12 +67,14 @@ def test_a_stream_that_fails_leaves_what_was_there(folder):
 
 
 @pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
-def test_an_upload_that_fails_half_way_shows_nothing(bucket, monkeypatch, error):
+def test_an_upload_that_fails_half_way_shows_nothing(
+    bucket: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     monkeypatch.setattr(storage, "_BLOCK", 6 << 20)  # a part of an upload has 5 MiB or more
-    sent = []
+    sent: list[int] = []
     send = s3io.S3Uploader._write_to_s3
 
-    def second_fails(self, data):
+    def second_fails(self: Any, data: bytes) -> None:
         if sent:
             raise error
         sent.append(len(data))
@@ -84,19 +89,21 @@ def test_an_upload_that_fails_half_way_shows_nothing(bucket, monkeypatch, error)
     assert storage.names(bucket) == []
 
 
-def test_a_bucket_that_is_not_there_is_named(bucket):
+def test_a_bucket_that_is_not_there_is_named(bucket: str) -> None:
     with pytest.raises(UserError, match=r"^s3://nobody/x: cannot be written \(.*NoSuchBucket") as e:
         storage.write_bytes("s3://nobody/x", b"x")
     assert "\n" not in str(e.value)
 
 
-def test_what_is_missing_is_told_from_what_cannot_be_read(bucket, monkeypatch):
+def test_what_is_missing_is_told_from_what_cannot_be_read(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = f"{bucket}/x"
     storage.write_bytes(path, b"x")
     with pytest.raises(storage.MissingError):
         storage.read_bytes(f"{bucket}/y")
 
-    def fails(*args, **kwargs):
+    def fails(*args: object, **kwargs: object) -> NoReturn:
         raise s3io.messages.S3ClientError("Slow Down", 503)
 
     monkeypatch.setattr(FileSystems, "open", fails)
@@ -105,40 +112,45 @@ def test_what_is_missing_is_told_from_what_cannot_be_read(bucket, monkeypatch):
     assert not isinstance(error.value, storage.MissingError)
 
 
-def test_a_stream_that_ends_well(folder):
+def test_a_stream_that_ends_well(folder: str) -> None:
     path = storage.join(folder, "x.gz")
     with storage.writing(path) as stream:
         stream.write(b"whole")
     assert storage.read_bytes(path) == b"whole"
 
 
-def test_a_missing_file_is_named(folder):
+def test_a_missing_file_is_named(folder: str) -> None:
     path = storage.join(folder, "missing")
     with pytest.raises(UserError, match="missing: cannot be read") as error:
         storage.read_bytes(path)
     assert "\n" not in str(error.value)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     path = str(tmp_path / "file" / "part.parquet")
-    for write in (lambda: storage.write_bytes(path, b"x"), lambda: _stream(path)):
+    writers: list[Callable[[], None]] = [
+        lambda: storage.write_bytes(path, b"x"),
+        lambda: _stream(path),
+    ]
+    for write in writers:
         with pytest.raises(UserError, match=r"file/part.parquet: cannot be written \(.+\)$"):
             write()
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk):
+def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path) -> None:
     path = str(full_disk / "part.parquet")
-    for write in (
+    writers: list[Callable[[], None]] = [
         lambda: storage.write_bytes(path, bytes(100_000)),
         lambda: _stream(path, bytes(100_000)),
-    ):
+    ]
+    for write in writers:
         with pytest.raises(UserError, match=r"part.parquet: cannot be written \(No space left"):
             write()
         assert list(full_disk.iterdir()) == []
 
 
-def test_temporary_files_of_a_killed_process_go(tmp_path):
+def test_temporary_files_of_a_killed_process_go(tmp_path: Path) -> None:
     kept = ["part-00000.parquet", ".lock", ".gitignore"]
     for name in [*kept, ".part-00000.parquet.abcd_123", ".part-00000.json.abcdefgh"]:
         (tmp_path / name).touch()
@@ -146,6 +158,6 @@ def test_temporary_files_of_a_killed_process_go(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(kept)
 
 
-def _stream(path, data=b"x"):
+def _stream(path: str, data: bytes = b"x") -> None:
     with storage.writing(path) as stream:
         stream.write(data)

@@ -29,6 +29,9 @@ PLACE = ["--project=project", "--region=europe-west4", "--temp_location=gs://buc
 DATAFLOW = ["--runner=DataflowRunner", *PLACE]
 ACCELERATOR = "beam:resources:accelerator:v1"
 
+Jobs = dict[str, Callable[[list[str]], Any]]
+Built = Callable[..., tuple[Any, dict[str, Any], list[Path]]]
+
 
 class BuiltError(Exception):
     """The job is built; there is nobody to run it."""
@@ -41,11 +44,11 @@ def google() -> None:
 
 
 @pytest.fixture
-def built(google, monkeypatch, tmp_path) -> Callable[..., tuple[Any, dict, list[Path]]]:
+def built(google: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Built:
     """The pipeline, the description and the staged files that a job would be submitted with."""
     made: list[Any] = []
 
-    def stop(build: Callable, options: PipelineOptions, runner: Any) -> None:
+    def stop(build: Callable[[Any], object], options: PipelineOptions, runner: Any) -> None:
         assert runner is None
         pipeline = beam.Pipeline(options=options)
         build(pipeline)
@@ -57,7 +60,7 @@ def built(google, monkeypatch, tmp_path) -> Callable[..., tuple[Any, dict, list[
 
     def description(
         job: Callable[[list[str]], Any], *arguments: str
-    ) -> tuple[Any, dict, list[Path]]:
+    ) -> tuple[Any, dict[str, Any], list[Path]]:
         from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
 
         with pytest.raises(BuiltError):
@@ -75,7 +78,7 @@ def built(google, monkeypatch, tmp_path) -> Callable[..., tuple[Any, dict, list[
 
 
 @pytest.fixture
-def jobs(tmp_path) -> dict[str, Callable[[list[str]], Any]]:
+def jobs(tmp_path: Path) -> Jobs:
     """All jobs of a run."""
     work = units([Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i)) for i in range(3)], "")
     at, scorers = str(tmp_path), ["translation_score", "trigram_overlap"]
@@ -124,7 +127,11 @@ JOBS = ["ingest", "back_translate", "idf", "classifier", "score", "bucket", "cor
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_gpu_is_asked_for_back_translation_alone(built, jobs, name):
+def test_a_gpu_is_asked_for_back_translation_alone(
+    built: Built,
+    jobs: Jobs,
+    name: str,
+) -> None:
     pipeline, job, _ = built(jobs[name], f"--sdk_container_image={IMAGE}")
     (pool,) = job["environment"]["workerPools"]
     containers = {c["containerImage"] for c in pool["sdkHarnessContainerImages"]}
@@ -142,7 +149,10 @@ def test_a_gpu_is_asked_for_back_translation_alone(built, jobs, name):
     assert job["type"] == "JOB_TYPE_BATCH"
 
 
-def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(built, jobs):
+def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
+    built: Built,
+    jobs: Jobs,
+) -> None:
     pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
     steps = pipeline.components.transforms
     before = next(s for s in steps.values() if s.unique_name == "Reshuffle")
@@ -150,7 +160,10 @@ def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(b
     assert list(before.outputs.values()) == list(after.inputs.values())
 
 
-def test_workers_are_small_and_as_many_as_the_service_finds_right(built, jobs):
+def test_workers_are_small_and_as_many_as_the_service_finds_right(
+    built: Built,
+    jobs: Jobs,
+) -> None:
     _, job, _ = built(
         jobs["score"],
         f"--sdk_container_image={IMAGE}",
@@ -164,7 +177,10 @@ def test_workers_are_small_and_as_many_as_the_service_finds_right(built, jobs):
     assert "numWorkers" not in pool
 
 
-def test_no_main_session_is_staged(built, jobs):
+def test_no_main_session_is_staged(
+    built: Built,
+    jobs: Jobs,
+) -> None:
     _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}")
     assert {path.name for path in staged} == {
         "pipeline.pb",
@@ -173,7 +189,11 @@ def test_no_main_session_is_staged(built, jobs):
     assert job["environment"]["sdkPipelineOptions"]["options"]["save_main_session"] is False
 
 
-def test_without_an_image_the_package_is_staged(built, jobs, monkeypatch):
+def test_without_an_image_the_package_is_staged(
+    built: Built,
+    jobs: Jobs,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(ROOT)
     pipeline, _, staged = built(jobs["score"], "--setup_file=./setup.py")
     (package,) = (path for path in staged if path.name == "workflow.tar.gz")
@@ -202,22 +222,24 @@ def test_without_an_image_the_package_is_staged(built, jobs, monkeypatch):
         ([*PLACE, "--setup_file=x"], "runs/x", "runs/x: workers of Dataflow do not see it"),
     ],
 )
-def test_what_is_missing_is_one_line(google, arguments, output, message):
+def test_what_is_missing_is_one_line(
+    google: None, arguments: list[str], output: str, message: str
+) -> None:
     options = PipelineOptions(["--runner=DataflowRunner", *arguments])
     with pytest.raises(UserError, match=message):
         dataflow.prepare(options, output)
 
 
-def test_other_runners_pass():
+def test_other_runners_pass() -> None:
     dataflow.prepare(PipelineOptions(["--runner=FnApiRunner"]), "runs/x")
 
 
-def test_all_is_there(google):
+def test_all_is_there(google: None) -> None:
     image = f"--sdk_container_image={IMAGE}"
     dataflow.prepare(PipelineOptions([*DATAFLOW, image]), "gs://bucket/run/score")
 
 
-def test_without_the_client_libraries_the_remedy_is_named(monkeypatch):
+def test_without_the_client_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
     with pytest.raises(UserError, match=r"pip install 'paraloom\[gcp\]'"):
         dataflow.prepare(PipelineOptions(DATAFLOW), "gs://bucket/run/score")

@@ -38,7 +38,7 @@ def main(arguments):
 
 
 @pytest.fixture
-def errand(tmp_path, monkeypatch):
+def errand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module that workers can import, as this process can."""
     (tmp_path / "errand.py").write_text(ERRAND)
     monkeypatch.syspath_prepend(tmp_path)
@@ -46,13 +46,17 @@ def errand(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def fork_server():
+def fork_server() -> ForkServer:
     return ForkServer()
 
 
 def test_a_worker_sees_what_its_launcher_sees_now(
-    fork_server, errand, tmp_path, monkeypatch, capfd
-):
+    fork_server: ForkServer,
+    errand: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     assert fork_server.start(errand, ["exit", "0"]).wait() == 0  # the server has started
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
@@ -64,14 +68,16 @@ def test_a_worker_sees_what_its_launcher_sees_now(
     assert capfd.readouterr().err.count("on stdout\non stderr\n") == 2
 
 
-def test_what_imported_modules_left_in_the_environment_is_there(errand, monkeypatch):
+def test_what_imported_modules_left_in_the_environment_is_there(
+    errand: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The tokeniser finds its files by a variable that its import sets, in the server alone."""
     monkeypatch.delenv("TOKENIZER_SHARED_DIR", raising=False)
     fork_server = ForkServer()
     assert fork_server.start(errand, ["tokenise", "A dog."]).wait() == 0
 
 
-def test_a_launcher_without_stdout(errand, tmp_path):
+def test_a_launcher_without_stdout(errand: str, tmp_path: Path) -> None:
     code = f"""if True:
         import sys
         from beam_jobs.runners.local.fork_server import fork_server
@@ -83,7 +89,9 @@ def test_a_launcher_without_stdout(errand, tmp_path):
     assert done.returncode == 5
 
 
-def test_modules_of_the_folder_it_stands_in_are_not_taken(errand, tmp_path, monkeypatch):
+def test_modules_of_the_folder_it_stands_in_are_not_taken(
+    errand: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "select.py").write_text("raise ImportError")
     monkeypatch.chdir(tmp_path / "here")
@@ -95,16 +103,16 @@ def test_modules_of_the_folder_it_stands_in_are_not_taken(errand, tmp_path, monk
     ("arguments", "code"),
     [(["exit", "0"], 0), (["exit", "7"], 7), (["raise"], 1), (["die"], -signal.SIGKILL)],
 )
-def test_how_it_ends(fork_server, errand, arguments, code):
+def test_how_it_ends(fork_server: ForkServer, errand: str, arguments: list[str], code: int) -> None:
     assert fork_server.start(errand, arguments).wait() == code
 
 
-def test_several_at_once(fork_server, errand):
+def test_several_at_once(fork_server: ForkServer, errand: str) -> None:
     workers = [fork_server.start(errand, ["exit", str(k)]) for k in range(20)]
     assert [worker.wait() for worker in workers] == list(range(20))
 
 
-def test_a_server_that_was_killed_is_replaced(errand):
+def test_a_server_that_was_killed_is_replaced(errand: str) -> None:
     fork_server = ForkServer()
     assert fork_server.start(errand, ["exit", "3"]).wait() == 3
     for child in psutil.Process().children():
@@ -114,7 +122,7 @@ def test_a_server_that_was_killed_is_replaced(errand):
     assert fork_server.start(errand, ["exit", "4"]).wait() == 4
 
 
-def test_it_ends_with_its_launcher(tmp_path):
+def test_it_ends_with_its_launcher(tmp_path: Path) -> None:
     code = (
         "import time; from beam_jobs.runners.local.fork_server import fork_server; "
         "fork_server.prepare(); time.sleep(99)"

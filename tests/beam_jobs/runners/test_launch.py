@@ -3,6 +3,8 @@ import re
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 
-from beam_jobs.io.shards import commit, finished, units, write_shard
+from beam_jobs.io.shards import Receipt, Unit, commit, finished, units, write_shard
 from beam_jobs.runners import launch as launching
 from beam_jobs.runners.launch import NAMESPACE, beam_options, launch, local_workers
 from models.cpu import cores
@@ -28,10 +30,10 @@ class Copy(beam.PTransform):
     output: str
     fault: str = ""
 
-    def expand(self, units):
+    def expand(self, units: Any) -> Any:
         output, fault = self.output, self.fault
 
-        def work(unit):
+        def work(unit: Unit) -> Receipt | None:
             done = finished(output, unit.name, unit.key)
             if done:
                 return done
@@ -53,11 +55,13 @@ class Copy(beam.PTransform):
 
 
 @pytest.fixture
-def work(tmp_path):
+def work(tmp_path: Path) -> list[Unit]:
     return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
 
 
-def test_receipts_come_in_the_order_of_the_units_with_the_counters(tmp_path, work, capfd):
+def test_receipts_come_in_the_order_of_the_units_with_the_counters(
+    tmp_path: Path, work: list[Unit], capfd: pytest.CaptureFixture[str]
+) -> None:
     result = launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
     assert [r.name for r in result.receipts] == ["part-0", "part-1", "part-2"]
     assert result.metrics == {"rows": 9}
@@ -65,7 +69,7 @@ def test_receipts_come_in_the_order_of_the_units_with_the_counters(tmp_path, wor
     assert "noise" in (tmp_path / "logs" / "out.log").read_text()
 
 
-def test_a_finished_unit_is_not_worked_on_again(tmp_path, work):
+def test_a_finished_unit_is_not_worked_on_again(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
     launch("copy", work, Copy(out), out, ONE)
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*")}
@@ -75,7 +79,7 @@ def test_a_finished_unit_is_not_worked_on_again(tmp_path, work):
     assert launch("copy", work, Copy(out), out, ONE).metrics == {"rows": 3}
 
 
-def test_units_that_are_no_more_leave_nothing(tmp_path, work):
+def test_units_that_are_no_more_leave_nothing(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
     launch("copy", work, Copy(out), out, ONE)
     launch("copy", work[:1], Copy(out), out, ONE)
@@ -83,7 +87,9 @@ def test_units_that_are_no_more_leave_nothing(tmp_path, work):
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_users_error_in_a_worker_is_one_line(tmp_path, work, workers):
+def test_a_users_error_in_a_worker_is_one_line(
+    tmp_path: Path, work: list[Unit], workers: str
+) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(UserError) as error:
         launch("copy", work, Copy(out, "user"), out, ["--direct_num_workers", workers])
@@ -91,7 +97,7 @@ def test_a_users_error_in_a_worker_is_one_line(tmp_path, work, workers):
     assert re.fullmatch(line, str(error.value))
 
 
-def test_a_bug_stays_a_bug(tmp_path, work):
+def test_a_bug_stays_a_bug(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(KeyError):
         launch("copy", work, Copy(out, "bug"), out, ONE)
@@ -101,18 +107,22 @@ def test_a_bug_stays_a_bug(tmp_path, work):
     ("fault", "message"),
     [("skip", "no receipt for part-1"), ("short", "has 3 rows, 2 were read")],
 )
-def test_a_unit_that_is_not_accounted_for_ends_the_run(tmp_path, work, fault, message):
+def test_a_unit_that_is_not_accounted_for_ends_the_run(
+    tmp_path: Path, work: list[Unit], fault: str, message: str
+) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(RuntimeError, match=message):
         launch("copy", work, Copy(out, fault), out, ONE)
 
 
-def test_no_units(tmp_path):
+def test_no_units(tmp_path: Path) -> None:
     out = f"{tmp_path}/out"
     assert launch("copy", [], Copy(out), out, ONE).receipts == ()
 
 
-def test_the_terminal_comes_back_after_an_error(tmp_path, work, capfd):
+def test_the_terminal_comes_back_after_an_error(
+    tmp_path: Path, work: list[Unit], capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(KeyError):
         launch("copy", work, Copy(f"{tmp_path}/out", "bug"), f"{tmp_path}/out", ONE)
     capfd.readouterr()
@@ -120,13 +130,13 @@ def test_the_terminal_comes_back_after_an_error(tmp_path, work, capfd):
     assert capfd.readouterr().err == "here again\n"
 
 
-def test_a_log_that_cannot_be_written(tmp_path, work):
+def test_a_log_that_cannot_be_written(tmp_path: Path, work: list[Unit]) -> None:
     (tmp_path / "logs").write_text("in the way")
     with pytest.raises(UserError, match=r"logs/out.log: cannot be written"):
         launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
 
 
-def test_options_of_the_user_go_to_beam_unchanged():
+def test_options_of_the_user_go_to_beam_unchanged() -> None:
     options = beam_options(["--runner", "FlinkRunner", "--direct_num_workers", "7"])
     assert options.view_as(StandardOptions).runner == "FlinkRunner"
     assert options.view_as(DirectOptions).direct_num_workers == 7
@@ -142,7 +152,7 @@ def test_options_of_the_user_go_to_beam_unchanged():
         (["--direct_num_workers", "0"], None, cores()),
     ],
 )
-def test_workers_on_this_machine(arguments, processes, workers):
+def test_workers_on_this_machine(arguments: list[str], processes: int | None, workers: int) -> None:
     options = beam_options(arguments, processes=processes)
     assert options.view_as(DirectOptions).direct_num_workers == workers
 
@@ -155,11 +165,11 @@ def test_workers_on_this_machine(arguments, processes, workers):
         (["--runner", "FlinkRunner", "--direct_num_workers", "7"], False),
     ],
 )
-def test_processes_of_our_own(arguments, own):
+def test_processes_of_our_own(arguments: list[str], own: bool) -> None:
     assert (launching.default_runner(arguments) is not None) == own
 
 
-def test_local_workers():
+def test_local_workers() -> None:
     assert local_workers(["--direct_num_workers", "2"]) == 2
     assert local_workers([]) == cores()
 
@@ -174,7 +184,9 @@ def test_local_workers():
         (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
     ],
 )
-def test_an_option_that_beam_refuses_is_one_line(tmp_path, work, arguments, message):
+def test_an_option_that_beam_refuses_is_one_line(
+    tmp_path: Path, work: list[Unit], arguments: list[str], message: str
+) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
         launch("copy", work, Copy(out), out, arguments)

@@ -4,15 +4,25 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 import pytest
 
 from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.io.shards import commit, finished, read_shard, receipts, units, write_shard
+from beam_jobs.io.shards import (
+    Receipt,
+    Unit,
+    commit,
+    finished,
+    read_shard,
+    receipts,
+    units,
+    write_shard,
+)
 from beam_jobs.runners.launch import launch
-from beam_jobs.runners.local import runner
+from beam_jobs.runners.local import runner, worker
 from models.errors import UserError
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -24,14 +34,14 @@ NONE = pa.table({"reason": pa.array([], pa.string())})
 class Copy(beam.PTransform):
     """A job that copies its shards and dies `deaths` times at one of them."""
 
-    def __init__(self, output: str, deaths: int):
+    def __init__(self, output: str, deaths: int) -> None:
         super().__init__()
         self.output, self.deaths = output, deaths
 
-    def expand(self, work):
+    def expand(self, work: Any) -> Any:
         output, deaths = self.output, self.deaths
 
-        def copy(unit):
+        def copy(unit: Unit) -> Receipt:
             done = finished(output, unit.name, unit.key)
             if done:
                 return done
@@ -52,11 +62,11 @@ def die(folder: Path, times: int) -> None:
 
 
 @pytest.fixture
-def work(tmp_path):
+def work(tmp_path: Path) -> list[Unit]:
     return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(4)], "k")
 
 
-def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path, work):
+def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path: Path, work: list[Unit]) -> None:
     out = tmp_path / "out"
     out.mkdir()
     result = launch("copy", work, Copy(str(out), 1), str(out), TWO)
@@ -64,7 +74,9 @@ def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path, work):
     assert len(list(out.glob("death-*"))) == 1
 
 
-def test_workers_that_always_die_end_the_run_in_one_line(tmp_path, work, monkeypatch):
+def test_workers_that_always_die_end_the_run_in_one_line(
+    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "_TRIES", 2)
     out = tmp_path / "out"
     out.mkdir()
@@ -76,26 +88,28 @@ def test_workers_that_always_die_end_the_run_in_one_line(tmp_path, work, monkeyp
     assert "part-1" not in {receipt.name for receipt in receipts(str(out))}
 
 
-def test_workers_that_do_not_come_up(tmp_path, work, monkeypatch):
+def test_workers_that_do_not_come_up(
+    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(runner, "_TRIES", 2)
     (tmp_path / "stillborn.py").write_text("def main(arguments):\n    raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(runner.worker, "__name__", "stillborn")
+    monkeypatch.setattr(worker, "__name__", "stillborn")
     with pytest.raises(UserError, match=r"a worker process died .*exit code 3\)"):
         launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", TWO)
 
 
-def test_workers_know_the_way_to_an_object_store(bucket, s3):
+def test_workers_know_the_way_to_an_object_store(bucket: str, s3: list[str]) -> None:
     work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
     result = launch("copy", work, Copy(f"{bucket}/out", 0), f"{bucket}/out", [*TWO, *s3])
     assert [receipt.rows_out for receipt in result.receipts] == [3, 3, 3]
     assert read_shard(result.receipts[2].shards[0]).equals(TABLE)
 
 
-def test_a_table_is_collected_though_a_worker_dies(tmp_path, work):
+def test_a_table_is_collected_though_a_worker_dies(tmp_path: Path, work: list[Unit]) -> None:
     class Read(beam.PTransform):
-        def expand(self, work):
-            def read(unit):
+        def expand(self, work: Any) -> Any:
+            def read(unit: Unit) -> pa.Table:
                 if unit.index == 2:
                     die(tmp_path, 1)
                 return TABLE

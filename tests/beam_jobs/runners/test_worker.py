@@ -19,7 +19,7 @@ fork_server.start(worker.__name__, [str(os.getpid())], told).wait()
 """
 
 
-def start():
+def start() -> tuple[subprocess.Popen[bytes], psutil.Process]:
     """A launcher and the worker that it started, which waits for a runner that never comes."""
     launcher = subprocess.Popen(
         [sys.executable, "-c", LAUNCHER], stderr=subprocess.DEVNULL, cwd=ROOT
@@ -30,7 +30,7 @@ def start():
     return launcher, family[-1]
 
 
-def test_a_worker_ends_with_its_launcher():
+def test_a_worker_ends_with_its_launcher() -> None:
     launcher, worker = start()
     time.sleep(0.5)
     assert worker.status() != psutil.STATUS_ZOMBIE
@@ -39,7 +39,7 @@ def test_a_worker_ends_with_its_launcher():
     assert gone(worker)
 
 
-def test_a_log_that_cannot_be_written_stops_nothing():
+def test_a_log_that_cannot_be_written_stops_nothing() -> None:
     with open("/dev/full", "w", buffering=1) as full:  # noqa: PTH123
         stream = Lossy(full)
         print("lost", file=stream)
@@ -49,7 +49,7 @@ def test_a_log_that_cannot_be_written_stops_nothing():
             full.close()
 
 
-def gone(process):
+def gone(process: psutil.Process) -> bool:
     for _ in range(1200):
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
             return True

@@ -1,11 +1,16 @@
+from collections.abc import Iterator
+from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pytest
 from apache_beam.testing.util import assert_that
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from beam_jobs.runners.launch import beam_options, run_pipeline
 from beam_jobs.transforms import duplicates
@@ -14,7 +19,7 @@ from beam_jobs.transforms.duplicates import WithDuplicates, repeated, row_hash
 small = st.lists(st.lists(st.text("ab", max_size=2), max_size=12), max_size=6)
 
 
-def plain(shards):
+def plain(shards: list[list[str]]) -> set[tuple[int, int]]:
     """(unit, row) of every text that stands before: the definition."""
     seen, found = set(), set()
     for unit, texts in enumerate(shards):
@@ -26,7 +31,7 @@ def plain(shards):
 
 
 @given(small, st.randoms(use_true_random=False))
-def test_repeats_are_those_of_a_set_in_any_order(shards, random):
+def test_repeats_are_those_of_a_set_in_any_order(shards: list[list[str]], random: Random) -> None:
     places = [(unit, row) for unit, texts in enumerate(shards) for row in range(len(texts))]
     random.shuffle(places)
     hashes = row_hash(pa.array([shards[unit][row] for unit, row in places], pa.string()))
@@ -35,17 +40,17 @@ def test_repeats_are_those_of_a_set_in_any_order(shards, random):
     assert {place for place, again in zip(places, found, strict=True) if again} == plain(shards)
 
 
-def test_any_number_of_partitions_gives_the_same(monkeypatch):
+def test_any_number_of_partitions_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
     units = [SimpleNamespace(index=unit, texts=texts) for unit, texts in enumerate(shards)]
 
-    def hashes(unit):
+    def hashes(unit: SimpleNamespace) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
         yield row_hash(pa.array(unit.texts)), np.arange(len(unit.texts))
 
     wanted = plain(shards)
 
-    def check(found):
+    def check(found: list[tuple[SimpleNamespace, NDArray[np.int64]]]) -> None:
         assert {(unit.index, int(row)) for unit, rows in found for row in rows} == wanted
         assert len(found) == len(units)
         assert sum(len(rows) for _, rows in found) == len(wanted)
@@ -55,7 +60,7 @@ def test_any_number_of_partitions_gives_the_same(monkeypatch):
         find = WithDuplicates(hashes, 200 - 1)
         assert find.partitions in (partitions, partitions + 1)
 
-        def build(root, find=find):
+        def build(root: Any, find: WithDuplicates = find) -> Any:
             found = root | beam.Create(units) | find
             assert_that(found, check)
             return found
@@ -63,13 +68,13 @@ def test_any_number_of_partitions_gives_the_same(monkeypatch):
         run_pipeline(build, beam_options(["--direct_num_workers", "1"]))
 
 
-def test_columns_are_not_run_together():
+def test_columns_are_not_run_together() -> None:
     left = row_hash(pa.array(["ab"]), pa.array(["c"]))
     right = row_hash(pa.array(["a"]), pa.array(["bc"]))
     assert (left != right).any()
 
 
-def test_no_rows():
+def test_no_rows() -> None:
     nothing = row_hash(pa.array([], pa.string()), pa.array([], pa.string()))
     assert nothing.shape == (0, 2)
     assert repeated(nothing, np.empty(0, int), np.empty(0, int)).tolist() == []

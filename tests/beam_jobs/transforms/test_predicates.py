@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from beam_jobs.transforms.predicates import Predicate
 
@@ -24,7 +25,9 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
         ("unigram_f1 in 0.25 .. 0.75", "unigram_f1", "in", (0.25, 0.75)),
     ],
 )
-def test_what_can_be_written(text, column, compare, value):
+def test_what_can_be_written(
+    text: str, column: str, compare: str, value: float | tuple[float, float]
+) -> None:
     condition = Predicate.parse(text)
     assert condition == Predicate(column, compare, value)
     condition.check(SCORERS)
@@ -42,25 +45,25 @@ def test_what_can_be_written(text, column, compare, value):
         "trigram_overlap <= 0.5 and unigram_f1 > 0", "trigram_overlap <= 1e9999",
     ],
 )  # fmt: skip
-def test_what_cannot_is_said(text):
+def test_what_cannot_is_said(text: str) -> None:
     with pytest.raises(ValueError, match="is no condition; write it as") as caught:
         Predicate.parse(text)
     assert "\n" not in str(caught.value)
 
 
-def test_a_range_the_wrong_way_round():
+def test_a_range_the_wrong_way_round() -> None:
     with pytest.raises(ValueError, match=r"holds for nothing: 7 is more than 2"):
         Predicate.parse("unigram_f1_decile in 7..2")
 
 
 @pytest.mark.parametrize("text", ["bleu <= 0.5", "bleu_decile >= 3", "source <= 1"])
-def test_an_unknown_column(text):
+def test_an_unknown_column(text: str) -> None:
     with pytest.raises(ValueError, match="is no column of the pairs; there are trigram_overlap,"):
         Predicate.parse(text).check(SCORERS)
 
 
 @pytest.mark.parametrize("numbers", ["in -1..3", "in 4..10", "<= 3.5", "> 10", ">= 1e2"])
-def test_deciles_go_from_0_to_9(numbers):
+def test_deciles_go_from_0_to_9(numbers: str) -> None:
     with pytest.raises(ValueError, match="deciles are whole numbers from 0 to 9"):
         Predicate.parse(f"unigram_f1_decile {numbers}").check(SCORERS)
 
@@ -70,7 +73,7 @@ def test_deciles_go_from_0_to_9(numbers):
     FLOATS,
     st.lists(FLOATS, min_size=1).map(lambda v: np.array(v, np.float32)),
 )
-def test_holds_as_python_compares(compare, value, values):
+def test_holds_as_python_compares(compare: str, value: float, values: NDArray[np.float32]) -> None:
     holds = Predicate("x", compare, value).holds(np.append(values, np.float32(value)))
     names = {"<=": "le", ">=": "ge", "<": "lt", ">": "gt"}
     expected = [getattr(operator, names[compare])(v, value) for v in [*values.tolist(), value]]
@@ -78,19 +81,19 @@ def test_holds_as_python_compares(compare, value, values):
     assert holds.tolist() == expected
 
 
-def test_both_ends_of_a_range_belong_to_it():
+def test_both_ends_of_a_range_belong_to_it() -> None:
     deciles = np.arange(10, dtype=np.int8)
     assert np.flatnonzero(Predicate.parse("d in 2..7").holds(deciles)).tolist() == [*range(2, 8)]
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_bound_that_no_score_reaches():
+def test_a_bound_that_no_score_reaches() -> None:
     scores = np.array([-0.5, 0.1], np.float32)
     assert Predicate.parse("x <= 1e99").holds(scores).all()
     assert not Predicate.parse("x in 1e98 .. 1e99").holds(scores).any()
 
 
-def test_a_bound_is_meant_in_the_precision_of_the_scores():
+def test_a_bound_is_meant_in_the_precision_of_the_scores() -> None:
     tenth = np.array([0.1], np.float32)  # as float64 it is more than 0.1
     assert Predicate.parse("x <= 0.1").holds(tenth).all()
     assert not Predicate.parse("x > 0.1").holds(tenth).any()

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from torch import Tensor, nn, zeros
+from torch import Tensor, zeros
 
 from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import read_sts
+from models.embeddings.encoders.base import Encoder
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
@@ -19,7 +20,7 @@ from models.text.tokens import PairText
 from tests.sample import odd_sentences
 
 
-class Recorder(nn.Module):
+class Recorder(Encoder):
     """An encoder that keeps what it is given."""
 
     dim = 1

@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.embeddings import vocabulary as module
+from models.embeddings.ragged_columns import Kind
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.text.tokens import moses_tokens
@@ -21,7 +23,8 @@ def column(lines: list[str]) -> pa.StringArray:
 
 
 def tokens_of(line: str) -> list[str]:
-    return moses_tokens(column([line]), lower=True).to_pylist()[0]
+    (tokens,) = moses_tokens(column([line]), lower=True).to_pylist()
+    return list(tokens)
 
 
 def trigrams_of(line: str) -> list[str]:
@@ -79,9 +82,7 @@ def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> Non
 @pytest.mark.parametrize("kind", ["words", "trigrams"])
 @settings(max_examples=60, deadline=None)
 @given(known=st.lists(st.text(max_size=30)), lines=st.lists(st.text(max_size=40), min_size=1))
-def test_ids_equal_a_lookup_token_by_token(
-    kind: module.Kind, known: list[str], lines: list[str]
-) -> None:
+def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: list[str]) -> None:
     vocabulary = Vocabulary.build([column(known)], kind=kind)
     index = {word: i for i, word in enumerate(vocabulary.words[1:], 1)}
     parts = tokens_of if kind == "words" else trigrams_of
@@ -95,7 +96,7 @@ def test_ids_equal_a_lookup_token_by_token(
 
 @pytest.mark.parametrize("kind", ["words", "trigrams"])
 def test_how_the_corpus_is_cut_into_batches_changes_nothing(
-    kind: module.Kind, monkeypatch: pytest.MonkeyPatch
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = odd_sentences(1000)
     whole = Vocabulary.build([column(lines)], kind=kind)
@@ -126,7 +127,10 @@ def test_a_slice_of_a_column_gives_the_ids_of_its_rows() -> None:
 
 
 def test_several_vocabularies_of_the_same_sentences() -> None:
-    kinds = {kind: Vocabulary.build([column(TEXT)], kind=kind) for kind in ("words", "trigrams")}
+    kinds: dict[Kind, Vocabulary] = {
+        "words": Vocabulary.build([column(TEXT)], kind="words"),
+        "trigrams": Vocabulary.build([column(TEXT)], kind="trigrams"),
+    }
     for kind, flat in ids_by_kind(kinds, column(TEXT)).items():
         alone = kinds[kind].ids(column(TEXT))
         assert flat.ids.tolist() == alone.ids.tolist()
@@ -143,7 +147,7 @@ def test_no_rows_and_no_entries() -> None:
 
 @pytest.mark.parametrize("tags", [False, True])
 @pytest.mark.parametrize("kind", ["words", "trigrams"])
-def test_saved_and_loaded(tmp_path: Path, kind: module.Kind, tags: bool) -> None:
+def test_saved_and_loaded(tmp_path: Path, kind: Kind, tags: bool) -> None:
     odd = ["a\u0085b", "\u2028", "\r", "\u00a0x", "#", "🙂", "a b "]
     entries = [(word + "zzz")[:3] for word in odd] if kind == "trigrams" else odd
     vocabulary = Vocabulary(entries, kind=kind, tags=tags)
@@ -165,7 +169,9 @@ def test_saved_and_loaded(tmp_path: Path, kind: module.Kind, tags: bool) -> None
         (lambda raw: b"", "not a vocabulary"),
     ],
 )
-def test_a_damaged_file_is_refused(tmp_path: Path, change, message: str) -> None:
+def test_a_damaged_file_is_refused(
+    tmp_path: Path, change: Callable[[bytes], bytes], message: str
+) -> None:
     path = tmp_path / "vocabulary.txt"
     Vocabulary(["cat", "dog"]).save(path)
     path.write_bytes(change(path.read_bytes()))

@@ -5,11 +5,12 @@ import math
 import xxhash
 
 from benchmarks.plain_scoring import fast_tokenizer
+from models.scorers.human_classifier import Classifier
 
 WORD = 1 << 64
 
 
-def buckets(text):
+def buckets(text: str) -> list[int]:
     """The bucket of every n-gram of up to 3 tokens."""
     tokens = fast_tokenizer()(text) if text else []
     hashes = [xxhash.xxh3_64_intdigest(token.encode()) for token in tokens]
@@ -23,11 +24,11 @@ def buckets(text):
     return found
 
 
-def fold(reference):
+def fold(reference: str) -> int:
     return xxhash.xxh3_64_intdigest(reference.encode()) % 5
 
 
-def plain_likeness(reference, translation, classifier):
+def plain_likeness(reference: str, translation: str, classifier: Classifier) -> float:
     weights, bias = (array[fold(reference)] for array in (classifier.weights, classifier.bias))
     ngrams = buckets(translation)
     total = sum(float(weights[bucket]) for bucket in ngrams) / math.sqrt(max(len(ngrams), 1))

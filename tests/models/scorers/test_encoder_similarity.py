@@ -1,9 +1,13 @@
 """The cosine of a trained encoder, as a scorer: its plain definition, its folder, its blocks."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from models.embeddings.encoders import build_encoder
 from models.embeddings.model import SentenceEncoder
@@ -17,7 +21,7 @@ DIM = 20
 NAME = "encoder_similarity"
 
 
-def encoder(sides, model):
+def encoder(sides: list[pa.StringArray], model: str) -> SentenceEncoder:
     """With random weights, which are as good as trained ones here."""
     options = EmbeddingOptions(model=model, dim=DIM, min_count=2)
     vocabulary = Vocabulary.build(sides, min_count=2)
@@ -30,15 +34,15 @@ def encoder(sides, model):
 
 
 @pytest.fixture(scope="module")
-def sides(pairs):
+def sides(pairs: list[tuple[str, str]]) -> list[pa.StringArray]:
     return [pa.array([pair[side] for pair in pairs[:500]], pa.string()) for side in (0, 1)]
 
 
-def score(sides, **tables):
+def score(sides: list[pa.StringArray], **tables: Any) -> NDArray[np.float32]:
     return PairScorer([NAME], **tables).score(*sides)[NAME]
 
 
-def test_many_pairs_score_as_plainly_defined(sides):
+def test_many_pairs_score_as_plainly_defined(sides: list[pa.StringArray]) -> None:
     made = encoder(sides, "word-avg")
     words = {word: i for i, word in enumerate(made.vocabularies["words"].words)}
     table = made.encoder.state_dict()["input.table.weight"].double().numpy()
@@ -52,7 +56,7 @@ def test_many_pairs_score_as_plainly_defined(sides):
     assert 0.1 < found.std() < 0.9
 
 
-def test_from_the_folder_it_is_the_same(sides, tmp_path):
+def test_from_the_folder_it_is_the_same(sides: list[pa.StringArray], tmp_path: Path) -> None:
     made = encoder(sides, "word-avg")
     made.save(tmp_path / "embeddings")
     assert np.array_equal(
@@ -63,7 +67,9 @@ def test_from_the_folder_it_is_the_same(sides, tmp_path):
         score(sides, encoder=tmp_path / "embeddings")
 
 
-def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(sides):
+def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(
+    sides: list[pa.StringArray],
+) -> None:
     made = encoder(sides, "lstm-avg")
     whole = score(sides, encoder=made)
     assert np.array_equal(whole, score(sides, encoder=made))

@@ -1,5 +1,8 @@
 """The classifier: its definition, what it learns, and that it never judges what it has seen."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,9 +19,11 @@ from models.scorers.human_classifier import (
 from tests.models.scorers.plain_likeness import buckets, fold, plain_likeness
 
 
-def sample(references, translations, elsewhere=()):
+def sample(
+    references: list[str], translations: list[str], elsewhere: Sequence[tuple[str, str]] = ()
+) -> pa.Table:
     """A sample whose texts occur in the folds of their own pairs, and in those of `elsewhere`."""
-    folds = {}
+    folds: dict[str, int] = {}
     for reference, translation in [*zip(references, translations, strict=True), *elsewhere]:
         for text in (reference, translation):
             folds[text] = folds.get(text, 0) | 1 << fold(reference)
@@ -27,7 +32,7 @@ def sample(references, translations, elsewhere=()):
     return pa.table({**columns, **marks})
 
 
-def made(rows, seed=0):
+def made(rows: int, seed: int = 0) -> tuple[list[str], list[str]]:
     """Translations say `uh` where references say nothing; every text has a word of its own."""
     rng = np.random.default_rng(seed)
     words = [f"word{i}" for i in range(50)]
@@ -35,7 +40,7 @@ def made(rows, seed=0):
     return [f"{t} r{i}" for i, t in enumerate(texts)], [f"{t} uh t{i}" for i, t in enumerate(texts)]
 
 
-def test_many_pairs_score_as_plainly_defined(pairs):
+def test_many_pairs_score_as_plainly_defined(pairs: list[tuple[str, str]]) -> None:
     pairs = [*pairs[:500], *pairs[-500:], ("", ""), ("a", "")]
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(FOLDS, 1 << 20)).astype(np.float32)
@@ -47,13 +52,13 @@ def test_many_pairs_score_as_plainly_defined(pairs):
     assert found.std() > 0.1
 
 
-def test_folds_are_of_like_size():
+def test_folds_are_of_like_size() -> None:
     folds = fold_of(pa.array([f"reference {i}" for i in range(5000)]))
     assert folds.tolist()[:20] == [fold(f"reference {i}") for i in range(20)]
     assert np.bincount(folds, minlength=FOLDS).min() > 900
 
 
-def test_a_model_has_seen_no_text_of_its_fold(tmp_path):
+def test_a_model_has_seen_no_text_of_its_fold(tmp_path: Path) -> None:
     references, translations = made(300)
     train_classifier(sample(references, translations), tmp_path, seed=1)
     weights = open_classifier(tmp_path).weights
@@ -68,7 +73,7 @@ def test_a_model_has_seen_no_text_of_its_fold(tmp_path):
             assert (np.delete(weights[:, bucket], here) != 0).all()
 
 
-def test_nor_a_text_that_occurs_in_its_fold_elsewhere(tmp_path):
+def test_nor_a_text_that_occurs_in_its_fold_elsewhere(tmp_path: Path) -> None:
     references, translations = made(300)
     here = fold(references[0])
     other = next(r for r in references if fold(r) != here)
@@ -81,7 +86,7 @@ def test_nor_a_text_that_occurs_in_its_fold_elsewhere(tmp_path):
     assert set(np.flatnonzero(weights[:, bucket] == 0)) == both
 
 
-def test_what_can_be_learnt_is(tmp_path):
+def test_what_can_be_learnt_is(tmp_path: Path) -> None:
     learnt = train_classifier(sample(*made(400)), tmp_path, seed=1)
     assert learnt["accuracy"] > 0.95
     assert learnt["log_loss"] < 0.3
@@ -93,14 +98,14 @@ def test_what_can_be_learnt_is(tmp_path):
     assert classifier.weights.dtype == np.float32
 
 
-def test_what_cannot_be_learnt_is_said_to_be(tmp_path):
+def test_what_cannot_be_learnt_is_said_to_be(tmp_path: Path) -> None:
     references, _ = made(400)
     shuffled = np.random.default_rng(5).permutation(references).tolist()
     learnt = train_classifier(sample(references, shuffled), tmp_path, seed=1)
     assert 0.4 < learnt["accuracy"] < 0.6  # seen texts would be told apart
 
 
-def test_the_metrics_are_of_unseen_texts(tmp_path):
+def test_the_metrics_are_of_unseen_texts(tmp_path: Path) -> None:
     pairs = sample(*made(200))
     learnt = train_classifier(pairs, tmp_path, seed=1)
     classifier = open_classifier(tmp_path)
@@ -116,7 +121,7 @@ def test_the_metrics_are_of_unseen_texts(tmp_path):
     assert learnt["texts"] == [2 * (200 - int(n)) for n in counts]
 
 
-def test_the_same_seed_gives_the_same_bytes(tmp_path):
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     pairs = sample(*made(150))
     for name, seed in (("one", 1), ("same", 1), ("other", 2)):
         (tmp_path / name).mkdir()
@@ -131,12 +136,12 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_too_little_to_train_on(rows, tmp_path):
+def test_too_little_to_train_on(rows: int, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"of {rows} pairs too few differ to train its classifier"):
         train_classifier(sample(*made(rows)), tmp_path, seed=1)
 
 
-def test_a_folder_that_is_no_classifier(tmp_path):
+def test_a_folder_that_is_no_classifier(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no classifier, make it again"):
         open_classifier(tmp_path)
     (tmp_path / "weights.safetensors").write_bytes(b"nothing of the kind")

@@ -2,12 +2,14 @@
 
 import math
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from benchmarks.plain_scoring import fast_tokenizer
@@ -17,11 +19,11 @@ from models.text.idf import count_words, idf_table
 from models.text.tokens import PairText
 
 
-def length_ratio(r, t):
+def length_ratio(r: list[str], t: list[str]) -> float:
     return min(len(r), len(t)) / max(len(r), len(t)) if r or t else 1
 
 
-def unigram_f1(r, t):
+def unigram_f1(r: list[str], t: list[str]) -> float:
     shared = (Counter(r) & Counter(t)).total()
     if not shared:
         return float(r == t)
@@ -29,7 +31,7 @@ def unigram_f1(r, t):
     return 2 * precision * recall / (precision + recall)
 
 
-def edit_distance(r, t):
+def edit_distance(r: list[str], t: list[str]) -> float:
     last = list(range(len(t) + 1))
     for i, a in enumerate(r, 1):
         row = [i]
@@ -39,7 +41,7 @@ def edit_distance(r, t):
     return last[-1] / max(len(r), len(t), 1)
 
 
-def word_order(r, t):
+def word_order(r: list[str], t: list[str]) -> float:
     places = defaultdict(list)
     for place, token in enumerate(t):
         places[token].append(place)
@@ -51,12 +53,12 @@ PLAIN = {f.__name__: f for f in (length_ratio, unigram_f1, edit_distance, word_o
 TOKENS = st.lists(st.sampled_from([f"w{i}" for i in range(12)]), max_size=40)
 
 
-def score(rows, scorer):
+def score(rows: list[tuple[str, str]], scorer: PairScorer) -> dict[str, NDArray[Any]]:
     return scorer.score(*(pa.array([row[side] for row in rows], pa.string()) for side in (0, 1)))
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_many_pairs_score_as_plainly_defined(name, pairs):
+def test_many_pairs_score_as_plainly_defined(name: str, pairs: list[tuple[str, str]]) -> None:
     pairs = pairs[:1000] + pairs[-2000:]
     tokenize = fast_tokenizer()
     expected = [PLAIN[name](tokenize(r), tokenize(t)) for r, t in pairs]
@@ -68,12 +70,14 @@ def test_many_pairs_score_as_plainly_defined(name, pairs):
 @pytest.mark.parametrize("name", PLAIN)
 @given(rows=st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=8))
 @settings(max_examples=50, deadline=None)
-def test_any_tokens_score_as_plainly_defined(name, rows):
+def test_any_tokens_score_as_plainly_defined(
+    name: str, rows: list[tuple[list[str], list[str]]]
+) -> None:
     found = score([(" ".join(r), " ".join(t)) for r, t in rows], PairScorer([name]))[name]
     np.testing.assert_allclose(found, [PLAIN[name](r, t) for r, t in rows], atol=1e-6)
 
 
-def test_a_long_text_among_short_ones():
+def test_a_long_text_among_short_ones() -> None:
     rng = np.random.default_rng(0)
     long = [f"w{i}" for i in rng.permutation(3000)]
     other = [long[i] for i in rng.permutation(3000)]
@@ -82,13 +86,13 @@ def test_a_long_text_among_short_ones():
     np.testing.assert_allclose(found, [-1, word_order(long, other), 1], atol=1e-6)
 
 
-def test_more_tokens_than_the_first_plane_has_characters():
+def test_more_tokens_than_the_first_plane_has_characters() -> None:
     rows = [(f"w{i}", f"w{i} w{i + 1}") for i in range(0, 140_000, 2)]
     texts = [pa.array([row[side] for row in rows]) for side in (0, 1)]
     assert by_characters(PairText(*texts)).tolist() == [0.5] * len(rows)
 
 
-def test_mean_idf_as_plainly_defined(pairs):
+def test_mean_idf_as_plainly_defined(pairs: list[tuple[str, str]]) -> None:
     pairs = pairs[:1000] + pairs[-2000:]
     tokenize = fast_tokenizer()
     references = [r for r, _ in pairs[:2000]]  # so that some words are unknown

@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from benchmarks import plain_scoring as plain
 from models.embeddings.encoders import build_encoder
@@ -41,16 +45,16 @@ sentences = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 columns = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=25)
 
 
-def score(rows, scorer=SCORER):
+def score(rows: list[tuple[str, str]], scorer: PairScorer = SCORER) -> dict[str, NDArray[Any]]:
     return scorer.score(*(pa.array([row[side] for row in rows], pa.string()) for side in (0, 1)))
 
 
-def plain_idf(text):
-    return np.mean([WORDS.index(token) + 1 for token in text.split()] or [0])
+def plain_idf(text: str) -> float:
+    return float(np.mean([WORDS.index(token) + 1 for token in text.split()] or [0]))
 
 
 @pytest.fixture(scope="module")
-def vectors(pairs):
+def vectors(pairs: list[tuple[str, str]]) -> WordVectors:
     rng = np.random.default_rng(2)
     tokenize = plain.fast_tokenizer()
     tokens = sorted({token for pair in pairs for text in pair for token in tokenize(text)})
@@ -58,9 +62,12 @@ def vectors(pairs):
     return WordVectors(known, rng.normal(size=(len(known), 50)).astype(np.float32))
 
 
-def test_many_pairs_score_as_plainly_defined(pairs, vectors):
+def test_many_pairs_score_as_plainly_defined(
+    pairs: list[tuple[str, str]], vectors: WordVectors
+) -> None:
     by_word = dict(zip(vectors.words.to_pylist(), vectors.matrix.astype(float), strict=True))
-    expected = plain.score(*zip(*pairs, strict=True), by_word, plain.fast_tokenizer())
+    references, translations = zip(*pairs, strict=True)
+    expected = plain.score(references, translations, by_word, plain.fast_tokenizer())
     found = score(pairs, PairScorer(["trigram_overlap", "paragram_similarity"], paragram=vectors))
     assert list(found) == list(expected)
     for name, values in found.items():
@@ -70,7 +77,9 @@ def test_many_pairs_score_as_plainly_defined(pairs, vectors):
     assert found["paragram_similarity"].std() > 0.1
 
 
-def test_a_score_does_not_depend_on_the_batch(pairs, vectors):
+def test_a_score_does_not_depend_on_the_batch(
+    pairs: list[tuple[str, str]], vectors: WordVectors
+) -> None:
     scorer = PairScorer(NAMES, **{**TABLES, "paragram": vectors})
     pairs = pairs[:300] + pairs[-4500:]  # more than one block
     whole = score(pairs, scorer)
@@ -85,7 +94,7 @@ def test_a_score_does_not_depend_on_the_batch(pairs, vectors):
 
 
 # lowest, highest, and the value of a text against itself: 0 where it has nothing to compare
-PROPERTIES = {
+PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "trigram_overlap": (0, 1, lambda text: len(text.split()) >= 3),
     "paragram_similarity": (-1, 1, lambda text: not set(WORDS[:7]).isdisjoint(text.split())),
     "length_ratio": (0, 1, lambda text: 1),
@@ -102,7 +111,7 @@ ONE_SIDED = {"human_likeness"}  # the sides are not alike: only the translation 
 @pytest.mark.parametrize("name", NAMES)
 @given(rows=columns)
 @settings(max_examples=50, deadline=None)
-def test_range_symmetry_identity(name, rows):
+def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None:
     scorer = PairScorer([name], **TABLES)
     values = score(rows, scorer)[name]
     low, high, of_itself = PROPERTIES[name]
@@ -118,15 +127,16 @@ def test_range_symmetry_identity(name, rows):
 
 @given(columns)
 @settings(max_examples=50, deadline=None)
-def test_small_pairs_score_as_plainly_defined(rows):
+def test_small_pairs_score_as_plainly_defined(rows: list[tuple[str, str]]) -> None:
     by_word = dict(zip(WORDS, VECTORS.matrix.astype(float), strict=False))
-    expected = plain.score(*zip(*rows, strict=True), by_word, plain.fast_tokenizer())
+    references, translations = zip(*rows, strict=True)
+    expected = plain.score(references, translations, by_word, plain.fast_tokenizer())
     found = score(rows)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
 
 
-def test_many_words_make_no_two_trigrams_the_same(monkeypatch):
+def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     texts = [" ".join(f"w{i}" for i in rng.integers(40, size=40)) for _ in range(400)]
     rows = [(text, text[: rng.integers(160)] + texts[0]) for text in texts]
@@ -137,7 +147,7 @@ def test_many_words_make_no_two_trigrams_the_same(monkeypatch):
     assert len(set(direct.tolist())) > 20
 
 
-def test_sides_without_known_words_score_zero_and_never_nan(tmp_path):
+def test_sides_without_known_words_score_zero_and_never_nan(tmp_path: Path) -> None:
     rows = [("xyzzy", "a dog"), ("", "a dog"), ("", ""), ("xyzzy", "xyzzy"), ("a", "a xyzzy")]
     assert score(rows)["paragram_similarity"].tolist() == [0, 0, 0, 0, 1]
     zero = WordVectors(["a", "b", "c"], np.array([[0, 0], [1, 0], [-1, 0]], np.float32))
@@ -147,7 +157,7 @@ def test_sides_without_known_words_score_zero_and_never_nan(tmp_path):
     assert found["paragram_similarity"].tolist() == [0, 0, -1]
 
 
-def test_unknown_words_count_as_the_file_says():
+def test_unknown_words_count_as_the_file_says() -> None:
     rows = [("a xyzzy", "b"), ("xyzzy", "b")]
     paragram = WordVectors(["a", "b", UNKNOWN], np.array([[1, 0], [0, 1], [0, 1]], np.float32))
     found = score(rows, PairScorer(["paragram_similarity"], paragram=paragram))[
@@ -156,13 +166,13 @@ def test_unknown_words_count_as_the_file_says():
     np.testing.assert_allclose(found, [np.sqrt(0.5), 0])
 
 
-def test_words_without_idf_are_left_out_where_the_file_has_no_row_for_them():
+def test_words_without_idf_are_left_out_where_the_file_has_no_row_for_them() -> None:
     idf = WordVectors(["a", "b"], np.array([[1], [4]], np.float32))
     rows = [("a xyzzy", "b xyzzy xyzzy"), ("xyzzy", "xyzzy")]
     assert score(rows, PairScorer(["mean_idf"], idf=idf))["mean_idf"].tolist() == [2.5, 0]
 
 
-def test_vectors_from_a_file_and_from_the_compact_form(tmp_path):
+def test_vectors_from_a_file_and_from_the_compact_form(tmp_path: Path) -> None:
     write_vectors(tmp_path / "v.txt", WORDS[:7], VECTORS.matrix)
     compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
     rows = [("a dog runs", "the dog sees cats"), ("cats", "dog")]
@@ -171,13 +181,13 @@ def test_vectors_from_a_file_and_from_the_compact_form(tmp_path):
         assert np.array_equal(found["paragram_similarity"], score(rows)["paragram_similarity"])
 
 
-def test_no_rows():
+def test_no_rows() -> None:
     found = score([])
     assert {name: len(values) for name, values in found.items()} == dict.fromkeys(found, 0)
     assert found["trigram_overlap"].dtype == np.float32
 
 
-def test_a_wrong_name_and_missing_vectors_are_said():
+def test_a_wrong_name_and_missing_vectors_are_said() -> None:
     with pytest.raises(UserError, match="'bleu' is unknown: choose from trigram_overlap, "):
         PairScorer(["bleu"])
     with pytest.raises(UserError, match=r"paragram_similarity needs word vectors: set score\.para"):
@@ -192,12 +202,12 @@ def test_a_wrong_name_and_missing_vectors_are_said():
         score([("a", "b")], PairScorer(["mean_idf"], idf=VECTORS))
 
 
-def test_a_text_too_long_to_count_is_said():
+def test_a_text_too_long_to_count_is_said() -> None:
     assert score([("a " * 32767, "a")])["reference_tokens"].tolist() == [32767]
     with pytest.raises(UserError, match="a text of 32,768 tokens"):
         score([("a " * 32768, "a")])
 
 
-def test_workers_need_no_torch():
+def test_workers_need_no_torch() -> None:
     code = "import sys, models.scorers; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

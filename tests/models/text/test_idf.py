@@ -1,5 +1,6 @@
 import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), 
 
 @given(TEXTS, st.integers(0, 12))
 @settings(deadline=None)
-def test_counts_of_parts_add_up(texts, cut):
+def test_counts_of_parts_add_up(texts: list[str], cut: int) -> None:
     parts = [count_words(pa.array(part, pa.string())) for part in (texts[:cut], texts[cut:])]
     merged, turned = merge_counts(parts), merge_counts(parts[::-1])
     documents = Counter(word for text in texts for word in set(text.split()))
@@ -27,12 +28,12 @@ def test_counts_of_parts_add_up(texts, cut):
     assert merged.table.equals(turned.table)
 
 
-def test_nothing_to_merge():
+def test_nothing_to_merge() -> None:
     assert merge_counts([]).documents == 0
     assert merge_counts([]).table.num_rows == 0
 
 
-def test_the_table_survives_its_file(tmp_path):
+def test_the_table_survives_its_file(tmp_path: Path) -> None:
     counts = count_words(pa.array(["A dog , a cat", "a dog 7", "a 7"]))
     table = idf_table(counts)
     write_vectors(tmp_path / "idf.txt", table.words, table.matrix)

@@ -1,5 +1,7 @@
 """The top two levels of dependency parses, and what is said of pipelines that give none."""
 
+from pathlib import Path
+
 import pytest
 import spacy
 
@@ -14,38 +16,38 @@ EXPECTED = {
 }
 
 
-def test_root_and_what_depends_on_it(tmp_path):
+def test_root_and_what_depends_on_it(tmp_path: Path) -> None:
     parser = Parser(train_parser(tmp_path / "parser"))
     assert list(parser.top_levels(EXPECTED)) == list(EXPECTED.values())
     assert list(parser.top_levels(["", "run !", ""])) == ["VERB punct"]  # nothing has no parse
     assert list(parser.top_levels([])) == []
 
 
-def test_without_parts_of_speech_the_root_is_marked(tmp_path):
+def test_without_parts_of_speech_the_root_is_marked(tmp_path: Path) -> None:
     parser = Parser(train_parser(tmp_path / "parser", tags=False))
     assert list(parser.top_levels(["run !"])) == ["ROOT punct"]
 
 
-def test_every_sentence_of_a_text_counts(tmp_path):
+def test_every_sentence_of_a_text_counts(tmp_path: Path) -> None:
     parser = Parser(train_parser(tmp_path / "parser"))
     (found,) = parser.top_levels(["run ! run !"])
     pipeline = spacy.load(tmp_path / "parser")
     assert found.count("|") == len(list(pipeline("run ! run !").sents)) - 1
 
 
-def test_a_text_that_is_too_long_for_spacy_is_passed_over(tmp_path):
+def test_a_text_that_is_too_long_for_spacy_is_passed_over(tmp_path: Path) -> None:
     parser = Parser(train_parser(tmp_path / "parser"))
     assert list(parser.top_levels(["run " * 300_000, "run !"])) == ["VERB punct"]
 
 
-def test_there_is_no_such_pipeline(tmp_path):
+def test_there_is_no_such_pipeline(tmp_path: Path) -> None:
     for name in ("no_such_pipeline", str(tmp_path)):
         with pytest.raises(UserError, match=f"spaCy cannot load {name}: ") as caught:
             Parser(name)
         assert "\n" not in str(caught.value)
 
 
-def test_a_pipeline_that_does_not_parse(tmp_path):
+def test_a_pipeline_that_does_not_parse(tmp_path: Path) -> None:
     for name, parts in (("blank", []), ("split", ["sentencizer"])):
         pipeline = spacy.blank("en")
         for part in parts:

@@ -1,6 +1,7 @@
 """Phrase pairs from aligned sentences: examples by hand, and what holds for any sentences."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pyarrow as pa
 from hypothesis import given
@@ -13,14 +14,14 @@ WORDS = ["a", "b", "c", "d", "e", ".", "3"]
 sentence = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 
 
-def found(*pairs):
+def found(*pairs: tuple[str, str]) -> Counter[tuple[str, str]]:
     left, right = (pa.array(side, pa.string()) for side in zip(*pairs, strict=True))
     table = find_phrases(PairText(left, right))
     assert table.schema == SCHEMA
     return Counter({(r["phrase"], r["paraphrase"]): r["count"] for r in table.to_pylist()})
 
 
-def test_spans_with_and_without_their_neighbours():
+def test_spans_with_and_without_their_neighbours() -> None:
     assert found(("He jumps off the wall.", "He is jumping from the wall.")) == {
         ("is jumping from", "jumps off"): 1,
         ("he is jumping from", "he jumps off"): 1,
@@ -29,7 +30,7 @@ def test_spans_with_and_without_their_neighbours():
     }
 
 
-def test_a_word_that_one_side_lacks_needs_a_neighbour():
+def test_a_word_that_one_side_lacks_needs_a_neighbour() -> None:
     assert found(("a red door opens", "a door opens")) == {
         ("a", "a red"): 1,
         ("door", "red door"): 1,
@@ -37,7 +38,7 @@ def test_a_word_that_one_side_lacks_needs_a_neighbour():
     }
 
 
-def test_two_single_words_are_no_phrases_but_with_a_neighbour():
+def test_two_single_words_are_no_phrases_but_with_a_neighbour() -> None:
     assert found(("we wash it", "we clean it")) == {
         ("we clean", "we wash"): 1,
         ("clean it", "wash it"): 1,
@@ -45,7 +46,7 @@ def test_two_single_words_are_no_phrases_but_with_a_neighbour():
     }
 
 
-def test_letters_alone():
+def test_letters_alone() -> None:
     assert found(("7 men sit down", "men stand")) == {
         ("sit down", "stand"): 1,
         ("men sit down", "men stand"): 1,
@@ -58,20 +59,20 @@ def test_letters_alone():
     }
 
 
-def test_long_spans_are_left_out():
+def test_long_spans_are_left_out() -> None:
     words = ["ax", "bx", "cx", "dx", "ex", "fx", "gx"]
     assert found((" ".join(words), "q")) == {}
     assert found((" ".join(words[:6]), "q")) == {(" ".join(words[:6]), "q"): 1}
 
 
-def test_the_same_pair_in_both_directions_counts_as_one():
+def test_the_same_pair_in_both_directions_counts_as_one() -> None:
     assert found(("so huge", "very huge"), ("very huge", "so huge"), ("x", "x"), ("", "a")) == {
         ("so huge", "very huge"): 2
     }
 
 
 @given(st.lists(st.tuples(sentence, sentence), max_size=4))
-def test_whatever_is_found_stands_in_the_sentences(pairs):
+def test_whatever_is_found_stands_in_the_sentences(pairs: list[tuple[str, str]]) -> None:
     if not pairs:
         return
     for (phrase, paraphrase), count in found(*pairs).items():
@@ -86,8 +87,8 @@ def test_whatever_is_found_stands_in_the_sentences(pairs):
 
 
 @given(st.lists(st.tuples(sentence, sentence), min_size=1, max_size=6))
-def test_counting_in_parts_is_counting_at_once(pairs):
-    def tables(parts):
+def test_counting_in_parts_is_counting_at_once(pairs: list[tuple[str, str]]) -> None:
+    def tables(parts: list[list[tuple[str, str]]]) -> Iterator[pa.Table]:
         for part in parts:
             left, right = (pa.array(side, pa.string()) for side in zip(*part, strict=True))
             yield find_phrases(PairText(left, right))
@@ -97,7 +98,7 @@ def test_counting_in_parts_is_counting_at_once(pairs):
     assert sorted(map(str, parts.to_pylist())) == sorted(map(str, whole.to_pylist()))
 
 
-def test_nothing():
+def test_nothing() -> None:
     assert merge_phrases([]).equals(SCHEMA.empty_table())
     empty = pa.array([], pa.string())
     assert find_phrases(PairText(empty, empty)).num_rows == 0

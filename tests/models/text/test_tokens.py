@@ -1,5 +1,6 @@
 import gzip
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -26,33 +27,33 @@ WORDS = st.sampled_from([
 SENTENCES = st.lists(st.tuples(WORDS, MARKS).map("".join), max_size=12).map(" ".join)
 
 
-def one_by_one(texts, lower=False):
+def one_by_one(texts: list[str], lower: bool = False) -> list[list[str]]:
     return [[t.lower() if lower else t for t in MOSES.tokenize(text)] for text in texts]
 
 
 @given(st.lists(SENTENCES, max_size=20))
 @settings(max_examples=300, deadline=None)
-def test_a_column_is_tokenised_as_moses_does_row_by_row(texts):
+def test_a_column_is_tokenised_as_moses_does_row_by_row(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     assert moses_tokens(column, lower=False).to_pylist() == one_by_one(texts)
 
 
 @given(st.from_regex(_PLAIN, fullmatch=True))
 @settings(max_examples=100, deadline=None)
-def test_plain_text_needs_no_more_than_spaces_before_marks(text):
+def test_plain_text_needs_no_more_than_spaces_before_marks(text: str) -> None:
     assert moses_tokens(pa.array([text]), lower=False).to_pylist() == one_by_one([text])
 
 
 @given(st.lists(st.text(), min_size=1))
 @settings(deadline=None)
-def test_no_text_shifts_a_row(texts):
+def test_no_text_shifts_a_row(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     together = moses_tokens(column).to_pylist()
     assert together == [moses_tokens(column[i : i + 1]).to_pylist()[0] for i in range(len(texts))]
     assert all(token and " " not in token for row in together for token in row)
 
 
-def test_real_text_agrees_with_moses(data):
+def test_real_text_agrees_with_moses(data: Path) -> None:
     texts = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
     novel = (data / "books/holmes.txt").read_text(encoding="utf-8").split("\n\n")[:1500]
     column = pa.array(texts)
@@ -62,7 +63,7 @@ def test_real_text_agrees_with_moses(data):
     assert 0.9 < pc.mean(pc.match_substring_regex(column, _PLAIN)).as_py() < 1
 
 
-def test_captions_agree_with_the_reference_implementation(data):
+def test_captions_agree_with_the_reference_implementation(data: Path) -> None:
     texts = gzip.decompress((data / "multi30k/train.en.gz").read_bytes()).decode().splitlines()
     texts = texts[:4000] + [t for t in texts[4000:] if "'" in t or "`" in t]
     sacremoses = SacreMoses("en")
@@ -88,12 +89,12 @@ def test_captions_agree_with_the_reference_implementation(data):
         ("Mr. Smith arrived.", ["mr.", "smith", "arrived", "."]),
     ],
 )
-def test_tokens_are_plain_lower_case_characters(text, tokens):
+def test_tokens_are_plain_lower_case_characters(text: str | None, tokens: list[str]) -> None:
     column = pa.array([text, "x"], pa.string())
     assert moses_tokens(column).to_pylist() == [tokens, ["x"]]
 
 
-def test_every_kind_of_column_is_taken():
+def test_every_kind_of_column_is_taken() -> None:
     rows = ["a b", "", "c"]
     expected = [["a", "b"], [], ["c"]]
     assert moses_tokens(pa.chunked_array([rows[:1], rows[1:]])).to_pylist() == expected
@@ -102,11 +103,11 @@ def test_every_kind_of_column_is_taken():
     assert moses_tokens(pa.array([], pa.string())).to_pylist() == []
 
 
-def test_threads_share_the_tokeniser():
+def test_threads_share_the_tokeniser() -> None:
     texts = odd_sentences(3000)
     column, results = pa.array(texts), {}
 
-    def work(name):
+    def work(name: int) -> None:
         results[name] = moses_tokens(column)
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
@@ -119,7 +120,7 @@ def test_threads_share_the_tokeniser():
 
 @given(st.lists(st.tuples(SENTENCES, SENTENCES), max_size=12))
 @settings(deadline=None)
-def test_numbered_tokens_are_the_tokens(rows):
+def test_numbered_tokens_are_the_tokens(rows: list[str]) -> None:
     reference, translation = (pa.array([r[side] for r in rows], pa.string()) for side in (0, 1))
     pairs = PairText(reference, translation)
     vocabulary = np.array(pairs.vocabulary.to_pylist(), object)
@@ -132,6 +133,6 @@ def test_numbered_tokens_are_the_tokens(rows):
         assert tokens.rows.tolist() == [r for r, row in enumerate(expected) for _ in row]
 
 
-def test_sides_of_different_length_are_refused():
+def test_sides_of_different_length_are_refused() -> None:
     with pytest.raises(ValueError, match="2 references but 1 translations"):
         PairText(pa.array(["a", "b"]), pa.array(["a"]))

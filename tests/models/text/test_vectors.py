@@ -1,12 +1,14 @@
 import gzip
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from models.errors import UserError
 from models.text.vectors import (
@@ -22,7 +24,7 @@ TEXT = "the 0.5 -1.25\ncat 1e-3 2\n. 3 4\n"
 MATRIX = np.array([[0.5, -1.25], [1e-3, 2], [3, 4]], np.float32)
 
 
-def read(tmp_path, text, name="vectors.txt"):
+def read(tmp_path: Path, text: str | bytes, name: str = "vectors.txt") -> WordVectors:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_vectors(path)
@@ -41,7 +43,7 @@ def read(tmp_path, text, name="vectors.txt"):
         gzip.compress(TEXT.encode(), mtime=0),
     ],
 )
-def test_every_published_text_form(tmp_path, text):
+def test_every_published_text_form(tmp_path: Path, text: bytes | str) -> None:
     vectors = read(tmp_path, text)
     assert vectors.words.to_pylist() == ["the", "cat", "."]
     assert vectors.matrix.dtype == np.float32
@@ -50,14 +52,14 @@ def test_every_published_text_form(tmp_path, text):
     assert len(vectors) == 3
 
 
-def test_words_are_only_words(tmp_path):
+def test_words_are_only_words(tmp_path: Path) -> None:
     words = ['"', "nan", "NULL", "é", "日本", "1.5", "#", "-inf", "a\u00a0b", "'s"]
     vectors = read(tmp_path, "".join(f"{word} 1 2\n" for word in words))
     assert vectors.words.to_pylist() == words
     assert vectors.rows(words).tolist() == list(range(len(words)))
 
 
-def test_a_word_with_spaces_is_kept(tmp_path):
+def test_a_word_with_spaces_is_kept(tmp_path: Path) -> None:
     vectors = read(tmp_path, "the 1 2\nat name@domain.com 3 4\n")
     assert vectors.words.to_pylist() == ["the", "at name@domain.com"]
 
@@ -82,21 +84,21 @@ def test_a_word_with_spaces_is_kept(tmp_path):
         (b"\x1f\x8b" + b"x" * 50, "damaged gzip file"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, text, message):
+def test_what_is_wrong_is_said(tmp_path: Path, text: bytes | str, message: str) -> None:
     with pytest.raises(UserError, match=message) as error:
         read(tmp_path, text)
     assert str(tmp_path / "vectors.txt") in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_or_a_folder(tmp_path):
+def test_a_missing_file_or_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none\.txt: cannot be read"):
         read_vectors(tmp_path / "none.txt")
     with pytest.raises(UserError, match="cannot be read"):
         read_vectors(tmp_path)
 
 
-def test_lines_are_counted_across_blocks(tmp_path, monkeypatch):
+def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.text.vectors._BLOCK", 16)
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
     vectors = read(tmp_path, "".join(rows))
@@ -105,7 +107,9 @@ def test_lines_are_counted_across_blocks(tmp_path, monkeypatch):
         read(tmp_path, "".join([*rows[:40], "x y z\n", *rows]))
 
 
-def test_a_file_without_line_ends_is_refused_early(tmp_path, monkeypatch):
+def test_a_file_without_line_ends_is_refused_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("models.text.vectors._BLOCK", 1000)
     with pytest.raises(UserError, match="a line has no end"):
         read(tmp_path, b"\0" * 10_000)
@@ -121,7 +125,12 @@ matrices = arrays(
 
 @given(st.lists(words, min_size=8, max_size=8, unique=True), matrices, st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_the_way_there_and_back(tmp_path_factory, names, matrix, zipped):
+def test_the_way_there_and_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    names: list[str],
+    matrix: NDArray[np.float32],
+    zipped: bool,
+) -> None:
     folder = tmp_path_factory.mktemp("vectors")
     path = folder / ("v.txt.gz" if zipped else "v.txt")
     names = ["#" + name for name in names[: len(matrix)]]  # `5 2` would be word2vec's first line
@@ -136,14 +145,14 @@ def test_the_way_there_and_back(tmp_path_factory, names, matrix, zipped):
         assert found.rows([*names, "none", *names[:1]]).tolist() == [*range(len(names)), -1, 0]
 
 
-def test_a_word_that_is_none_is_not_written(tmp_path):
+def test_a_word_that_is_none_is_not_written(tmp_path: Path) -> None:
     for word in ("", "a b", "a\nb"):
         with pytest.raises(UserError, match="is no word"):
             write_vectors(tmp_path / "v.txt", [word], np.ones((1, 2)))
     assert not (tmp_path / "v.txt").exists()
 
 
-def test_unknown_words_have_the_files_own_vector_or_none():
+def test_unknown_words_have_the_files_own_vector_or_none() -> None:
     matrix = np.array([[1, 2], [3, 4]], np.float32)
     plain = WordVectors(["a", "b"], matrix)
     assert plain.at(plain.rows(["b", "x"])).tolist() == [[3, 4], [0, 0]]
@@ -152,13 +161,13 @@ def test_unknown_words_have_the_files_own_vector_or_none():
     assert paragram.at(paragram.rows(["x", "a"])).tolist() == [[3, 4], [1, 2]]
 
 
-def test_a_word_given_twice_has_its_first_vector(tmp_path):
+def test_a_word_given_twice_has_its_first_vector(tmp_path: Path) -> None:
     vectors = read(tmp_path, "a 1 1\nb 2 2\na 3 3\n")
     assert vectors.at(vectors.rows(["a"])).tolist() == [[1, 1]]
 
 
-def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch):
-    def equal(words):
+def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    def equal(words: list[str]) -> NDArray[np.uint64]:
         return np.zeros(len(words), np.uint64)
 
     monkeypatch.setattr("models.text.vectors.text_hashes", equal)
@@ -166,7 +175,7 @@ def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch):
     assert vectors.rows(["a", "b", "c"]).tolist() == [0, -1, -1]
 
 
-def test_processes_share_the_mapped_file(tmp_path):
+def test_processes_share_the_mapped_file(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text(TEXT)
     compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
     matrix = open_vectors(tmp_path / "compact").matrix
@@ -181,7 +190,7 @@ def test_processes_share_the_mapped_file(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["words.arrow", "matrix.f32"])
-def test_a_damaged_compact_form_is_named(tmp_path, damage):
+def test_a_damaged_compact_form_is_named(tmp_path: Path, damage: str) -> None:
     (tmp_path / "v.txt").write_text(TEXT)
     compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
     file = tmp_path / "compact" / damage
@@ -193,7 +202,7 @@ def test_a_damaged_compact_form_is_named(tmp_path, damage):
         open_vectors(tmp_path / "compact")
 
 
-def test_a_failed_conversion_leaves_nothing(tmp_path):
+def test_a_failed_conversion_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text(TEXT + "dog 1\n")
     with pytest.raises(UserError, match="line 4"):
         compact_vectors(tmp_path / "v.txt", tmp_path / "compact")

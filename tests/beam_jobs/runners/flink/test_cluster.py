@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,7 +20,9 @@ SLEEP = ["sleep", "60"]
 
 
 @pytest.fixture
-def stand_ins(tmp_path, monkeypatch):
+def stand_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Path, dict[str, list[str]]]]:
     """A folder in which `up` starts sleepers, or what a test says; the names of those alive."""
     commands = dict.fromkeys(NAMES, SLEEP)
     monkeypatch.setattr(clusters, "commands", lambda folder, cluster: commands)
@@ -27,15 +31,17 @@ def stand_ins(tmp_path, monkeypatch):
     down(tmp_path)
 
 
-def alive(folder):
+def alive(folder: Path) -> list[str]:
     return [name for name in NAMES if clusters.process(folder, name)]
 
 
-def start(folder, name, command=SLEEP):
+def start(folder: Path, name: str, command: list[str] = SLEEP) -> None:
     clusters._start(folder, name, command, Cluster())
 
 
-def test_what_ends_at_once_ends_the_rest_and_says_why(stand_ins):
+def test_what_ends_at_once_ends_the_rest_and_says_why(
+    stand_ins: tuple[Path, dict[str, list[str]]],
+) -> None:
     folder, commands = stand_ins
     commands["job-server"] = ["sh", "-c", "echo Exception: no room; echo '  at Main.java'; exit 1"]
     commands["jobmanager"] = ["sh", "-c", "sleep 60 & sleep 60"]
@@ -49,7 +55,7 @@ def test_what_ends_at_once_ends_the_rest_and_says_why(stand_ins):
         read(folder)
 
 
-def test_what_does_not_come_up_in_time(stand_ins):
+def test_what_does_not_come_up_in_time(stand_ins: tuple[Path, dict[str, list[str]]]) -> None:
     folder, _ = stand_ins
     started = time.monotonic()
     with pytest.raises(UserError, match="Flink's jobmanager is not up after 1 seconds: it says"):
@@ -58,7 +64,9 @@ def test_what_does_not_come_up_in_time(stand_ins):
     assert alive(folder) == []
 
 
-def test_a_port_that_is_taken(stand_ins, monkeypatch):
+def test_a_port_that_is_taken(
+    stand_ins: tuple[Path, dict[str, list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, _ = stand_ins
     with socket.create_server(("localhost", 0)) as server:
         port = server.getsockname()[1]
@@ -68,13 +76,16 @@ def test_a_port_that_is_taken(stand_ins, monkeypatch):
     assert not (folder / "cluster.json").exists()
 
 
-def test_down_ends_whole_groups_and_nobody_else(tmp_path, monkeypatch):
+def test_down_ends_whole_groups_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clusters, "GRACE", 1)
     (tmp_path / "logs").mkdir()
     start(tmp_path, "workers", ["sh", "-c", "trap '' TERM; sleep 61 & wait; sleep 60"])
     start(tmp_path, "jobmanager")
     bystander = subprocess.Popen(SLEEP)
     pool = clusters.process(tmp_path, "workers")
+    assert pool is not None
     while not (children := pool.children()):
         time.sleep(0.01)
     try:
@@ -88,19 +99,21 @@ def test_down_ends_whole_groups_and_nobody_else(tmp_path, monkeypatch):
         bystander.wait()
 
 
-def test_a_process_id_that_went_to_another_program(tmp_path):
+def test_a_process_id_that_went_to_another_program(tmp_path: Path) -> None:
     (tmp_path / "pids").mkdir()
     (tmp_path / "pids" / "jobmanager").write_text(f"{os.getpid()} 1.0")
     (tmp_path / "pids" / "workers").write_text("nonsense")
     assert down(tmp_path) == []
 
 
-def test_a_half_started_cluster_is_completed(stand_ins):
+def test_a_half_started_cluster_is_completed(stand_ins: tuple[Path, dict[str, list[str]]]) -> None:
     folder, _ = stand_ins
     clusters._prepare(folder, Cluster(rest=1, slots=3))
     start(folder, "jobmanager")
     (before,) = alive(folder)
-    pid = clusters.process(folder, before).pid
+    process = clusters.process(folder, before)
+    assert process is not None
+    pid = process.pid
     with pytest.raises(UserError, match="a cluster with 3 slots a TaskManager runs"):
         up(folder, slots=2)
     with pytest.raises(UserError, match="jobmanager is not up"):  # nothing listens: a stand-in
@@ -108,7 +121,7 @@ def test_a_half_started_cluster_is_completed(stand_ins):
     assert f"{pid}" and alive(folder) == []
 
 
-def test_arguments():
+def test_arguments() -> None:
     cluster = Cluster(rest=1, job_server=2, workers=3, slots=2)
     given = cluster.arguments()
     assert "--flink_master=localhost:1" in given
@@ -123,7 +136,7 @@ def test_arguments():
     ("folder", "said"),
     [("cluster", "no Java found; Flink needs Java 17: apt-get"), ("file", "cannot be written")],
 )
-def test_the_command_says_it_in_one_line(tmp_path, folder, said):
+def test_the_command_says_it_in_one_line(tmp_path: Path, folder: str, said: str) -> None:
     (tmp_path / "file").touch()
     place = ["--folder", str(tmp_path / folder), "--free-ports"]
     command = [sys.executable, "-m", "beam_jobs.runners.flink", "up", *place]

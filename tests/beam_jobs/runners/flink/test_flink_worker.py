@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -16,6 +17,8 @@ from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2
 from google.protobuf import text_format
 
 from beam_jobs.runners.flink import pool as pools
+from beam_jobs.runners.local import worker
+from beam_jobs.runners.local.fork_server import fork_server
 from beam_jobs.runners.local.worker import environment
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -37,7 +40,7 @@ def request(worker: str) -> beam_fn_api_pb2.StartWorkerRequest:
     return beam_fn_api_pb2.StartWorkerRequest(worker_id=worker, **urls)
 
 
-def test_what_beams_worker_reads():
+def test_what_beams_worker_reads() -> None:
     options = {"beam:option:job_name:v1": "a job"}
     found = environment("7-1", json.dumps(options), "localhost:1", "localhost:2")
     assert found["WORKER_ID"] == "7-1"
@@ -47,36 +50,38 @@ def test_what_beams_worker_reads():
         assert text_format.Parse(text, ApiServiceDescriptor()).url == url
 
 
-def test_two_task_managers_use_the_same_number(monkeypatch, tmp_path):
+def test_two_task_managers_use_the_same_number(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Neither worker takes the other's place, and ending one by its number ends neither."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(pools.worker, "__name__", "stand_in")
+    monkeypatch.setattr(worker, "__name__", "stand_in")
     pool = pools.Pool()
     for _ in range(2):
         assert not pool.StartWorker(request("1-1"), None).error
-    workers = []
+    workers: list[psutil.Process] = []
     while len(workers) < 2:
         time.sleep(0.05)
         workers = [psutil.Process(int(path.name)) for path in tmp_path.glob("[0-9]*")]
     assert not pool.StopWorker(beam_fn_api_pb2.StopWorkerRequest(worker_id="1-1"), None).error
     ends = [f"--{end}_endpoint=localhost:{end}" for end in ENDS]
-    for worker in workers:
-        assert worker.status() == psutil.STATUS_SLEEPING
-        assert (tmp_path / str(worker.pid)).read_text().split() == ["--id=1-1", *ends]
-        worker.kill()
+    for process in workers:
+        assert process.status() == psutil.STATUS_SLEEPING
+        assert (tmp_path / str(process.pid)).read_text().split() == ["--id=1-1", *ends]
+        process.kill()
 
 
-def test_a_worker_that_cannot_be_started(monkeypatch):
-    def fails(module, arguments):
+def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(module: str, arguments: list[str]) -> NoReturn:
         raise OSError("no memory")
 
-    monkeypatch.setattr(pools.fork_server, "start", fails)
+    monkeypatch.setattr(fork_server, "start", fails)
     assert "no memory" in pools.Pool().StartWorker(request("1"), None).error
 
 
 @pytest.mark.parametrize("signal", ["TERM", "INT"])
-def test_the_pool_ends_when_told(signal):
+def test_the_pool_ends_when_told(signal: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "beam_jobs.runners.flink.pool", "--service_port=0"],
         cwd=ROOT,
@@ -84,6 +89,7 @@ def test_the_pool_ends_when_told(signal):
         text=True,
     )
     try:
+        assert process.stdout is not None
         assert process.stdout.readline().startswith("worker pool at localhost:")
         os.system(f"kill -{signal} {process.pid}")
         assert process.wait(timeout=30) == 0

@@ -6,8 +6,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +23,7 @@ class Flink:
     """Flink's REST address, as far as a job is looked at before it is submitted."""
 
     def __init__(self) -> None:
-        self.answers = {
+        self.answers: dict[str, dict[str, Any]] = {
             "/config": {"flink-version": "1.19.3"},
             "/overview": {"taskmanagers": 2, "slots-total": 4},
             "/jobs/overview": {"jobs": []},
@@ -68,7 +69,7 @@ def listening() -> Iterator[str]:
 
 
 @pytest.fixture
-def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """A Java of the test's own, for job servers that do as they are told."""
 
     def put(does: str) -> str:
@@ -86,7 +87,7 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def fails(tmp_path: Path, capsys: pytest.CaptureFixture):
+def fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Run the command with Beam options; give its one line."""
     (tmp_path / "text.tsv").write_text("Pes štěká.\tA dog barks.\n")
     config = {
@@ -102,7 +103,9 @@ def fails(tmp_path: Path, capsys: pytest.CaptureFixture):
         given = ["--runner", "FlinkRunner", *options]
         assert main(["ingest", "--config", str(tmp_path / "config.yaml"), "--", *given]) == 2
         assert time.monotonic() - started < 60
-        said = [line for line in capsys.readouterr().err.splitlines() if "paraloom:" in line]
+        said: list[str] = [
+            line for line in capsys.readouterr().err.splitlines() if "paraloom:" in line
+        ]
         assert len(said) == 1
         return said[0]
 
@@ -113,75 +116,87 @@ def external(workers: str) -> list[str]:
     return ["--environment_type", "EXTERNAL", "--environment_config", workers]
 
 
-def test_no_address(fails):
+def test_no_address(fails: Callable[..., str]) -> None:
     assert "--flink_master is missing" in fails()
 
 
 @pytest.mark.parametrize(
     "master", [NOWHERE, "http://localhost:1", "no.such.host.invalid:8081", "x"]
 )
-def test_a_wrong_address(fails, master):
+def test_a_wrong_address(fails: Callable[..., str], master: str) -> None:
     assert f"no Flink at {master} (--flink_master)" in fails("--flink_master", master)
 
 
-def test_something_else_at_the_address(fails, flink):
+def test_something_else_at_the_address(fails: Callable[..., str], flink: Flink) -> None:
     flink.answers["/config"] = {"hello": "world"}
     assert f"no Flink at {flink.address}" in fails("--flink_master", flink.address)
 
 
-def test_nothing_answers_at_the_address(fails, listening):
+def test_nothing_answers_at_the_address(fails: Callable[..., str], listening: str) -> None:
     assert f"no Flink at {listening}" in fails("--flink_master", listening)
 
 
-def test_another_version_than_asked_for(fails, flink):
+def test_another_version_than_asked_for(fails: Callable[..., str], flink: Flink) -> None:
     said = fails("--flink_master", flink.address, "--flink_version", "1.20")
     assert f"Flink at {flink.address} is 1.19.3, but the job server is for Flink 1.20" in said
 
 
-def test_another_version_than_the_jars(fails, flink, java):
+def test_another_version_than_the_jars(
+    fails: Callable[..., str], flink: Flink, java: Callable[[str], str]
+) -> None:
     flink.answers["/config"]["flink-version"] = "2.0.1"
     jar = java("exec sleep 60")
     said = fails("--flink_master", flink.address, "--flink_job_server_jar", jar)
     assert "is 2.0.1, but the job server is for Flink 1.19" in said
 
 
-def test_no_task_manager(fails, flink):
+def test_no_task_manager(fails: Callable[..., str], flink: Flink) -> None:
     flink.answers["/overview"] = {"taskmanagers": 0, "slots-total": 0}
     assert "has no TaskManager" in fails("--flink_master", flink.address)
 
 
-def test_more_parallelism_than_slots(fails, flink):
+def test_more_parallelism_than_slots(fails: Callable[..., str], flink: Flink) -> None:
     said = fails("--flink_master", flink.address, "--parallelism", "5")
     assert "has 4 slots, but --parallelism asks for 5" in said
 
 
-def test_no_worker_pool(fails, flink):
+def test_no_worker_pool(fails: Callable[..., str], flink: Flink) -> None:
     said = fails("--flink_master", flink.address, *external(NOWHERE))
     assert f"no worker pool at {NOWHERE}" in said
 
 
-def test_no_job_server_given(fails, flink, listening):
+def test_no_job_server_given(fails: Callable[..., str], flink: Flink, listening: str) -> None:
     assert "--job_endpoint is missing" in fails("--flink_master", flink.address)
 
 
-def test_no_job_server_at_the_address(fails, flink):
+def test_no_job_server_at_the_address(fails: Callable[..., str], flink: Flink) -> None:
     said = fails("--flink_master", flink.address, "--job_endpoint", NOWHERE)
     assert f"no job server at {NOWHERE}" in said
 
 
-def test_a_jar_that_is_not_there(fails, flink, java):
+def test_a_jar_that_is_not_there(
+    fails: Callable[..., str], flink: Flink, java: Callable[[str], str]
+) -> None:
     java("")
     said = fails("--flink_master", flink.address, "--flink_job_server_jar", "no.jar")
     assert "no.jar: no such file (--flink_job_server_jar)" in said
 
 
-def test_a_job_server_that_ends_at_once(fails, flink, java):
+def test_a_job_server_that_ends_at_once(
+    fails: Callable[..., str], flink: Flink, java: Callable[[str], str]
+) -> None:
     jar = java("echo 'Error: Invalid or corrupt jarfile' >&2; exit 1")
     said = fails("--flink_master", flink.address, "--flink_job_server_jar", jar)
     assert "ended at once: Error: Invalid or corrupt jarfile" in said
 
 
-def test_a_job_server_that_does_not_come_up(fails, flink, java, monkeypatch, tmp_path):
+def test_a_job_server_that_does_not_come_up(
+    fails: Callable[..., str],
+    flink: Flink,
+    java: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     monkeypatch.setattr(submit, "PATIENCE", 1)
     jar = java(f"echo $$ > {tmp_path}/pid; echo thinking; exec sleep 60")
     said = fails("--flink_master", flink.address, "--flink_job_server_jar", jar)
@@ -190,7 +205,9 @@ def test_a_job_server_that_does_not_come_up(fails, flink, java, monkeypatch, tmp
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_no_java(fails, flink, tmp_path, monkeypatch):
+def test_no_java(
+    fails: Callable[..., str], flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jar = tmp_path / "job-server.jar"
     jar.touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -198,13 +215,15 @@ def test_no_java(fails, flink, tmp_path, monkeypatch):
     assert "no Java found; Flink needs Java 17: apt-get install openjdk-17-jre-headless" in said
 
 
-def test_no_cluster_of_our_own(tmp_path, monkeypatch, capsys):
+def test_no_cluster_of_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("PARALOOM_FLINK", str(tmp_path / "nothing"))
     assert main(["ingest", "--on", "flink", "--config", "x.yaml"]) == 2
     assert "no Flink cluster; `make flink-up` starts one" in capsys.readouterr().err
 
 
-def test_jobs_of_the_same_name_are_cancelled(flink):
+def test_jobs_of_the_same_name_are_cancelled(flink: Flink) -> None:
     jobs = [
         {"jid": "a", "name": "ours", "state": "RUNNING"},
         {"jid": "b", "name": "another's", "state": "RUNNING"},

@@ -1,36 +1,44 @@
 """Pairs on which one of two models is nearer to people."""
 
 import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import ArrayLike
 
 from models.embeddings.applications.compare_models import disagreements
-from models.embeddings.applications.evaluation import Model
+from models.embeddings.applications.evaluation import Model, Scores, Vectors
 from models.embeddings.datasets.similarity import LabelledPairs
 from pipeline import cli
 from tests.models.embeddings.applications.test_gate_analysis import model_of
 
 
-def data(name, labels):
-    texts = [f"{name} {i}" for i in range(len(labels))]
+def data(name: str, labels: ArrayLike) -> LabelledPairs:
+    scores = np.array(labels, float)
+    texts = [f"{name} {i}" for i in range(len(scores))]
     return LabelledPairs(
         group="STS 2014",
         name=name,
         first=pa.array(texts),
         second=pa.array([f"{text}'" for text in texts]),
-        scores=np.array(labels, float),
+        scores=scores,
     )
 
 
-def model(name, said, scale=None):
+def model(
+    name: str,
+    said: Mapping[str, Sequence[float] | Scores],
+    scale: tuple[float, float] | None = None,
+) -> Model:
     """Scores by the texts' own names."""
 
-    def embed(texts):
+    def embed(texts: pa.StringArray) -> Vectors:
         return np.array(texts.to_pylist(), object)[:, None]
 
-    def compare(first, second):
+    def compare(first: Vectors, second: Vectors) -> Scores:
         names = (text.split() for text in first[:, 0])
         return np.array([said[set][int(number)] for set, number in names])
 
@@ -40,7 +48,7 @@ def model(name, said, scale=None):
 SETS = [data("x", [0, 5, 2.5, 1]), data("y", [3.5, 0, 5])]
 
 
-def test_scores_are_stretched_to_the_scale_set_by_set():
+def test_scores_are_stretched_to_the_scale_set_by_set() -> None:
     # Of x: 0, 5, 2.5, 5 on the scale; of y: 0, 5, 2.5.
     first = model("A", {"x": [-1, 1, 0, 1], "y": [0.2, 0.4, 0.3]})
     # Predicted labels stay as they are.
@@ -56,11 +64,11 @@ def test_scores_are_stretched_to_the_scale_set_by_set():
     assert [d.first for d in for_a] == ["x 0", "x 1"] or [d.first for d in for_a] == ["x 1", "x 0"]
 
 
-def test_as_many_as_asked_for():
+def test_as_many_as_asked_for() -> None:
     random = np.random.default_rng(0)
     sets = [data(name, random.uniform(0, 5, 50)) for name in "xy"]
     said = [{name: random.uniform(0, 5, 50) for name in "xy"} for _ in range(2)]
-    models = tuple(model(name, of, (0, 5)) for name, of in zip("AB", said, strict=True))
+    models = model("A", said[0], (0, 5)), model("B", said[1], (0, 5))
     gains = {
         f"{of.name} {i}": abs(said[0][of.name][i] - label) - abs(said[1][of.name][i] - label)
         for of in sets
@@ -72,7 +80,7 @@ def test_as_many_as_asked_for():
     assert [d.first for d in for_a] == order[:-8:-1]
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("word-avg", "gran"):
         model_of(name).save(tmp_path / name)
     sts = tmp_path / "sts" / "2014"
@@ -93,7 +101,9 @@ def test_the_command(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["compare-models", "decoder-spaces"])
-def test_a_model_that_is_not_there(tmp_path, capsys, command):
+def test_a_model_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
     sts = tmp_path / "made.tsv"
     sts.write_text("5\ta\tb\n")
     model = ["--model", str(tmp_path / "no")]

@@ -4,7 +4,7 @@ import pytest
 from models.embeddings.applications.components import distant_rows, principal_components
 
 
-def test_components_are_those_of_the_covariance():
+def test_components_are_those_of_the_covariance() -> None:
     random = np.random.default_rng(0)
     vectors = (random.normal(size=(200, 5)) * [5, 3, 1, 0.5, 0.1]) @ random.normal(size=(5, 5))
     found = principal_components(vectors)
@@ -17,7 +17,7 @@ def test_components_are_those_of_the_covariance():
         principal_components(vectors[:1])
 
 
-def test_rows_far_from_each_other():
+def test_rows_far_from_each_other() -> None:
     points = np.array([[0.0, 0], [10, 0], [10, 0.1], [0, 8], [-9, -9]])
     assert distant_rows(points, 4).tolist() == [4, 2, 3, 0]
     assert len(distant_rows(np.zeros((5, 2)), 3)) == 0

@@ -1,6 +1,7 @@
 import io
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +138,7 @@ def test_memory_does_not_grow_with_the_lines(tmp_path: Path) -> None:
     """Only as many lines are asked for as a batch holds before its vectors are written."""
     open_lines = 0
 
-    def lines():
+    def lines() -> Iterator[bytes]:
         nonlocal open_lines
         for _ in range(50):
             open_lines += 1

@@ -28,12 +28,12 @@ def pairs(n: int, seed: int) -> LabelledPairs:
     )
 
 
-def test_what_differs_is_learnt():
+def test_what_differs_is_learnt() -> None:
     found = entailment(letters, pairs(90, 0), [pairs(40, 1)], seed=1)
     assert found["accuracy"]["SICK trial"] > 95 and found["cross_validation"] > 95
 
 
-def test_features():
+def test_features() -> None:
     data = pairs(3, 0)
     a, b = letters(data.first), letters(data.second)
     found = pair_features(letters, data.first, data.second)

@@ -27,9 +27,9 @@ def constant(text: pa.StringArray) -> np.ndarray:
 
 
 def shown(report: Report) -> str:
-    console = Console(file=StringIO(), width=120)
-    console.print(report.table())
-    return console.file.getvalue()
+    file = StringIO()
+    Console(file=file, width=120).print(report.table())
+    return file.getvalue()
 
 
 def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:

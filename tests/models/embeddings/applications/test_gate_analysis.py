@@ -1,6 +1,8 @@
 """Gates by part of speech and dependency label, against a plain reading word by word."""
 
 from collections import defaultdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,31 +25,33 @@ TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a do
 
 
 @pytest.fixture(scope="module")
-def pipeline(tmp_path_factory):
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> str:
     return train_parser(tmp_path_factory.mktemp("parser") / "parser")
 
 
-def model_of(name="gran", **options):
+def model_of(name: str = "gran", **options: Any) -> SentenceEncoder:
     words = sorted({word for text, *_ in TREES for word in text.split()})
-    options = EmbeddingOptions(model=name, dim=4, **options)
-    vocabulary = Vocabulary(words, tags=options.tags)
+    chosen = EmbeddingOptions(model=name, dim=4, **options)
+    vocabulary = Vocabulary(words, tags=chosen.tags)
     torch.manual_seed(0)
-    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)})
-    return SentenceEncoder(encoder.eval(), {"words": vocabulary}, options)
+    encoder = build_encoder(chosen, {"words": torch.randn(len(vocabulary), 4)})
+    return SentenceEncoder(encoder.eval(), {"words": vocabulary}, chosen)
 
 
-def plainly(model, parser):
+def plainly(model: SentenceEncoder, parser: Parser) -> list[dict[str, list[float]]]:
     """Every word's gate by the equations, forward alone."""
-    (network,) = model.encoder.directions
-    vocabulary, weight = model.vocabularies["words"], model.encoder.input.table.weight
+    encoder: Any = model.encoder
+    (network,) = encoder.directions
+    vocabulary, weight = model.vocabularies["words"], encoder.input.table.weight
     cell = network.lstm.weights
-    found = [defaultdict(list) for _ in range(3)]
+    found: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(3)]
     numbers = dict(zip(vocabulary.words, range(len(vocabulary)), strict=True))
     texts = moses_tokens(TEXTS, lower=False).to_pylist()
-    for tokens, labels in zip(texts, parser.labels(texts), strict=True):
+    for tokens, known in zip(texts, parser.labels(texts), strict=True):
         ids = [numbers.get(token.lower(), 0) for token in tokens]
+        labels: list[tuple[str, str] | None] = [*known]
         if vocabulary.tags:
-            ids, labels = [1, *ids, 2], [None, *labels, None]
+            ids, labels = [1, *ids, 2], [None, *known, None]
         h = c = torch.zeros(1, 4)
         for word, label in zip(ids, labels, strict=True):
             h, c = torch.lstm_cell(weight[[word]], (h, c), *cell.all_weights[0])
@@ -60,7 +64,7 @@ def plainly(model, parser):
 
 
 @pytest.mark.parametrize(("name", "tags"), [("gran", False), ("gran-2", True), ("gran-5", False)])
-def test_norms_by_label(pipeline, name, tags):
+def test_norms_by_label(pipeline: str, name: str, tags: bool) -> None:
     model, parser = model_of(name, tags=tags), Parser(pipeline)
     batches = [TEXTS[:2], TEXTS[2:]]
     found = gate_norms(model, parser, batches)
@@ -74,11 +78,12 @@ def test_norms_by_label(pipeline, name, tags):
     assert "nsubj" in found.dependencies and "VERB ROOT" in found.conjunctions
 
 
-def test_both_directions_count(pipeline):
+def test_both_directions_count(pipeline: str) -> None:
     model, parser = model_of("bigran"), Parser(pipeline)
     both = gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean
     means = []
-    for network in model.encoder.directions:
+    encoder: Any = model.encoder
+    for network in encoder.directions:
         model.encoder.directions = torch.nn.ModuleList([network])
         means.append(gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean)
         model = model_of("bigran")
@@ -86,18 +91,23 @@ def test_both_directions_count(pipeline):
 
 
 @pytest.mark.parametrize("name", ["gran-3", "word-avg", "lstm-avg", "word-avg+gran"])
-def test_models_without_such_a_gate(pipeline, name):
+def test_models_without_such_a_gate(pipeline: str, name: str) -> None:
     with pytest.raises(UserError, match="has no gate that scales each word: take"):
         gate_norms(model_of(name), Parser(pipeline), [TEXTS])
 
 
-def test_a_pipeline_without_parts_of_speech(tmp_path):
+def test_a_pipeline_without_parts_of_speech(tmp_path: Path) -> None:
     parser = Parser(train_parser(tmp_path / "parser", tags=False))
     with pytest.raises(UserError, match="gives no parts of speech: name one with a tagger"):
         gate_norms(model_of(), parser, [TEXTS])
 
 
-def test_the_command(tmp_path, pipeline, capsys, monkeypatch):
+def test_the_command(
+    tmp_path: Path,
+    pipeline: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import io
     import json
     import sys
@@ -111,7 +121,7 @@ def test_the_command(tmp_path, pipeline, capsys, monkeypatch):
         str(tmp_path / "g.json"),
     ]
 
-    def call(*more):
+    def call(*more: str) -> int:
         text = "\n".join(TEXTS.to_pylist()).encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
         return cli.main([*arguments, *more])

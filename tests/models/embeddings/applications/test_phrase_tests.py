@@ -1,10 +1,13 @@
 """Tests of phrase vectors, on files in their published formats and on scores that are known."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.applications.evaluation import Model, dots
+from models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
 from models.embeddings.applications.phrase_tests import (
     Question,
     WordsAndPhrases,
@@ -25,13 +28,13 @@ coin collector | numismatist | coin | collector | coinage | aggregator | reflect
 """
 
 
-def by_number(texts):
+def by_number(texts: pa.StringArray) -> Vectors:
     """A phrase's vector from the number in it: near numbers have a large dot product."""
     angle = np.array([float(text.split()[-1]) for text in texts.to_pylist()]) / 500
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def test_choose_among_100():
+def test_choose_among_100() -> None:
     near = pa.array([f"a {i}" for i in range(0, 900, 30)])
     far = pa.array([f"b {i}" for i in range(900, 0, -30)])
     others = pa.array([f"c {i}" for i in range(1000)])
@@ -45,12 +48,12 @@ def test_choose_among_100():
     assert again[0] == again[1]
 
 
-def test_the_pair_s_own_phrases_are_not_samplen():
+def test_the_pair_s_own_phrases_are_not_samplen() -> None:
     own = pa.array([f"a {i}" for i in range(102)])
     pairs = PhrasePairs(own, pa.concat_arrays([own[1:], own[:1]]))
     seen = []
 
-    def compare(first, second):
+    def compare(first: Vectors, second: Vectors) -> Scores:
         seen.append((first[:, 0].reshape(-1, 100), second[:, 0].reshape(-1, 100)))
         return dots(first, second)
 
@@ -61,13 +64,13 @@ def test_the_pair_s_own_phrases_are_not_samplen():
 
 
 @pytest.mark.parametrize(("count", "size"), [(101, 101), (101, 102), (101, 5000), (1, 1), (2, 3)])
-def test_what_is_samplen_for_a_row_is_distinct(count, size):
+def test_what_is_samplen_for_a_row_is_distinct(count: int, size: int) -> None:
     drawn = _sample(np.random.default_rng(0), 50, count, size)
     assert drawn.shape == (50, count) and drawn.min() >= 0 and drawn.max() < size
     assert all(len(set(row)) == count for row in drawn.tolist())
 
 
-def test_every_sample_is_as_likely_as_any_other():
+def test_every_sample_is_as_likely_as_any_other() -> None:
     """Of three among four numbers there are 24 in order: so each number at each place, too."""
     rows = 24_000
     drawn = _sample(np.random.default_rng(0), rows, 3, 4)
@@ -80,13 +83,13 @@ def test_every_sample_is_as_likely_as_any_other():
         assert np.abs(np.bincount(place, minlength=4) - rows / 4).max() < 4 * spread
 
 
-def test_too_few_to_choose_among():
+def test_too_few_to_choose_among() -> None:
     few = pa.array(["a 1", "a 2"])
     with pytest.raises(UserError, match="2 phrases are too few to choose among 100"):
         choose(Model("known", by_number, dots), PhrasePairs(few, few), few)
 
 
-def write_semeval(folder):
+def write_semeval(folder: Path) -> Path:
     folder.mkdir()
     for split, kind, text in (
         ("train", "positive", "valuation\tprice assessment\nviolin\tstring instrument\n"),
@@ -98,7 +101,7 @@ def write_semeval(folder):
     return folder
 
 
-def test_semeval_2013(tmp_path):
+def test_semeval_2013(tmp_path: Path) -> None:
     data = read_semeval2013(write_semeval(tmp_path / "semeval"))
     assert data["train"].words.to_pylist() == ["valuation", "violin", "cat"]
     assert data["test"].phrases.to_pylist()[0] == "high temperature"
@@ -114,22 +117,27 @@ def test_semeval_2013(tmp_path):
         ([(5, 1), (5, 0), (5, 1)], [(5, 1), (4, 1)], 50.0, 200 / 3),  # equal scores go together
     ],
 )
-def test_the_threshold_comes_from_training(train, test, accuracy, f1):
-    def part(rows):
+def test_the_threshold_comes_from_training(
+    train: Sequence[tuple[float, int]],
+    test: Sequence[tuple[float, int]],
+    accuracy: float,
+    f1: float,
+) -> None:
+    def part(rows: Sequence[tuple[float, int]]) -> WordsAndPhrases:
         texts = pa.array([f"x {score}" for score, _ in rows])
         return WordsAndPhrases(texts, texts, np.array([bool(same) for _, same in rows]))
 
-    def compare(first, second):
-        return first[:, 0]
+    def compare(first: Vectors, second: Vectors) -> Scores:
+        return first[:, 0].astype(np.float64)
 
-    def embed(texts):
+    def embed(texts: pa.StringArray) -> Vectors:
         return np.array([[float(text.split()[1])] for text in texts.to_pylist()])
 
     found = semeval2013(Model("m", embed, compare), {"train": part(train), "test": part(test)})
     assert found == pytest.approx({"accuracy": accuracy, "f1": f1})
 
 
-def test_turney_2012(tmp_path):
+def test_turney_2012(tmp_path: Path) -> None:
     path = tmp_path / "jair.data"
     path.write_text(TURNEY)
     questions = read_turney2012(path)
@@ -143,10 +151,10 @@ def test_turney_2012(tmp_path):
         ("collector coin", "plasma"): 6,
     }
 
-    def embed(texts):
+    def embed(texts: pa.StringArray) -> Vectors:
         return np.array(texts.to_pylist(), object)[:, None]
 
-    def compare(first, second):
+    def compare(first: Vectors, second: Vectors) -> Scores:
         pairs = zip(first[:, 0], second[:, 0], strict=True)
         return np.array([seen.get(pair, 0.0) for pair in pairs])
 
@@ -167,7 +175,7 @@ def test_turney_2012(tmp_path):
         ("", "jair.data: empty"),
     ],
 )
-def test_broken_questions(tmp_path, text, message):
+def test_broken_questions(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "jair.data"
     path.write_text(text)
     with pytest.raises(UserError, match=message):
@@ -176,7 +184,7 @@ def test_broken_questions(tmp_path, text, message):
         read_turney2012(tmp_path / "no.data")
 
 
-def test_broken_semeval(tmp_path):
+def test_broken_semeval(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no en\.trainSet\.positiveInstances-v2 here"):
         read_semeval2013(tmp_path)
     folder = write_semeval(tmp_path / "s")

@@ -22,7 +22,7 @@ def read(folder: Path) -> dict[str, Task]:
     return {task.name: task for task in find_tasks(folder)[0]}
 
 
-def test_sentevals_forms(tmp_path):
+def test_sentevals_forms(tmp_path: Path) -> None:
     write(tmp_path / "MR" / "rt-polarity.pos", "good\nvery good\n")
     write(tmp_path / "MR" / "rt-polarity.neg", "caf\xe9 is bad\n", "latin-1")
     write(tmp_path / "SST" / "binary" / "sentiment-train", "a film\t1\nno film\t0\n")
@@ -38,15 +38,18 @@ def test_sentevals_forms(tmp_path):
     assert tasks["MR"].train.labels.tolist() == [".pos", ".pos", ".neg"]
     assert tasks["MR"].tested == "10-fold"
     assert tasks["SST"].train.labels.tolist() == ["1", "0"]
+    assert tasks["SST"].test is not None
     assert tasks["SST"].test.first.to_pylist() == ["film"] and tasks["SST"].tested == "test"
     assert tasks["TREC"].train.first.to_pylist() == ["How ?", "Who is it ?"]
     assert tasks["TREC"].train.labels.tolist() == ["DESC", "HUM"]
+    assert tasks["TREC"].test is not None
     assert tasks["TREC"].test.labels.tolist() == ["NUM"]
+    assert tasks["MRPC"].test is not None and tasks["MRPC"].test.second is not None
     assert tasks["MRPC"].test.second.to_pylist() == ["b d"]
     assert tasks["MRPC"].train.labels.tolist() == ["1"]
 
 
-def test_label_and_text_and_what_is_missing(tmp_path):
+def test_label_and_text_and_what_is_missing(tmp_path: Path) -> None:
     write(tmp_path / "subj.all", "0 a b\n1 c d\n\n")
     write(tmp_path / "stsa.binary.train", "1 a\n0 b\n")
     write(tmp_path / "stsa.binary.dev", "1 c\n")
@@ -69,7 +72,7 @@ def test_label_and_text_and_what_is_missing(tmp_path):
         ("other.txt", "x\n", "none of the transfer tasks is here"),
     ],
 )
-def test_broken_files_are_named(tmp_path, name, text, message):
+def test_broken_files_are_named(tmp_path: Path, name: str, text: str, message: str) -> None:
     write(tmp_path / name, text)
     with pytest.raises(UserError, match=message):
         find_tasks(tmp_path)
@@ -84,7 +87,7 @@ def sentences(rows: np.ndarray) -> pa.StringArray:
     return pa.array([" ".join(f"{x:.4f}" for x in row) for row in rows])
 
 
-def test_classes_are_told_by_cross_validation_and_on_a_split():
+def test_classes_are_told_by_cross_validation_and_on_a_split() -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(300, 4))
     labels = np.where(x @ [1, -1, 2, 0] > 0, "yes", "no")
@@ -99,7 +102,7 @@ def test_classes_are_told_by_cross_validation_and_on_a_split():
     assert scores["accuracy"] < 7
 
 
-def test_pairs_by_products_and_distances():
+def test_pairs_by_products_and_distances() -> None:
     random = np.random.default_rng(0)
     a, b = random.normal(size=(2, 400, 3))
     b[::2] = a[::2] + random.normal(scale=0.1, size=(200, 3))
@@ -114,7 +117,7 @@ def test_pairs_by_products_and_distances():
     assert scores["pearson"] > 93
 
 
-def test_real_data_side_by_side(bag_of_words: Embed, data: Path, tmp_path) -> None:
+def test_real_data_side_by_side(bag_of_words: Embed, data: Path, tmp_path: Path) -> None:
     def cut(text: pa.StringArray) -> np.ndarray:
         return bag_of_words(text)[:, :256]
 
@@ -128,7 +131,7 @@ def test_real_data_side_by_side(bag_of_words: Embed, data: Path, tmp_path) -> No
     assert 55 < result["tasks"]["SST"]["models"]["words"]["accuracy"] < 80
     assert result["missing"][0] == "CR"
     json.dumps(result, allow_nan=False)
-    console = Console(file=StringIO(), width=100)
-    console.print(found.table())
-    table = console.file.getvalue()
+    file = StringIO()
+    Console(file=file, width=100).print(found.table())
+    table = file.getvalue()
     assert "SST" in table and "without CR, SUBJ" in table

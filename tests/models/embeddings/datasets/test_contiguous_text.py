@@ -1,6 +1,8 @@
 """Contiguous text: books and documents into sentences, sentences into ids on disk."""
 
 import gzip
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -38,7 +40,12 @@ b-1\t0.9\t1\t1\tKočka.\tA cat.
 """
 
 
-def read(path, text, format="plain", zipped=False):
+TextFormat = Literal["plain", "czeng20"]
+
+
+def read(
+    path: Path, text: str, format: TextFormat = "plain", zipped: bool = False
+) -> tuple[list[str], list[int]]:
     data = text.encode()
     path.write_bytes(gzip.compress(data) if zipped else data)
     blocks = list(read_text([path], format))
@@ -48,7 +55,7 @@ def read(path, text, format="plain", zipped=False):
 
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_book_without_its_head_and_foot(tmp_path, zipped, end):
+def test_a_book_without_its_head_and_foot(tmp_path: Path, zipped: bool, end: str) -> None:
     sentences, documents = read(tmp_path / "book", BOOK.replace("\n", end), zipped=zipped)
     assert sentences == [
         "Mr. Brown came home.",
@@ -60,20 +67,20 @@ def test_a_book_without_its_head_and_foot(tmp_path, zipped, end):
     assert documents == [0] * 5
 
 
-def test_text_without_marks_is_taken_whole(tmp_path):
+def test_text_without_marks_is_taken_whole(tmp_path: Path) -> None:
     text = "One. Two.\n\n" + "Three.\n\n" * 150 + "Four."
     sentences, _ = read(tmp_path / "text", text)
     assert sentences == ["One.", "Two.", *["Three."] * 150, "Four."]
 
 
-def test_documents_of_czeng(tmp_path):
+def test_documents_of_czeng(tmp_path: Path) -> None:
     path = tmp_path / "czeng"
     assert read(path, CZENG, "czeng20") == (["A dog.", "It runs.", "A cat."], [0, 0, 1])
     both = list(read_text([path, path], "czeng20"))
     assert [block.documents.tolist() for block in both] == [[0, 0, 1], [2, 2, 3]]
 
 
-def test_real_books(data):
+def test_real_books(data: Path) -> None:
     (first, *_) = read_text([data / "books" / "pride.txt"])
     sentences = first.sentences.to_pylist()
     assert any(text.startswith("It is a truth universally acknowledged") for text in sentences[:9])
@@ -89,7 +96,9 @@ def test_real_books(data):
         (b"\x1f\x8b\x08rest", "plain", "damaged gzip file"),
     ],
 )
-def test_what_can_be_wrong_with_a_file(tmp_path, text, format, message):
+def test_what_can_be_wrong_with_a_file(
+    tmp_path: Path, text: bytes, format: TextFormat, message: str
+) -> None:
     path = tmp_path / "text"
     path.write_bytes(text)
     with pytest.raises(UserError, match=f"{path}.*{message}"):
@@ -98,7 +107,7 @@ def test_what_can_be_wrong_with_a_file(tmp_path, text, format, message):
         list(read_text([tmp_path / "nothing"], format))
 
 
-def test_ids_on_disk(tmp_path):
+def test_ids_on_disk(tmp_path: Path) -> None:
     path = tmp_path / "czeng"
     rows = ["One dog.", "Two cats and a dog.", "...", "A cat.", "", "A dog.", "A cat.", "One."]
     path.write_text("".join(f"i\t1\t1\t1\tx\t{row}\n" if row else "\n" for row in rows))
@@ -116,7 +125,7 @@ def test_ids_on_disk(tmp_path):
     assert np.array_equal(again.sentences.ids, ids)
 
 
-def test_too_little_text(tmp_path):
+def test_too_little_text(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("One. Two.")
     with pytest.raises(UserError, match="nowhere do three sentences follow one another"):
@@ -125,7 +134,7 @@ def test_too_little_text(tmp_path):
 
 
 @pytest.mark.parametrize("tags", [0, 2])
-def test_cut(tags):
+def test_cut(tags: int) -> None:
     sentences = [list(range(n)) for n in (tags, tags + 1, tags + 4, tags + 9)]
     lengths = [len(sentence) for sentence in sentences]
     ids = np.array([i for sentence in sentences for i in sentence], np.int32)

@@ -1,6 +1,7 @@
 """Which phrase pairs are learnt from, and which are kept for tests."""
 
 import gzip
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,16 +23,16 @@ PPDB = """\
 """
 
 
-def write(path, text):
+def write(path: Path, text: str) -> Path:
     path.write_bytes(gzip.compress(text.encode()))
     return path
 
 
-def rows(pairs):
+def rows(pairs: PhrasePairs) -> list[tuple[str, str]]:
     return list(zip(pairs.left.to_pylist(), pairs.right.to_pylist(), strict=True))
 
 
-def test_the_paper_s_filter(tmp_path):
+def test_the_paper_s_filter(tmp_path: Path) -> None:
     table = write(tmp_path / "ppdb.gz", PPDB)
     assert rows(read_phrase_pairs(table)) == [
         ("a big dog", "a large dog"),
@@ -42,7 +43,7 @@ def test_the_paper_s_filter(tmp_path):
     assert rows(read_phrase_pairs(table, known)) == [("a big dog", "a large dog")]
 
 
-def test_nothing_is_left(tmp_path):
+def test_nothing_is_left(tmp_path: Path) -> None:
     table = write(tmp_path / "ppdb.gz", PPDB)
     with pytest.raises(UserError, match=r"ppdb\.gz: no two different phrases .* whose words"):
         read_phrase_pairs(table, pa.array(["cat"]))
@@ -56,7 +57,7 @@ phrase = st.lists(st.sampled_from(["a", "b", "c3", "d", "-"]), min_size=1, max_s
 
 
 @given(st.lists(st.tuples(phrase.map(" ".join), phrase.map(" ".join)), min_size=1))
-def test_filter_row_by_row(pairs):
+def test_filter_row_by_row(pairs: list[tuple[str, str]]) -> None:
     left, right = (pa.array(side) for side in zip(*pairs, strict=True))
     expected = [
         (a, b)
@@ -68,7 +69,7 @@ def test_filter_row_by_row(pairs):
     assert rows(usable(PhrasePairs(left, right), pa.array(["a", "b", "c3", "-"]))) == expected
 
 
-def test_test_pairs_have_a_phrase_that_training_has_not():
+def test_test_pairs_have_a_phrase_that_training_has_not() -> None:
     left = pa.array([f"w{i} x" for i in range(3000)])
     pairs = PhrasePairs(left, pa.array([f"w{i // 3} y" for i in range(3000)]))
     train, test = split(pairs, 0.1)

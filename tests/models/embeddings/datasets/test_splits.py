@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,11 +14,11 @@ def pairs(n: int, name: str = "a") -> LabelledPairs:
         name=name,
         first=pa.array([f"{name} {i}" for i in range(n)]),
         second=pa.array([f"{name} {i} again" for i in range(n)]),
-        scores=np.arange(n) % 6.0,
+        scores=np.arange(n, dtype=np.float64) % 6,
     )
 
 
-def test_parts_are_disjoint_whole_and_always_the_same():
+def test_parts_are_disjoint_whole_and_always_the_same() -> None:
     parts = shares(pairs(101), STS_SHARES)
     assert [len(part.scores) for part in parts] == [40, 10, 51]
     found = [text for part in parts for text in part.first.to_pylist()]
@@ -29,24 +31,24 @@ def test_parts_are_disjoint_whole_and_always_the_same():
     assert parts[2].scores[row] == number % 6
 
 
-def test_too_few_pairs():
+def test_too_few_pairs() -> None:
     with pytest.raises(UserError, match="STS 2012 a: 2 pairs are too few to cut into 3 parts"):
         shares(pairs(2), STS_SHARES)
 
 
-def test_pooled():
+def test_pooled() -> None:
     found = pool([pairs(3), pairs(2, "b")])
     assert found.first.to_pylist() == ["a 0", "a 1", "a 2", "b 0", "b 1"]
     assert found.scores.tolist() == [0, 1, 2, 0, 1] and found.entailment is None
 
 
-def sick(path, rows):
+def sick(path: Path, rows: int) -> None:
     lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
     lines += [f"{i}\tA dog {i}\tA cat {i}\t{1 + i % 5}\tNEUTRAL" for i in range(rows)]
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_sick_and_sts(tmp_path):
+def test_sick_and_sts(tmp_path: Path) -> None:
     folder = tmp_path / "sick"
     folder.mkdir()
     sick(folder / "SICK_train.txt", 20)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +17,7 @@ WORDNET = (
 ADJECTIVES = "00014358 00 a 02 ample 0 galore(ip) 0 000 | existing in abundance\n"
 
 
-def test_wordnet_gives_the_single_words_of_each_synset(tmp_path):
+def test_wordnet_gives_the_single_words_of_each_synset(tmp_path: Path) -> None:
     (tmp_path / "data.noun").write_text(WORDNET)
     (tmp_path / "data.adj").write_text(ADJECTIVES)
     assert read_synonyms(tmp_path) == {
@@ -26,7 +28,7 @@ def test_wordnet_gives_the_single_words_of_each_synset(tmp_path):
     }
 
 
-def test_paraphrases_give_those_of_single_words(tmp_path):
+def test_paraphrases_give_those_of_single_words(tmp_path: Path) -> None:
     path = tmp_path / "ppdb.txt"
     path.write_text("[NN] ||| dog ||| hound ||| x\n[NP] ||| a dog ||| dog ||| x\n")
     assert read_synonyms(path) == {"dog": ["hound"]}
@@ -43,18 +45,18 @@ def test_paraphrases_give_those_of_single_words(tmp_path):
         ("00014358 00 n 01 dog 0 000 | x\n", "no two words that mean the same"),
     ],
 )
-def test_a_broken_thesaurus(tmp_path, line, message):
+def test_a_broken_thesaurus(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "data.noun").write_text(line)
     with pytest.raises(UserError, match=message):
         read_synonyms(tmp_path)
 
 
-def test_no_wordnet(tmp_path):
+def test_no_wordnet(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no WordNet here"):
         read_synonyms(tmp_path)
 
 
-def test_augmented_pairs_are_pairs_with_synonyms_in_them():
+def test_augmented_pairs_are_pairs_with_synonyms_in_them() -> None:
     data = LabelledPairs(
         group="SICK",
         name="train",

@@ -4,7 +4,7 @@ import torch
 from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 
 
-def test_deferred_steps_equal_a_dense_adam():
+def test_deferred_steps_equal_a_dense_adam() -> None:
     torch.manual_seed(0)
     start = torch.randn(50, 7, dtype=torch.float64) * 0.1
     table = EmbeddingMatrix(start.clone())
@@ -18,16 +18,16 @@ def test_deferred_steps_equal_a_dense_adam():
         target = torch.from_numpy(rng.standard_normal((len(rows), 7))) * 10.0 ** -(step % 6)
         ours = table(rows)
         assert torch.allclose(ours, dense[rows], rtol=0, atol=1e-6), step
-        (ours * target).sum().backward()
+        torch.autograd.backward((ours * target).sum())
         table.step()
         adam.zero_grad()
-        (dense[rows] * target).sum().backward()
+        torch.autograd.backward((dense[rows] * target).sum())
         adam.step()
     assert torch.allclose(table.current(), dense, rtol=0, atol=1e-6)
     assert (table.current() - start).abs().max() > 0.05  # there was something to follow
 
 
-def test_regularisation_towards_the_first_vectors_is_dense():
+def test_regularisation_towards_the_first_vectors_is_dense() -> None:
     torch.manual_seed(0)
     start = torch.randn(20, 3, dtype=torch.float64)
     table = EmbeddingMatrix(start.clone())
@@ -36,18 +36,19 @@ def test_regularisation_towards_the_first_vectors_is_dense():
     adam = torch.optim.Adam([dense], lr=1e-2)
     for step in range(30):
         rows = np.arange(step % 5, 20, 5)
-        (table(rows) ** 2).sum().backward()
+        torch.autograd.backward((table(rows) ** 2).sum())
         table.step()
         adam.zero_grad()
-        ((dense[rows] ** 2).sum() + 0.5 * 0.3 * ((dense - start) ** 2).sum()).backward()
+        towards = 0.5 * 0.3 * ((dense - start) ** 2).sum()
+        torch.autograd.backward((dense[rows] ** 2).sum() + towards)
         adam.step()
     assert torch.allclose(table.current(), dense, rtol=0, atol=1e-12)
 
 
-def test_reading_changes_nothing():
+def test_reading_changes_nothing() -> None:
     table = EmbeddingMatrix(torch.randn(10, 4))
     table.prepare(1e-3)
-    (table(np.array([1, 5])) * 3).sum().backward()
+    torch.autograd.backward((table(np.array([1, 5])) * 3).sum())
     table.step()
     table.step()
     before = {name: value.clone() for name, value in vars(table).items() if torch.is_tensor(value)}

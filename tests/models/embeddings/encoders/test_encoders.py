@@ -1,5 +1,8 @@
 """Encoders against their equations, written out plainly, word by word, in float64."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +10,9 @@ import torch
 from torch import nn
 
 from models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
+from models.embeddings.encoders.base import Encoder
+from models.embeddings.encoders.gran import GRAN
+from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.ragged_batches import RaggedBatch
 from models.embeddings.encoders.recurrent import _pool
 from models.embeddings.options import EmbeddingOptions
@@ -17,33 +23,37 @@ D = 5
 SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], [1, 2, 3, 5, 6, 7]]
 
 
-def flat(sentences):
+def flat(sentences: Sequence[Sequence[int]]) -> RaggedIds:
     lengths = [len(sentence) for sentence in sentences]
     ids = np.array([word for sentence in sentences for word in sentence], np.int32)
     return RaggedIds(ids, np.cumsum([0, *lengths]).astype(np.int64))
 
 
-def encoder_of(model, **options):
+def encoder_of(model: str, **options: Any) -> Any:
+    """An encoder; its attributes depend on the model, so it has no closer type."""
     torch.manual_seed(0)
-    options = EmbeddingOptions(model=model, dim=D, **options)
     vectors = {kind: torch.randn(9, D) for kind in kinds(model)}
-    return build_encoder(options, vectors).double()
+    return build_encoder(EmbeddingOptions(model=model, dim=D, **options), vectors).double()
 
 
-def encode(encoder, sentences=SENTENCES):
-    return encoder({"words": flat(sentences), "trigrams": flat(sentences)})
+def encode(encoder: Encoder, sentences: Sequence[Sequence[int]] = SENTENCES) -> torch.Tensor:
+    vectors: torch.Tensor = encoder({"words": flat(sentences), "trigrams": flat(sentences)})
+    return vectors
 
 
-def states(lstm, words):
+def gradient_of(tensor: torch.Tensor | None) -> torch.Tensor:
+    assert tensor is not None and tensor.grad is not None
+    return tensor.grad.clone()
+
+
+def states(lstm: LSTM, words: list[torch.Tensor]) -> list[torch.Tensor]:
     """The equations of Gers et al. 2003 (or, without peepholes, torch's), one word at a time."""
     cell, peepholes = lstm.weights, lstm.peepholes
-    size = lstm.dim
-    h = c = torch.zeros(size, dtype=torch.float64)
+    h = c = torch.zeros(lstm.dim, dtype=torch.float64)
     result = []
     for x in reversed(words) if lstm.reversed else words:
-        i, f, g, o = (
-            cell.weight_ih_l0 @ x + cell.bias_ih_l0 + cell.weight_hh_l0 @ h + cell.bias_hh_l0
-        ).split(size)
+        (w, u, b, d) = cell.all_weights[0]
+        i, f, g, o = (w @ x + b + u @ h + d).chunk(4)
         if peepholes is not None:
             i, f = i + peepholes[0] * c, f + peepholes[1] * c
         c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
@@ -54,13 +64,13 @@ def states(lstm, words):
     return result[::-1] if lstm.reversed else result
 
 
-def outputs(network, words):
+def outputs(network: Any, words: list[torch.Tensor]) -> list[torch.Tensor]:
     """What the network gives for each word, in the order of the sentence."""
     if not hasattr(network, "variant"):
         return states(network, words)
     h = states(network.lstm, words)
     a = torch.zeros(D, dtype=torch.float64)
-    result = [None] * len(words)
+    result = [a] * len(words)
     order = range(len(words))
     for t in reversed(order) if network.lstm.reversed else order:
         gate = network.from_words(words[t]) + network.from_states(h[t])
@@ -80,23 +90,22 @@ def outputs(network, words):
     return result
 
 
-def plainly(encoder, sentence):
+def plainly(encoder: Any, sentence: Sequence[int]) -> torch.Tensor:
     words = [encoder.input.table.weight[word] for word in sentence]
     if not words:
         return torch.zeros(encoder.dim, dtype=torch.float64)
     each = [outputs(network, words) for network in encoder.directions]
     if encoder.pooling == "last":
         each = [[out[0 if i else -1]] for i, out in enumerate(each)]
-    rows = [torch.stack(out) for out in each]
-    if len(rows) == 2:
-        if encoder.layer is not None:
-            rows = torch.tanh(encoder.layer(torch.cat(rows, dim=1)))
-        elif encoder.combination == "mean":
-            rows = (rows[0] + rows[1]) / 2
-        else:
-            rows = torch.cat(rows, dim=1)
+    sides = [torch.stack(out) for out in each]
+    if len(sides) == 1:
+        rows = sides[0]
+    elif encoder.layer is not None:
+        rows = torch.tanh(encoder.layer(torch.cat(sides, dim=1)))
+    elif encoder.combination == "mean":
+        rows = (sides[0] + sides[1]) / 2
     else:
-        rows = rows[0]
+        rows = torch.cat(sides, dim=1)
     return rows.max(dim=0).values if encoder.pooling == "max" else rows.mean(dim=0)
 
 
@@ -110,7 +119,7 @@ RECURRENT = [
 
 
 @pytest.mark.parametrize(("model", "combine", "cell"), RECURRENT)
-def test_recurrent_encoders_follow_their_equations(model, combine, cell):
+def test_recurrent_encoders_follow_their_equations(model: str, combine: str, cell: str) -> None:
     hidden = None if "gran" in model else 4
     encoder = encoder_of(model, combine=combine, cell=cell, hidden=hidden)
     parameters = list(encoder.parameters())
@@ -118,21 +127,21 @@ def test_recurrent_encoders_follow_their_equations(model, combine, cell):
     table.prepare(1e-3)
     found = encode(encoder)
     target = torch.randn_like(found)
-    (found * target).sum().backward()
-    gradients = [parameter.grad for parameter in parameters]
-    word_gradient = table.read.grad
+    torch.autograd.backward((found * target).sum())
+    gradients = [gradient_of(parameter) for parameter in parameters]
+    word_gradient = gradient_of(table.read)
     encoder.zero_grad()
 
     table.weight.requires_grad_()
     expected = torch.stack([plainly(encoder, sentence) for sentence in SENTENCES])
     assert torch.allclose(found, expected, rtol=0, atol=1e-12)
-    (expected * target).sum().backward()
-    assert torch.allclose(word_gradient, table.weight.grad[1:8], rtol=0, atol=1e-12)
+    torch.autograd.backward((expected * target).sum())
+    assert torch.allclose(word_gradient, gradient_of(table.weight)[1:8], rtol=0, atol=1e-12)
     for ours, parameter in zip(gradients, parameters, strict=True):
-        assert torch.allclose(ours, parameter.grad, rtol=0, atol=1e-12)
+        assert torch.allclose(ours, gradient_of(parameter), rtol=0, atol=1e-12)
 
 
-def test_torch_cell_is_torch_s_lstm():
+def test_torch_cell_is_torch_s_lstm() -> None:
     encoder = encoder_of("lstm-avg")
     words = encoder.input.table.weight[torch.tensor(SENTENCES[2])]
     expected = encoder.directions[0].weights(words)[0].mean(dim=0)
@@ -140,7 +149,7 @@ def test_torch_cell_is_torch_s_lstm():
 
 
 @pytest.mark.parametrize("model", ["word-avg", "trigram-avg", "word-sum"])
-def test_averages(model):
+def test_averages(model: str) -> None:
     encoder = encoder_of(model)
     found = encode(encoder)
     weight = next(iter(embedding_matrices(encoder).values())).weight
@@ -150,7 +159,7 @@ def test_averages(model):
         assert torch.allclose(vector, expected.double(), rtol=0, atol=1e-7)
 
 
-def open_gates(network, *values):
+def open_gates(network: GRAN, *values: int) -> None:
     """Set a GRAN's gates: 1 or 0, whatever is read."""
     for linear in (network.from_words, network.from_states):
         nn.init.zeros_(linear.weight)
@@ -158,14 +167,14 @@ def open_gates(network, *values):
     network.from_words.bias.data = bias.double()
 
 
-def test_gran_with_open_gates_is_word_avg():
+def test_gran_with_open_gates_is_word_avg() -> None:
     gran, average = encoder_of("gran"), encoder_of("word-avg")
     average.input.table.weight = gran.input.table.weight
     open_gates(gran.directions[0], 1)
     assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-7)
 
 
-def test_gran_2_with_open_gates_is_lstm_avg():
+def test_gran_2_with_open_gates_is_lstm_avg() -> None:
     gran, average = encoder_of("gran-2"), encoder_of("lstm-avg")
     average.input.table.weight = gran.input.table.weight
     average.directions[0] = gran.directions[0].lstm
@@ -174,7 +183,7 @@ def test_gran_2_with_open_gates_is_lstm_avg():
 
 
 @pytest.mark.parametrize(("gates", "model"), [((1, 0), "word-avg"), ((0, 1), "lstm-avg")])
-def test_gran_5_is_word_avg_or_lstm_avg(gates, model):
+def test_gran_5_is_word_avg_or_lstm_avg(gates: tuple[int, int], model: str) -> None:
     gran, average = encoder_of("gran-5"), encoder_of(model)
     average.input.table.weight = gran.input.table.weight
     if model == "lstm-avg":
@@ -184,7 +193,7 @@ def test_gran_5_is_word_avg_or_lstm_avg(gates, model):
 
 
 @pytest.mark.parametrize("mix", ["concat", "add"])
-def test_mixed(mix):
+def test_mixed(mix: str) -> None:
     encoder = encoder_of("word-avg+lstm-avg+trigram-avg", mix=mix)
     vectors = [encode(part) for part in encoder.parts]
     expected = torch.cat(vectors, 1) if mix == "concat" else vectors[0] + vectors[1] + vectors[2]
@@ -193,7 +202,7 @@ def test_mixed(mix):
 
 
 @pytest.mark.parametrize("model", [*ENCODERS, "word-avg+bilstm-max+trigram-avg"])
-def test_a_sentence_s_vector_does_not_depend_on_its_batch(model):
+def test_a_sentence_s_vector_does_not_depend_on_its_batch(model: str) -> None:
     encoder = encoder_of(model).eval()
     with torch.no_grad():
         together = encode(encoder)
@@ -206,7 +215,7 @@ def test_a_sentence_s_vector_does_not_depend_on_its_batch(model):
 
 @pytest.mark.parametrize("model", ["word-avg", "bilstm-avg"])
 @pytest.mark.parametrize("noise", ["dropout", "word_dropout"])
-def test_noise_is_new_for_every_token_and_unbiased(model, noise):
+def test_noise_is_new_for_every_token_and_unbiased(model: str, noise: str) -> None:
     encoder = encoder_of(model, **{noise: 0.5}).eval()
     encoder.input.table.prepare(1e-3)
     clean = encode(encoder, [[1, 2]])
@@ -218,11 +227,11 @@ def test_noise_is_new_for_every_token_and_unbiased(model, noise):
         assert torch.allclose(noisy.mean(0), clean[0].to(noisy), rtol=0, atol=0.1)
         share = (noisy == 0).double().mean()
         assert share == pytest.approx(0.25, abs=0.03)  # both tokens dropped
-    noisy.sum().backward()
-    assert embedding_matrices(encoder)["input.table"].read.grad is not None
+    torch.autograd.backward(noisy.sum())
+    gradient_of(embedding_matrices(encoder)["input.table"].read)
 
 
-def test_both_directions_see_the_same_noise():
+def test_both_directions_see_the_same_noise() -> None:
     encoder = encoder_of("bigran", combine="concat", dropout=0.5)
     for network in encoder.directions:
         open_gates(network, 1)
@@ -231,7 +240,7 @@ def test_both_directions_see_the_same_noise():
     assert torch.allclose(forward, backward, rtol=0, atol=1e-7)
 
 
-def test_names():
+def test_names() -> None:
     assert kinds("word-avg + lstm + trigram-avg") == ["words", "trigrams"]
     with pytest.raises(ValueError, match="model: no encoder is named 'avg', there are word-avg,"):
         kinds("word-avg+avg")
@@ -245,7 +254,7 @@ def test_names():
         encoder_of("gru", cell="peephole")
 
 
-def test_trigram_vocabulary_feeds_trigram_avg():
+def test_trigram_vocabulary_feeds_trigram_avg() -> None:
     text = pa.array(["a dog", "dog"])
     vocabulary = Vocabulary.build([text], kind="trigrams")
     encoder = encoder_of("trigram-avg")
@@ -255,7 +264,7 @@ def test_trigram_vocabulary_feeds_trigram_avg():
     assert torch.allclose(vectors[1], weight[rows].mean(0), rtol=0, atol=1e-7)
 
 
-def test_joined_batches(sentences=SENTENCES):
+def test_joined_batches(sentences: list[list[int]] = SENTENCES) -> None:
     encoder = encoder_of("bilstm-avg")
     twice = encoder({"words": join([flat(sentences), flat(sentences)])})
     assert torch.equal(twice[: len(sentences)], twice[len(sentences) :])
@@ -264,7 +273,6 @@ def test_joined_batches(sentences=SENTENCES):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_equal_maxima_share_the_gradient(sign: float) -> None:
     vectors = torch.tensor([[1.0], [0.5], [1.0]], requires_grad=True)
-    batch = RaggedBatch(vectors, np.arange(3), np.array([0, 3]))
-    (sign * _pool(batch, "max").sum()).backward()
-    assert vectors.grad is not None
-    assert vectors.grad.flatten().tolist() == [sign / 2, 0.0, sign / 2]
+    batch = RaggedBatch(vectors, np.arange(3, dtype=np.int32), np.array([0, 3]))
+    torch.autograd.backward(sign * _pool(batch, "max").sum())
+    assert gradient_of(vectors).flatten().tolist() == [sign / 2, 0.0, sign / 2]

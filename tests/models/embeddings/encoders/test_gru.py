@@ -1,42 +1,56 @@
 """GRUs against their equations, written out word by word in float64."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch.nn.functional import layer_norm
 
 from models.embeddings.encoders import embedding_matrices
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
-from tests.models.embeddings.encoders.test_encoders import SENTENCES, D, encode, encoder_of, flat
+from tests.models.embeddings.encoders.test_encoders import (
+    SENTENCES,
+    D,
+    encode,
+    encoder_of,
+    flat,
+    gradient_of,
+)
 
 HIDDEN = 4
 
 
-def torch_s(cell, x, h):
+def torch_s(cell: GRU, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
     """Cho et al. 2014, as torch writes it."""
     w, u, b, c = cell.weights.all_weights[0]
-    x_r, x_z, x_g = (w @ x + b).split(HIDDEN)
-    h_r, h_z, h_g = (u @ h + c).split(HIDDEN)
+    x_r, x_z, x_g = (w @ x + b).chunk(3)
+    h_r, h_z, h_g = (u @ h + c).chunk(3)
     r, z = torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z)
     return (1 - z) * torch.tanh(x_g + r * h_g) + z * h
 
 
-def normalised(cell, x, h):
+def normalised(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
     """Ba et al. 2016: every product is normalised by itself, those of both gates as one."""
 
-    def norm(value, how):
+    def norm(value: torch.Tensor, how: Any) -> torch.Tensor:
         mean, variance = value.mean(), ((value - value.mean()) ** 2).mean()
-        return (value - mean) / torch.sqrt(variance + how.eps) * how.weight + how.bias
+        result: torch.Tensor = (value - mean) / torch.sqrt(
+            variance + how.eps
+        ) * how.weight + how.bias
+        return result
 
     w, u = cell.from_words.weight, cell.from_states.weight
     gates = norm(w[: 2 * HIDDEN] @ x, cell.word_norms[0])
     gates = gates + norm(u[: 2 * HIDDEN] @ h, cell.state_norms[0])
-    z, r = torch.sigmoid(gates).split(HIDDEN)
+    z, r = torch.sigmoid(gates).chunk(2)
     g = norm(w[2 * HIDDEN :] @ x, cell.word_norms[1])
     g = torch.tanh(g + r * norm(u[2 * HIDDEN :] @ h, cell.state_norms[1]))
-    return (1 - z) * g + z * h
+    following: torch.Tensor = (1 - z) * g + z * h
+    return following
 
 
-def shaken(cell):
+def shaken(cell: str) -> tuple[Any, Any]:
     """A GRU and its network with other than first gains and biases."""
     encoder = encoder_of("gru", cell=cell, hidden=HIDDEN)
     (network,) = encoder.directions
@@ -53,7 +67,9 @@ def shaken(cell):
         ("normalised", normalised, True),
     ],
 )
-def test_states_and_gradients_follow_the_equations(cell, equation, with_initial):
+def test_states_and_gradients_follow_the_equations(
+    cell: str, equation: Callable[..., torch.Tensor], with_initial: bool
+) -> None:
     encoder, network = shaken(cell)
     table = embedding_matrices(encoder)["input.table"]
     table.prepare(1e-3)
@@ -65,30 +81,32 @@ def test_states_and_gradients_follow_the_equations(cell, equation, with_initial)
     states, tree = network(encoder.input(flat(SENTENCES)), *given)
     found = states[torch.from_numpy(tree.paths).long()]  # one per word
     target = torch.randn_like(found)
-    (found * target).sum().backward()
+    torch.autograd.backward((found * target).sum())
     parameters = list(network.parameters()) + ([initial] if with_initial else [])
-    gradients = [parameter.grad.clone() for parameter in parameters]
-    by_word = table.read.grad
+    gradients = [gradient_of(parameter) for parameter in parameters]
+    by_word = gradient_of(table.read)
     for parameter in parameters:
         parameter.grad = None
 
     table.weight.requires_grad_()
-    expected = []
+    rows = []
     for i, sentence in enumerate(SENTENCES):
         h = torch.zeros(HIDDEN, dtype=torch.float64) if initial is None else initial[i]
         for word in sentence:
             h = equation(network, table.weight[word], h)
-            expected.append(h)
-    expected = torch.stack(expected)
+            rows.append(h)
+    expected = torch.stack(rows)
     assert torch.allclose(found, expected, rtol=0, atol=1e-12)
-    (expected * target).sum().backward()
-    assert torch.allclose(by_word, table.weight.grad[1:8], rtol=0, atol=1e-12)
+    torch.autograd.backward((expected * target).sum())
+    assert torch.allclose(by_word, gradient_of(table.weight)[1:8], rtol=0, atol=1e-12)
     for gradient, parameter in zip(gradients, parameters, strict=True):
-        assert torch.allclose(gradient, parameter.grad, rtol=0, atol=1e-12)
+        assert torch.allclose(gradient, gradient_of(parameter), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("cell", "equation"), [("torch", torch_s), ("normalised", normalised)])
-def test_the_encoder_takes_the_last_state_and_a_step_gives_the_next(cell, equation):
+def test_the_encoder_takes_the_last_state_and_a_step_gives_the_next(
+    cell: str, equation: Callable[..., torch.Tensor]
+) -> None:
     encoder, network = shaken(cell)
     weight = encoder.input.table.weight
     vectors = encode(encoder)
@@ -102,12 +120,12 @@ def test_the_encoder_takes_the_last_state_and_a_step_gives_the_next(cell, equati
         assert torch.allclose(vector, h[0], rtol=0, atol=1e-12)
 
 
-def test_kinds():
+def test_kinds() -> None:
     assert isinstance(encoder_of("gru").directions[0], GRU)
     network = encoder_of("gru", cell="normalised").directions[0]
     assert isinstance(network, NormalisedGRU) and network.dim == D
     for part in network.from_states.weight.chunk(3):  # orthonormal, as skip-thought's
         assert torch.allclose(part @ part.T, torch.eye(D, dtype=torch.float64), atol=1e-6)
     value = torch.randn(3, 2 * D, dtype=torch.float64)
-    norm = network.word_norms[0]
+    norm: Any = network.word_norms[0]
     assert torch.equal(norm(value), layer_norm(value, (2 * D,), norm.weight, norm.bias, norm.eps))

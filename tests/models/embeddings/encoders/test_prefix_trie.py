@@ -3,6 +3,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from torch.nn.utils.rnn import pack_sequence
 
 from models.embeddings.encoders.prefix_trie import build_trie
@@ -10,15 +11,15 @@ from models.embeddings.encoders.prefix_trie import build_trie
 batches = st.lists(st.lists(st.integers(0, 3), max_size=5), max_size=9)
 
 
-def flat(sentences):
+def flat(sentences: list[list[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
     return np.array([word for sentence in sentences for word in sentence], np.int32), offsets
 
 
 @given(batches, st.booleans())
-def test_nodes_are_the_different_beginnings(sentences, backward):
+def test_nodes_are_the_different_beginnings(sentences: list[list[int]], backward: bool) -> None:
     trie = build_trie(*flat(sentences), backward=backward)
-    beginnings = []  # of every node, spelt out by way of its parents
+    beginnings: list[tuple[int, ...]] = []  # of every node, spelt out by way of its parents
     for level, (start, end) in enumerate(zip(trie.starts, trie.starts[1:], strict=False)):
         for node in range(start, end):
             before = beginnings[trie.parents[node]] if level else ()
@@ -36,14 +37,14 @@ def test_nodes_are_the_different_beginnings(sentences, backward):
 
 
 @given(batches)
-def test_siblings_stand_together(sentences):
+def test_siblings_stand_together(sentences: list[list[int]]) -> None:
     trie = build_trie(*flat(sentences))
     for start, end in zip(trie.starts[1:], trie.starts[2:], strict=False):
         assert (np.diff(trie.parents[start:end]) >= 0).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_unshared_it_is_torch_s_packed_sequence(seed):
+def test_unshared_it_is_torch_s_packed_sequence(seed: int) -> None:
     random = np.random.default_rng(seed)
     sentences = [random.integers(0, 3, random.integers(1, 6)).tolist() for _ in range(9)]
     trie = build_trie(*flat(sentences), share=False)

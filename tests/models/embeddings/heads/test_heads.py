@@ -24,7 +24,8 @@ def tai(head: Distribution, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     )
     hidden = 1 / (1 + np.exp(-hidden))
     scores = state["classes.weight"] @ hidden + state["classes.bias"]
-    return np.exp(scores) / np.exp(scores).sum()
+    chances: np.ndarray = np.exp(scores) / np.exp(scores).sum()
+    return chances
 
 
 def sparse_target(y: float, classes: np.ndarray) -> np.ndarray:
@@ -38,7 +39,7 @@ def sparse_target(y: float, classes: np.ndarray) -> np.ndarray:
     return p
 
 
-def test_the_kl_objective_is_the_papers():
+def test_the_kl_objective_is_the_papers() -> None:
     torch.manual_seed(1)
     head = Distribution(dim=7, units=4, lowest=1, highest=5).double()
     a, b = random_vectors(9, 7)
@@ -49,15 +50,15 @@ def test_the_kl_objective_is_the_papers():
         p, found = sparse_target(label, classes), tai(head, x, y)
         assert p.sum() == pytest.approx(1) and p @ classes == pytest.approx(label)
         kl.append(sum(p[i] * np.log(p[i] / found[i]) for i in range(5) if p[i] > 0))
-    sides = [torch.from_numpy(side) for side in (a, b)]
-    loss = head.loss(*sides, torch.from_numpy(labels))
+    first, second = torch.from_numpy(a), torch.from_numpy(b)
+    loss = head.loss(first, second, torch.from_numpy(labels))
     assert loss.item() == pytest.approx(np.mean(kl), abs=1e-12)
     expected = [tai(head, x, y) @ classes for x, y in zip(a, b, strict=True)]
-    assert head(*sides).detach().numpy() == pytest.approx(np.array(expected), abs=1e-12)
+    assert head(first, second).detach().numpy() == pytest.approx(np.array(expected), abs=1e-12)
     assert head.predict(a, b) == pytest.approx(np.array(expected), abs=1e-12)
 
 
-def test_the_gradient_of_the_kl_objective():
+def test_the_gradient_of_the_kl_objective() -> None:
     torch.manual_seed(1)
     head = Distribution(dim=3, units=4, lowest=0, highest=5).double()
     sides = [torch.from_numpy(side).requires_grad_() for side in random_vectors(4, 3)]
@@ -66,26 +67,28 @@ def test_the_gradient_of_the_kl_objective():
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=20))
-def test_target_distributions_have_the_labels_as_means(labels):
+def test_target_distributions_have_the_labels_as_means(labels: list[float]) -> None:
     found = target_distributions(torch.tensor(labels, dtype=torch.float64), 0, 5).numpy()
     assert (found >= 0).all() and found.sum(1) == pytest.approx(np.ones(len(labels)))
     assert found @ np.arange(6) == pytest.approx(np.array(labels), abs=1e-9)
     assert ((found > 0).sum(1) <= 2).all()
 
 
-def test_the_distance_of_malstm():
+def test_the_distance_of_malstm() -> None:
     head = Manhattan(lowest=1, highest=5).double()
     a, b = (side / 5 for side in random_vectors(6, 8))
     labels = np.array([1.0, 5.0, 2.5, 3.0, 4.0, 1.5])
     g = np.array([np.exp(-sum(abs(p - q))) for p, q in zip(a, b, strict=True)])
-    sides = [torch.from_numpy(side) for side in (a, b)]
+    first, second = torch.from_numpy(a), torch.from_numpy(b)
     expected = np.mean((g - (labels - 1) / 4) ** 2)
-    assert head.loss(*sides, torch.from_numpy(labels)).item() == pytest.approx(expected, abs=1e-12)
+    assert head.loss(first, second, torch.from_numpy(labels)).item() == pytest.approx(
+        expected, abs=1e-12
+    )
     assert head.predict(a, b) == pytest.approx(1 + 4 * g, abs=1e-12)
     assert head.predict(a, a) == pytest.approx(np.full(6, 5.0))
 
 
-def test_calibration_lessens_the_error_and_survives_the_way_to_disk():
+def test_calibration_lessens_the_error_and_survives_the_way_to_disk() -> None:
     random = np.random.default_rng(3)
     a, b = (side / 8 for side in random_vectors(200, 8))
     head = Manhattan(lowest=0, highest=5)
@@ -102,7 +105,7 @@ def test_calibration_lessens_the_error_and_survives_the_way_to_disk():
     assert again.predict(a[:0], b[:0]).shape == (0,)
 
 
-def test_settings_bring_a_head_back():
+def test_settings_bring_a_head_back() -> None:
     head = Distribution(dim=3, units=4, lowest=0, highest=5)
     again = open_head(head.settings())
     again.load_state_dict(head.state_dict())

@@ -2,33 +2,38 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from models.embeddings.heads.manhattan import LocalLinear
 
 
-def by_least_squares(x, y, h, at):
+def by_least_squares(x: NDArray[np.float64], y: NDArray[np.float64], h: float, at: float) -> float:
     """Solve the weighted least squares of one place as it is written."""
     root = np.sqrt(np.exp(-0.5 * ((x - at) / h) ** 2))
     design = np.stack([np.ones_like(x), x - at], axis=1) * root[:, None]
-    return np.linalg.lstsq(design, y * root, rcond=None)[0][0]
+    return float(np.linalg.lstsq(design, y * root, rcond=None)[0][0])
 
 
 @pytest.fixture
-def points():
+def points() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     random = np.random.default_rng(0)
     x = random.random(60)
     return x, np.sin(4 * x) + random.normal(scale=0.2, size=60)
 
 
 @pytest.mark.parametrize("bandwidth", [0.03, 0.2, 3.0])
-def test_each_estimate_is_a_weighted_least_squares_line(points, bandwidth):
+def test_each_estimate_is_a_weighted_least_squares_line(
+    points: tuple[NDArray[np.float64], NDArray[np.float64]], bandwidth: float
+) -> None:
     x, y = points
     at = np.linspace(0, 1, 23)
     expected = [by_least_squares(x, y, bandwidth, place) for place in at]
     assert LocalLinear(x, y, bandwidth)(at) == pytest.approx(np.array(expected), abs=1e-8)
 
 
-def test_leaving_one_out_equals_fitting_without_it(points):
+def test_leaving_one_out_equals_fitting_without_it(
+    points: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> None:
     x, y = points
     errors = [
         (y[i] - by_least_squares(np.delete(x, i), np.delete(y, i), 0.1, x[i])) ** 2
@@ -37,7 +42,9 @@ def test_leaving_one_out_equals_fitting_without_it(points):
     assert LocalLinear(x, y, 0.1).leave_one_out() == pytest.approx(np.mean(errors), abs=1e-9)
 
 
-def test_the_bandwidth_is_the_one_with_the_least_error(points):
+def test_the_bandwidth_is_the_one_with_the_least_error(
+    points: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> None:
     x, y = points
     fitted = LocalLinear.fit(x, y)
     for h in (0.01, 0.03, 0.1, 0.3, 1.0):
@@ -52,7 +59,7 @@ def test_the_bandwidth_is_the_one_with_the_least_error(points):
     st.floats(-3, 3),
     st.floats(0.3, 5),
 )
-def test_a_line_is_kept(places, slope, height, bandwidth):
+def test_a_line_is_kept(places: list[float], slope: float, height: float, bandwidth: float) -> None:
     x = np.array(places, np.float64) / 20
     if np.ptp(x) == 0:
         x[0] += 1
@@ -61,7 +68,7 @@ def test_a_line_is_kept(places, slope, height, bandwidth):
     assert found == pytest.approx(height + slope * at, abs=1e-6)
 
 
-def test_far_away_and_in_one_place():
+def test_far_away_and_in_one_place() -> None:
     fitted = LocalLinear(np.array([0.0, 0.1, 0.2]), np.array([1.0, 2.0, 3.0]), 0.01)
     assert np.isfinite(fitted(np.array([-5.0, 50.0]))).all()
     same = LocalLinear.fit(np.full(4, 0.5), np.array([1.0, 2.0, 3.0, 6.0]))

@@ -2,6 +2,8 @@
 
 import json
 from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,24 +15,25 @@ from models.embeddings.applications.decoder_spaces import Space, compare_spaces,
 from models.embeddings.applications.evaluation import cosines, dots
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
-from models.embeddings.encoders.context import Neighbours
-from models.embeddings.model import load_encoder
+from models.embeddings.encoders.context import Context, Neighbours
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.context import expanded
 from models.embeddings.tasks.options import ContextOptions
 from models.errors import UserError
 from models.text.vectors import WordVectors, write_vectors
-from tests.models.embeddings.encoders.test_encoders import flat
+from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
 from tests.models.embeddings.encoders.test_gru import normalised
 
 D, H, V = 5, 4, 9
+Decoder = Literal["gru", "bow"]
 BEGIN, END = 1, 2
 OWN = [[1, 3, 4, 5, 2], [1, 6, 2], [1, 3, 4, 2]]
 BEFORE = [[1, 7, 2], [1, 3, 4, 5, 2], [1, 8, 8, 2]]
 BEHIND = [[1, 5, 5, 2], [1, 8, 2], [1, 7, 3, 4, 6, 2]]
 
 
-def options_of(encoder, decoder, **section):
+def options_of(encoder: str, decoder: Decoder, **section: Any) -> EmbeddingOptions:
     return EmbeddingOptions(
         task="context",
         context=ContextOptions(text=["t"], decoder=decoder, **section),
@@ -42,7 +45,8 @@ def options_of(encoder, decoder, **section):
     )
 
 
-def context(encoder="gru", decoder="gru", **section):
+def context(encoder: str = "gru", decoder: Decoder = "gru", **section: Any) -> Any:
+    """The model; its parts depend on the options, so it has no closer type."""
     torch.manual_seed(0)
     options = options_of(encoder, decoder, **section)
     built = build_encoder(options, {"words": torch.randn(V, D)}).double()
@@ -51,18 +55,19 @@ def context(encoder="gru", decoder="gru", **section):
     return built
 
 
-def code(model, words):
+def code(model: Any, words: list[int]) -> torch.Tensor:
     """h of a sentence with tags: the encoder reads all but the begin tag."""
     weight = model.encoder.input.table.weight
     if not hasattr(model.encoder, "directions"):
-        return weight[words[1:]].sum(dim=0)
+        total: torch.Tensor = weight[words[1:]].sum(dim=0)
+        return total
     h = torch.zeros(H, dtype=torch.float64)
     for word in words[1:]:
         h = normalised_step(model.encoder.directions[0], weight[word], h)
     return h
 
 
-def normalised_step(cell, x, h):
+def normalised_step(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
     """One step of the equations in test_gru, whose size is the one of its own tests."""
     assert cell.dim in (H, D)
     import tests.models.embeddings.encoders.test_gru as module
@@ -74,9 +79,9 @@ def normalised_step(cell, x, h):
         module.HIDDEN = size
 
 
-def expected_loss(model):
+def expected_loss(model: Any) -> torch.Tensor:
     weight = model.encoder.input.table.weight
-    total, count = 0, 0
+    total, count = torch.zeros((), dtype=torch.float64), 0
     for own, before, behind in zip(OWN, BEFORE, BEHIND, strict=True):
         h = code(model, own)
         for number, words in enumerate((before, behind)):
@@ -92,26 +97,26 @@ def expected_loss(model):
 
 @pytest.mark.parametrize("decoder", ["gru", "bow"])
 @pytest.mark.parametrize("encoder", ["gru", "bow"])
-def test_the_loss_and_its_gradient(encoder, decoder):
+def test_the_loss_and_its_gradient(encoder: str, decoder: Decoder) -> None:
     model = context(encoder, decoder)
     table = embedding_matrices(model)["encoder.input.table"]
     table.prepare(1e-3)
     loss = model.loss(Neighbours(*map(flat, (OWN, BEFORE, BEHIND))))
-    loss.backward()
-    found = {name: p.grad.clone() for name, p in model.named_parameters()}
-    by_word = table.read.grad.clone()
+    torch.autograd.backward(loss)
+    found = {name: gradient_of(p) for name, p in model.named_parameters()}
+    by_word = gradient_of(table.read)
     model.zero_grad()
     table.weight.requires_grad_()
     expected = expected_loss(model)
     assert torch.allclose(loss, expected, rtol=0, atol=1e-12)
-    expected.backward()
-    assert torch.allclose(by_word, table.weight.grad[1:], rtol=0, atol=1e-12)
+    torch.autograd.backward(expected)
+    assert torch.allclose(by_word, gradient_of(table.weight)[1:], rtol=0, atol=1e-12)
     for name, parameter in model.named_parameters():
-        assert torch.allclose(found[name], parameter.grad, rtol=0, atol=1e-12), name
+        assert torch.allclose(found[name], gradient_of(parameter), rtol=0, atol=1e-12), name
 
 
 @pytest.mark.parametrize("encoder", ["gru", "bow"])
-def test_unrolling_by_hand(encoder):
+def test_unrolling_by_hand(encoder: str) -> None:
     model = context(encoder, "gru").eval()
     weight = model.encoder.input.table.weight
     codes = model({"words": flat(OWN)})
@@ -128,7 +133,7 @@ def test_unrolling_by_hand(encoder):
                 inputs = (scores / scores.sum()) @ weight
 
 
-def test_spaces_of_one_model():
+def test_spaces_of_one_model() -> None:
     model = context("gru", "gru").eval()
     sentences = {"words": flat(OWN)}
     codes = model(sentences)
@@ -142,7 +147,7 @@ def test_spaces_of_one_model():
     assert torch.allclose(model(sentences), joined.reshape(3, 4, H).mean(dim=1))
 
 
-def test_what_does_not_fit():
+def test_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="vector: mean, but a bow decoder has no states"):
         ContextOptions(text=["t"], decoder="bow", vector="mean")
     with pytest.raises(ValueError, match="text: must not be empty"):
@@ -160,7 +165,7 @@ ANIMALS = ["dog", "cat", "bird", "fish"]
 
 
 @pytest.fixture
-def story(tmp_path):
+def story(tmp_path: Path) -> str:
     """What an animal does is said twice in a row: neighbours tell which words are alike."""
     random = np.random.default_rng(0)
     lines = []
@@ -172,7 +177,9 @@ def story(tmp_path):
     return str(path)
 
 
-def train(story, folder, encoder="gru", decoder="gru", **changes):
+def train(
+    story: str, folder: Path, encoder: str = "gru", decoder: Decoder = "gru", **changes: Any
+) -> dict[str, Any]:
     section = ContextOptions(text=[story], decoder=decoder, **changes)
     options = EmbeddingOptions(
         task="context",
@@ -190,7 +197,7 @@ def train(story, folder, encoder="gru", decoder="gru", **changes):
 
 @pytest.mark.parametrize("decoder", ["gru", "bow"])
 @pytest.mark.parametrize("encoder", ["gru", "bow"])
-def test_train_save_load(tmp_path, story, encoder, decoder):
+def test_train_save_load(tmp_path: Path, story: str, encoder: str, decoder: Decoder) -> None:
     metrics = train(story, tmp_path / "a", encoder, decoder)
     assert metrics["sentences"] == 360 and metrics["pairs"] == 358
     assert metrics["loss"] < 2.5  # at random among 15 words it is ln 15 = 2.7
@@ -205,7 +212,7 @@ def test_train_save_load(tmp_path, story, encoder, decoder):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "story.txt"]
 
 
-def labelled(n=20):
+def labelled(n: int = 20) -> LabelledPairs:
     random = np.random.default_rng(1)
     rows = [
         (f"The {a} {v}.", f"So the {b} {w}.", float(2 * (a == b) + 2 * (v == w)))
@@ -223,7 +230,7 @@ def labelled(n=20):
     )
 
 
-def test_compare_spaces(tmp_path, story):
+def test_compare_spaces(tmp_path: Path, story: str) -> None:
     train(story, tmp_path / "m", vector="mean", steps=2)
     model = load_encoder(tmp_path / "m")
     data = labelled()
@@ -243,13 +250,15 @@ def test_compare_spaces(tmp_path, story):
         for name, compare in (("dot", dots), ("cosine", cosines)):
             pearson = 100 * np.corrcoef(compare(first, second), data.scores)[0, 1]
             assert agreement[name] == {"STS 2014": pytest.approx(pearson, abs=0.05)}
+    assert isinstance(model.encoder, Context)
     assert (model.encoder.vector, model.encoder.steps) == ("mean", 2)
     in_space(model, Space("concat", 3)).save(tmp_path / "other")
     other = load_encoder(tmp_path / "other")
+    assert other.options.context is not None
     assert other.dim == 2 * 3 * 12 and other.options.context.vector == "concat"
 
 
-def test_spaces_need_decoders(tmp_path, story):
+def test_spaces_need_decoders(tmp_path: Path, story: str) -> None:
     train(story, tmp_path / "m", "gru", "bow")
     model = load_encoder(tmp_path / "m")
     assert list(compare_spaces(model, [labelled()])) == [Space("encoder")]
@@ -261,11 +270,16 @@ def test_spaces_need_decoders(tmp_path, story):
         compare_spaces(model, [labelled()])
 
 
-def test_words_of_other_vectors_through_a_linear_map(tmp_path, story):
+def words_of(model: SentenceEncoder) -> torch.Tensor:
+    """The word vectors of the model's encoder."""
+    return embedding_matrices(model.encoder)["encoder.input.table"].weight
+
+
+def test_words_of_other_vectors_through_a_linear_map(tmp_path: Path, story: str) -> None:
     metrics = train(story, tmp_path / "m")
     model = load_encoder(tmp_path / "m")
     own = model.vocabularies["words"].words
-    weight = model.encoder.encoder.input.table.weight.double().numpy()
+    weight = words_of(model).double().numpy()
     random = np.random.default_rng(0)
     turn = random.standard_normal((6, 12))
     # Vectors from which the map gives the model's own exactly, but for one word.
@@ -275,7 +289,7 @@ def test_words_of_other_vectors_through_a_linear_map(tmp_path, story):
     larger, added = expanded(model, WordVectors(words, matrix))
     assert added == 2 and larger.vocabularies["words"].words == [*own, "wolf", "owl"]
     linear = np.linalg.lstsq(known, weight[3:], rcond=None)[0]
-    found = larger.encoder.encoder.input.table.weight.numpy()
+    found = words_of(larger).numpy()
     assert np.array_equal(found[: len(own)], weight.astype(np.float32))
     assert np.allclose(found[len(own) :], matrix[-2:] @ linear, atol=1e-4)
 

@@ -1,10 +1,14 @@
 """Training on phrases: the loss against its equation, steps against plain ones, the whole task."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from models.embeddings import tasks
 from models.embeddings.model import load_encoder
@@ -12,11 +16,13 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import PhrasesOptions
 from models.embeddings.tasks.phrases import PhraseTrainer
 from models.embeddings.training.loss import contrastive_loss
+from models.embeddings.training.trainer import Memory
 from models.errors import UserError
-from tests.models.embeddings.training.test_trainer import DIM, lists_of, make_trainer
+from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.models.embeddings.training.test_trainer import DIM, lists_of, make_trainer, pool_of
 
 
-def test_the_loss_is_its_equation():
+def test_the_loss_is_its_equation() -> None:
     torch.manual_seed(0)
     left, right, drawn = (torch.randn(n, 3, dtype=torch.float64) for n in (4, 4, 5))
     allowed = torch.ones(4, 5, dtype=torch.float64)
@@ -37,15 +43,16 @@ def test_the_loss_is_its_equation():
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-14)
 
 
-def plain_trainer(model, **options):
+def plain_trainer(model: str, **options: Any) -> PhraseTrainer:
     other = make_trainer(model=model, mega_batch=1, **options)
-    return PhraseTrainer(other.encoder, other.source, other.options, 1, margin=1.0, samples=7)
+    pairs = Memory(pool_of(other), "memory")
+    return PhraseTrainer(other.encoder, pairs, other.options, 1, margin=1.0, samples=7)
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
-def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip):
+def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip: float | None) -> None:
     trainer = plain_trainer("word-avg", learning_rate=0.3, clip=clip)
-    pairs = trainer.source.pool
+    pairs = pool_of(trainer)
     pairs = pairs.take(np.arange(10))
     weight = next(iter(trainer.matrices.values())).weight.clone().requires_grad_()
 
@@ -54,36 +61,36 @@ def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip):
     words = trainer.phrases["words"]
     drawn = [words.ids[words.offsets[row] : words.offsets[row + 1]] for row in rows]
 
-    def encode(ids):
+    def encode(ids: Sequence[int] | NDArray[np.int32]) -> torch.Tensor:
         return weight[torch.tensor(ids)].mean(dim=0)
 
-    loss = 0
+    loss = torch.zeros(())
     for left, right in lists_of(pairs):
         for other in drawn:
             if list(other) not in (left, right):
                 for side in (left, right):
                     product = encode(side) @ encode(other) - encode(left) @ encode(right)
                     loss = loss + torch.clamp(1 + product, min=0) / len(pairs)
-    loss.backward()
-    norm = weight.grad.norm()
-    scale = min(1.0, clip / norm) if clip else 1.0
+    torch.autograd.backward(loss)
+    gradient = gradient_of(weight)
+    scale = min(1.0, clip / gradient.norm().item()) if clip else 1.0
 
     trainer.encoder.train()
     trainer.train_on(pairs)
     (table,) = trainer.matrices.values()
-    expected = weight.detach() - 0.3 * scale * weight.grad
+    expected = weight.detach() - 0.3 * scale * gradient
     assert torch.allclose(table.current(), expected, rtol=0, atol=1e-6)
     assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
 
 
-def test_the_whole_set_is_drawn_from_and_each_phrase_stands_in_it_once():
+def test_the_whole_set_is_drawn_from_and_each_phrase_stands_in_it_once() -> None:
     trainer = plain_trainer("word-avg")
-    pairs = trainer.source.pool
+    pairs = pool_of(trainer)
     assert len(np.unique(trainer.keys)) == len(trainer.keys) == len(np.unique(pairs.keys))
     assert len(trainer.phrases["words"].offsets) == len(trainer.keys) + 1
 
 
-def test_going_on_after_a_kill_ends_the_same():
+def test_going_on_after_a_kill_ends_the_same() -> None:
     whole, first, second = (plain_trainer("gru", epochs=2, dropout=0.2) for _ in range(3))
     whole.fit()
     (pool,) = first.source.epoch(0)
@@ -106,7 +113,7 @@ SYNONYMS = [("big", "large"), ("dog", "hound"), ("runs", "races"), ("small", "li
 NOUNS = ["dog", "cat", "man", "tree", "car", "bird", "house", "boat"]
 
 
-def write_table(path):
+def write_table(path: Path) -> str:
     """Phrases that say the same with other adjectives and verbs, all in letters."""
     lines = []
     for a in NOUNS:
@@ -119,7 +126,7 @@ def write_table(path):
 
 
 @pytest.mark.parametrize("model", ["gru", "word-avg"])
-def test_train_save_load(tmp_path, model):
+def test_train_save_load(tmp_path: Path, model: str) -> None:
     section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9)
     options = EmbeddingOptions(
         task="phrases", phrases=section, model=model, dim=DIM, epochs=6, batch_size=20
@@ -136,7 +143,7 @@ def test_train_save_load(tmp_path, model):
     assert near == vectors[0] @ vectors[1] and near > far  # the dot product
 
 
-def test_a_share_of_the_data(tmp_path):
+def test_a_share_of_the_data(tmp_path: Path) -> None:
     table = write_table(tmp_path / "table.txt")
     for share in (1.0, 0.1):
         section = PhrasesOptions(table=table, fraction=share)
@@ -150,7 +157,7 @@ def test_a_share_of_the_data(tmp_path):
         tasks.train(options, tmp_path / "n", seed=1)
 
 
-def test_words_without_a_vector_are_unknown(tmp_path):
+def test_words_without_a_vector_are_unknown(tmp_path: Path) -> None:
     known = {word for line in SYNONYMS[:3] for word in line} | set(NOUNS)
     vectors = tmp_path / "v.txt"
     vectors.write_text("".join(f"{word} 0.1 {i} 0.3\n" for i, word in enumerate(sorted(known))))
@@ -172,6 +179,6 @@ def test_words_without_a_vector_are_unknown(tmp_path):
         ({"clip": 0.0}, r"clip: must be more than 0, not 0\.0"),
     ],
 )
-def test_values_that_cannot_be(values, message):
+def test_values_that_cannot_be(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PhrasesOptions(table="t", **values)

@@ -62,6 +62,7 @@ def test_loader_processes_give_the_same(source: Shards) -> None:
     started = source.epoch(0)
     assert isinstance(started, Generator)
     next(started)
+    assert isinstance(started, Generator)
     started.close()  # training may end in the middle of an epoch
 
 

@@ -1,6 +1,8 @@
 """The labelled tasks: what a step is, what is kept, what comes out of a whole training."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
 from models.embeddings.training.initial_model import new_model, trained_model
 from models.embeddings.training.label_trainer import Examples, LabelTrainer
 from models.errors import UserError
+from tests.models.embeddings.encoders.test_encoders import gradient_of
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 SMALL = EmbeddingOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
@@ -27,7 +30,7 @@ JUDGMENTS = ("NEUTRAL", "CONTRADICTION", "ENTAILMENT")
 
 
 @pytest.fixture
-def sick(tmp_path):
+def sick(tmp_path: Path) -> Path:
     """A folder like SICK's, in which a pair's label is how many words its sides share."""
     random = np.random.default_rng(0)
     folder = tmp_path / "sick"
@@ -45,13 +48,13 @@ def sick(tmp_path):
     return folder
 
 
-def similarity(sick, **section):
+def similarity(sick: Path, **section: Any) -> EmbeddingOptions:
     return SMALL.replace(
         task="similarity", similarity=SimilarityOptions(data=[str(sick)], **section)
     )
 
 
-def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path, sick):
+def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path: Path, sick: Path) -> None:
     metrics = tasks.train(similarity(sick), tmp_path / "model", seed=1)
     trial = metrics["test"]["SICK trial"]
     assert metrics["pairs"] == 135 and metrics["development_pairs"] == 15
@@ -68,7 +71,7 @@ def test_the_kl_objective_trains_a_model_that_predicts_labels(tmp_path, sick):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "sick"]
 
 
-def test_the_same_seed_gives_the_same_weights(tmp_path, sick):
+def test_the_same_seed_gives_the_same_weights(tmp_path: Path, sick: Path) -> None:
     options = similarity(sick).replace(model="lstm-avg", epochs=2, dropout=0.2)
     vectors = []
     for seed in (1, 1, 2):
@@ -78,7 +81,9 @@ def test_the_same_seed_gives_the_same_weights(tmp_path, sick):
 
 
 @pytest.mark.parametrize("anchored", [True, False])
-def test_a_step_is_the_objective_with_its_pull(sick, anchored):
+def test_a_step_is_the_objective_with_its_pull(
+    sick: Path, anchored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Loss + ½ λ ‖θ − θ₀‖² of all weights but the words, + ½ λ_w ‖W − W₀‖² of the words."""
     data = read_sick(sick)[0]
     options = SMALL.replace(model="lstm-avg", l2=0.3, l2_words=0.2, learning_rate=0.01)
@@ -94,20 +99,22 @@ def test_a_step_is_the_objective_with_its_pull(sick, anchored):
     (table,) = embedding_matrices(model.encoder).values()
     vectors = torch.cat([table.current(), table.current()])
     assert trainer.algorithm == "adam" and len(vectors)
-    gradients = []
-    original = trainer.optimizer.step
-    trainer.optimizer.step = lambda: gradients.extend(w.grad.clone() for w in weights)
-    trainer.train_on(batch)
-    trainer.optimizer.step = original
+    gradients: list[torch.Tensor] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            trainer.optimizer, "step", lambda: gradients.extend(map(gradient_of, weights))
+        )
+        trainer.train_on(batch)
 
     model.options = options.replace(l2=0.0, l2_words=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)
     for table in plain.matrices.values():
         table.weight = vectors[: len(vectors) // 2].clone()
         table.prepare(0.01)
-    expected = []
-    plain.optimizer.step = lambda: expected.extend(w.grad.clone() for w in weights)
-    plain.train_on(batch)
+    expected: list[torch.Tensor] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(plain.optimizer, "step", lambda: expected.extend(map(gradient_of, weights)))
+        plain.train_on(batch)
     encoder = len(list(model.encoder.parameters()))
     for i, (found, base, weight, old) in enumerate(
         zip(gradients, expected, weights, before, strict=True)
@@ -116,7 +123,7 @@ def test_a_step_is_the_objective_with_its_pull(sick, anchored):
         assert torch.allclose(found, base + 0.3 * (weight.detach() - start), atol=1e-5)
 
 
-def test_a_trained_model_to_start_from(tmp_path, sick):
+def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
     pairs = next(pairs for pairs in read_sick(sick) if pairs.name == "train")
     table = pa.table({"reference": pairs.first, "translation": pairs.second})
     pq.write_table(table, tmp_path / "a.parquet")
@@ -124,14 +131,15 @@ def test_a_trained_model_to_start_from(tmp_path, sick):
     train(encoder, tmp_path / "universal", shards=[str(tmp_path / "a.parquet")], seed=1)
     start = load_encoder(tmp_path / "universal")
     options = similarity(sick, start=str(tmp_path / "universal")).replace(dropout=0.5, epochs=3)
-    assert trained_model(options, str(tmp_path / "universal")).encoder.input.dropout == 0.5
+    encoder_of: Any = trained_model(options, str(tmp_path / "universal")).encoder
+    assert encoder_of.input.dropout == 0.5
 
-    def distance(l2):
+    def distance(l2: float) -> float:
         chosen = options.replace(l2=l2, l2_words=l2)
         tasks.train(chosen, tmp_path / "model", seed=1)
         model = load_encoder(tmp_path / "model")
         assert model.options.model == "lstm" and model.dim == 6
-        return np.linalg.norm(model.embed(["dog runs"]) - start.embed(["dog runs"]))
+        return float(np.linalg.norm(model.embed(["dog runs"]) - start.embed(["dog runs"])))
 
     free, held = distance(0.0), distance(30.0)
     assert 0 < held < 0.3 * free
@@ -142,12 +150,12 @@ def test_a_trained_model_to_start_from(tmp_path, sick):
         trained_model(options, str(tmp_path / "nothing"))
 
 
-def malstm(sick, **section):
+def malstm(sick: Path, **section: Any) -> EmbeddingOptions:
     options = EmbeddingOptions(model="lstm", dim=12, hidden=6, epochs=8, batch_size=10, clip=1.0)
     return options.replace(task="malstm", malstm=MaLSTMOptions(data=[str(sick)], **section))
 
 
-def test_malstm_with_all_its_parts(tmp_path, sick):
+def test_malstm_with_all_its_parts(tmp_path: Path, sick: Path) -> None:
     (tmp_path / "other.tsv").write_text(
         "".join(f"{i % 6}\t{WORDS[i % 8]} runs\t{WORDS[i % 7]} runs\n" for i in range(60))
     )
@@ -171,7 +179,7 @@ def test_malstm_with_all_its_parts(tmp_path, sick):
     assert mse < metrics["uncalibrated"]["SICK trial"]["mse"]
 
 
-def test_word_vectors_stay_as_they_are(tmp_path, sick):
+def test_word_vectors_stay_as_they_are(tmp_path: Path, sick: Path) -> None:
     (tmp_path / "vectors.txt").write_text("".join(f"{w} {' '.join(['0.5'] * 12)}\n" for w in WORDS))
     options = malstm(sick, entailment=False).replace(initial_vectors=str(tmp_path / "vectors.txt"))
     tasks.train(options, tmp_path / "model", seed=1)
@@ -179,13 +187,13 @@ def test_word_vectors_stay_as_they_are(tmp_path, sick):
     assert (table.weight[1:] == 0.5).all()
 
 
-def test_patience_ends_training(tmp_path, sick):
+def test_patience_ends_training(tmp_path: Path, sick: Path) -> None:
     options = malstm(sick, patience=2, entailment=False).replace(epochs=200)
     metrics = tasks.train(options, tmp_path / "model", seed=1)
     assert metrics["epochs"] == metrics["best_epoch"] + 2 < 200
 
 
-def test_the_lstm_of_malstm_is_the_papers(sick):
+def test_the_lstm_of_malstm_is_the_papers(sick: Path) -> None:
     """States by the equations of the paper, step by step in float64, from open forget gates."""
     data = read_sick(sick)[0]
     model = new_model(malstm(sick), [data.first, data.second], 1)
@@ -209,13 +217,13 @@ def test_the_lstm_of_malstm_is_the_papers(sick):
     assert model.embed([" ".join(words)])[0] == pytest.approx(h, abs=1e-6)
 
 
-def test_malstm_wants_an_lstm(tmp_path, sick):
+def test_malstm_wants_an_lstm(tmp_path: Path, sick: Path) -> None:
     with pytest.raises(UserError, match=r"embeddings\.model: MaLSTM needs an encoder with an LSTM"):
         tasks.train(malstm(sick).replace(model="word-avg"), tmp_path / "model", seed=1)
     assert not (tmp_path / "model").exists()
 
 
-def test_labels_on_another_scale(sick):
+def test_labels_on_another_scale(sick: Path) -> None:
     data = read_sick(sick)[0]
     found = rescaled(data, (0.0, 1.0))
     assert found.scores == pytest.approx((data.scores - 1) / 4) and found.scale == (0.0, 1.0)
@@ -229,7 +237,7 @@ def test_labels_on_another_scale(sick):
         ("1\ta dog\t3\tNEUTRAL", "row 2: 4 tab-separated columns, expected 5"),
     ],
 )
-def test_bad_rows_are_named(tmp_path, sick, row, message):
+def test_bad_rows_are_named(tmp_path: Path, sick: Path, row: str, message: str) -> None:
     header = (sick / "SICK_train.txt").read_text().splitlines()[0]
     (sick / "SICK_train.txt").write_text(f"{header}\n{row}\n")
     for options in (similarity(sick), malstm(sick)):
@@ -238,13 +246,13 @@ def test_bad_rows_are_named(tmp_path, sick, row, message):
         assert "\n" not in str(error.value)
 
 
-def test_a_loss_that_is_no_number(tmp_path, sick):
+def test_a_loss_that_is_no_number(tmp_path: Path, sick: Path) -> None:
     with pytest.raises(UserError, match=r"the loss is nan at step \d: lower"):
         tasks.train(similarity(sick).replace(learning_rate=1e38), tmp_path / "model", seed=1)
     assert not (tmp_path / "model").exists()
 
 
-def test_sections_and_tasks_fit():
+def test_sections_and_tasks_fit() -> None:
     with pytest.raises(
         ValueError, match="malstm: is missing; task malstm reads its data from there"
     ):
@@ -262,5 +270,6 @@ def test_sections_and_tasks_fit():
         "similarity.data[1]": "b",
         "similarity.start": "c",
     }
+    assert options.section is not None
     assert options.section.without_files() == {"units": 50, "held_out": 0.1}
     assert "task" not in EmbeddingOptions(similarity=options.similarity).chosen()

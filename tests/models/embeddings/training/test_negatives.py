@@ -3,12 +3,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from models.embeddings.training import negatives
-from models.embeddings.training.negatives import hardest_negatives
+from models.embeddings.training.negatives import Pool, hardest_negatives
 
 
-def plain(left, right, left_keys, right_keys, pool):
+def plain(
+    left: torch.Tensor,
+    right: torch.Tensor,
+    left_keys: NDArray[np.uint64],
+    right_keys: NDArray[np.uint64],
+    pool: Pool,
+) -> list[int]:
     """Sentence by sentence, as the papers describe it."""
     n = len(left)
     vectors = torch.nn.functional.normalize(torch.cat([left, right]), dim=1)
@@ -35,7 +42,9 @@ def plain(left, right, left_keys, right_keys, pool):
     block=st.sampled_from([1, 20, 10_000]),
     seed=st.integers(0, 1000),
 )
-def test_equals_a_loop_over_sentences(n, distinct, pool, block, seed):
+def test_equals_a_loop_over_sentences(
+    n: int, distinct: int, pool: Pool, block: int, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     keys = random.integers(0, distinct, 2 * n).astype(np.uint64)
     each = torch.from_numpy(random.standard_normal((distinct, 5))).float()
@@ -52,7 +61,7 @@ def test_equals_a_loop_over_sentences(n, distinct, pool, block, seed):
 
 
 @pytest.mark.parametrize("pool", ["other", "same", "both"])
-def test_blocks_do_not_change_the_result(monkeypatch, pool):
+def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> None:
     torch.manual_seed(0)
     left, right = torch.randn(50, 8), torch.randn(50, 8)
     keys = np.arange(100, dtype=np.uint64) % 70
@@ -64,7 +73,7 @@ def test_blocks_do_not_change_the_result(monkeypatch, pool):
 
 
 @pytest.mark.parametrize("pool", ["other", "same", "both"])
-def test_one_pair_has_no_negative(pool):
+def test_one_pair_has_no_negative(pool: Pool) -> None:
     keys = np.array([1], np.uint64), np.array([2], np.uint64)
     found = hardest_negatives(torch.ones(1, 2), torch.ones(1, 2), *keys, pool)
     assert [side.tolist() for side in found] == [[-1], [-1]]

@@ -1,4 +1,5 @@
 import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,13 +19,13 @@ TEXT = {
 
 @pytest.mark.parametrize("text", TEXT.values(), ids=TEXT)
 @pytest.mark.parametrize("zipped", [False, True])
-def test_formats(tmp_path, text, zipped):
+def test_formats(tmp_path: Path, text: str, zipped: bool) -> None:
     path = tmp_path / "phrases"
     path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
     assert list(read_phrases(path)) == [("the car", "the automobile")]
 
 
-def test_lexicon(tmp_path):
+def test_lexicon(tmp_path: Path) -> None:
     path = tmp_path / "phrases"
     path.write_text("fawn crawl cringe\n\n1,800 1.8\n")
     assert list(read_phrases(path)) == [("fawn", "crawl"), ("fawn", "cringe"), ("1,800", "1.8")]
@@ -41,7 +42,9 @@ def test_lexicon(tmp_path):
         (None, "cannot be read"),
     ],
 )
-def test_bad_phrases_name_file_and_line(tmp_path, content, message):
+def test_bad_phrases_name_file_and_line(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
     path = tmp_path / "phrases"
     if content is not None:
         path.write_bytes(content)
@@ -50,7 +53,7 @@ def test_bad_phrases_name_file_and_line(tmp_path, content, message):
     assert str(path) in str(error.value)
 
 
-def test_paraphrases_end_up_near_each_other(tmp_path):
+def test_paraphrases_end_up_near_each_other(tmp_path: Path) -> None:
     pairs = [(f"a{i}", f"b{i}") for i in range(60)]
     path, out = tmp_path / "phrases", tmp_path / "vectors.txt"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
@@ -66,7 +69,7 @@ def test_paraphrases_end_up_near_each_other(tmp_path):
     assert np.mean(np.diag(cosines) > others) > 0.95
 
 
-def test_nothing_is_written_without_pairs(tmp_path):
+def test_nothing_is_written_without_pairs(tmp_path: Path) -> None:
     path, out = tmp_path / "phrases", tmp_path / "vectors.txt"
     path.write_text("same same\n")
     with pytest.raises(UserError, match="no pair of different phrases"):

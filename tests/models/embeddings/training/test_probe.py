@@ -43,7 +43,9 @@ def labelled(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("model", ["word-avg", "trigram-avg+lstm-avg"])
 @pytest.mark.parametrize("start", [False, True])
-def test_it_is_the_training_of_the_run(pairs, labelled, tmp_path, model, start):
+def test_it_is_the_training_of_the_run(
+    pairs: pa.Table, labelled: Path, tmp_path: Path, model: str, start: bool
+) -> None:
     vectors = None
     if start:
         vectors = str(tmp_path / "vectors.txt")
@@ -55,22 +57,24 @@ def test_it_is_the_training_of_the_run(pairs, labelled, tmp_path, model, start):
     train(options, tmp_path / "model", shards=[str(tmp_path / "pairs.parquet")], seed=5)
     embed, data = load_encoder(tmp_path / "model").embed, read_sts(labelled)
     mean = np.mean([agreement(embed, each).pearson for each in data])
-    sides = (pairs[name].combine_chunks() for name in ("reference", "translation"))
-    assert run_probe(*sides, options, data, seed=5) == pytest.approx(mean, abs=1e-9)
+    left, right = (pairs[name].combine_chunks() for name in ("reference", "translation"))
+    assert run_probe(left, right, options, data, seed=5) == pytest.approx(mean, abs=1e-9)
 
 
-def test_what_it_knows_nothing_of_counts_as_nothing(pairs, labelled, tmp_path):
+def test_what_it_knows_nothing_of_counts_as_nothing(
+    pairs: pa.Table, labelled: Path, tmp_path: Path
+) -> None:
     options = EmbeddingOptions(dim=12, epochs=1, batch_size=20, loaders=0)
-    sides = [pairs[name].combine_chunks() for name in ("reference", "translation")]
+    left, right = (pairs[name].combine_chunks() for name in ("reference", "translation"))
     (tmp_path / "foreign.tsv").write_text("1\taaa\tbbb\n3\tccc ddd\teee\n")
     data = read_sts(labelled)
-    known = run_probe(*sides, options, data, seed=1)
+    known = run_probe(left, right, options, data, seed=1)
     assert known > 0
-    both = run_probe(*sides, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
+    both = run_probe(left, right, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
     assert both == pytest.approx(known * 2 / 3)
 
 
-def test_nothing_to_train_on(labelled):
+def test_nothing_to_train_on(labelled: Path) -> None:
     nothing = pa.array([], pa.string())
     with pytest.raises(UserError, match="nothing to train on"):
         run_probe(nothing, nothing, EmbeddingOptions(loaders=0), read_sts(labelled), seed=1)

@@ -1,4 +1,5 @@
 import copy
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,17 +9,25 @@ import torch
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import Sentences
 from models.embeddings.training import pair_trainer as module
+<<<<<<< HEAD
 from models.embeddings.training.data import learnable
 from models.embeddings.training.label_trainer import better
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.embeddings.training.trainer import Memory
+=======
+from models.embeddings.training.data import Pairs, learnable
+from models.embeddings.training.pair_trainer import PairTrainer
+from models.embeddings.training.trainer import Memory, Trainer, better
+>>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
 from models.embeddings.vocabulary import Vocabulary
+from tests.models.embeddings.encoders.test_encoders import gradient_of
 
 DIM = 12
 
 
-def make_pairs(n=90, seed=0):
+def make_pairs(n: int = 90, seed: int = 0) -> tuple[Pairs, Vocabulary]:
     random = np.random.default_rng(seed)
     words = [f"w{i}" for i in range(50)]
     left = [" ".join(random.choice(words, random.integers(1, 9))) for _ in range(n)]
@@ -29,18 +38,17 @@ def make_pairs(n=90, seed=0):
     return learnable(*sides, {"words": vocabulary}), vocabulary
 
 
-def make_trainer(seed=1, **options):
+def make_trainer(seed: int = 1, **options: Any) -> PairTrainer:
     pairs, vocabulary = make_pairs()
-    options = EmbeddingOptions(
-        **{"dim": DIM, "batch_size": 10, "mega_batch": 3, "learning_rate": 0.01, **options}
-    )
+    defaults = {"dim": DIM, "batch_size": 10, "mega_batch": 3, "learning_rate": 0.01}
+    chosen = EmbeddingOptions(**{**defaults, **options})
     torch.manual_seed(0)
-    encoder = build_encoder(options, {"words": random_vectors(len(vocabulary), DIM, 1)})
+    encoder = build_encoder(chosen, {"words": random_vectors(len(vocabulary), DIM, 1)})
     encoder.train()
-    return PairTrainer(encoder, Memory(pairs, "memory"), options, seed)
+    return PairTrainer(encoder, Memory(pairs, "memory"), chosen, seed)
 
 
-def in_float64(trainer):
+def in_float64(trainer: PairTrainer) -> PairTrainer:
     """The same trainer with weights in double precision, so that rounding does not blur tests."""
     encoder = copy.deepcopy(trainer.encoder).double()
     for table in embedding_matrices(encoder).values():
@@ -48,9 +56,15 @@ def in_float64(trainer):
     return PairTrainer(encoder, trainer.source, trainer.options, trainer.seed)
 
 
-def plain_of(trainer):
+def pool_of(trainer: Trainer[Pairs]) -> Pairs:
+    """All pairs: those of `make_trainer` are in memory."""
+    assert isinstance(trainer.source, Memory) and isinstance(trainer.source.pool, Pairs)
+    return trainer.source.pool
+
+
+def plain_of(trainer: PairTrainer) -> PlainEncoder:
     """The plain encoder with the same weights."""
-    encoder = trainer.encoder
+    encoder: Any = trainer.encoder
     vectors = next(iter(trainer.matrices.values())).weight
     if trainer.options.model == "word-avg":
         return PlainEncoder(vectors)
@@ -61,45 +75,49 @@ def plain_of(trainer):
     return plain
 
 
-def lists_of(pairs):
+def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
     sides = (np.split(s["words"].ids, s["words"].offsets[1:-1]) for s in (pairs.left, pairs.right))
     return list(zip(*([ids.tolist() for ids in side] for side in sides), strict=True))
 
 
 @pytest.mark.parametrize("model", ["word-avg", "lstm-avg", "bilstm-avg"])
-def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(model, monkeypatch):
+def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trainer = make_trainer(model=model)
     monkeypatch.setattr(PairTrainer, "encode", lambda self, sentences: self.encoder(sentences))
     trainer = in_float64(trainer)
     plain = PlainTrainer(plain_of(trainer), margin=0.4, learning_rate=0.01, batch_size=10)
 
-    ours, theirs = [], []
+    ours: list[list[torch.Tensor]] = []
+    theirs: list[list[torch.Tensor]] = []
     (table,) = trainer.matrices.values()
     step, plain_step = table.step, plain.adam.step
 
-    def record():
-        rows, leaf = table._read.positions, table.read
-        dense = torch.zeros_like(table.weight).index_add_(0, rows, leaf.grad)
+    def record() -> None:
+        assert table._read is not None
+        rows = table._read.positions
+        dense = torch.zeros_like(table.weight).index_add_(0, rows, gradient_of(table.read))
         ours.append([dense, *gradients])
         step()
 
-    def record_plain():
-        theirs.append([p.grad.clone() for p in plain.encoder.parameters()])
+    def record_plain() -> None:
+        theirs.append([gradient_of(p) for p in plain.encoder.parameters()])
         plain_step()
 
-    gradients = []
+    gradients: list[torch.Tensor] = []
     if trainer.optimizer is not None:
         adam_step = trainer.optimizer.step
 
-        def keep():
-            gradients[:] = [weight.grad.clone() for weight in trainer.weights.values()]
+        def keep() -> None:
+            gradients[:] = [gradient_of(weight) for weight in trainer.weights.values()]
             adam_step()
 
         monkeypatch.setattr(trainer.optimizer, "step", keep)
     monkeypatch.setattr(table, "step", record)
     monkeypatch.setattr(plain.adam, "step", record_plain)
 
-    pairs = trainer.source.pool
+    pairs = pool_of(trainer)
     for start in (0, 30, 60):
         part = pairs.take(np.arange(start, start + 30))
         trainer.train_on(part)
@@ -115,10 +133,10 @@ def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(model, monkeyp
     assert torch.allclose(table.current(), plain.encoder.embedding.weight, rtol=0, atol=1e-6)
 
 
-def test_training_for_many_steps_stays_with_the_plain_procedure():
+def test_training_for_many_steps_stays_with_the_plain_procedure() -> None:
     trainer = make_trainer(model="word-avg")
     plain = PlainTrainer(plain_of(trainer), margin=0.4, learning_rate=0.01, batch_size=10)
-    pairs = trainer.source.pool
+    pairs = pool_of(trainer)
     random = np.random.default_rng(0)
     for _ in range(25):
         order = random.permutation(len(pairs))[:80]
@@ -129,32 +147,38 @@ def test_training_for_many_steps_stays_with_the_plain_procedure():
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_gradients_are_clipped_together(monkeypatch):
+def norms_of_a_step(trainer: PairTrainer, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The norm of every gradient that the optimisers see in one step."""
+    found: list[float] = []
+    (table,) = trainer.matrices.values()
+    assert trainer.optimizer is not None
+    table_step, step = table.step, trainer.optimizer.step
+
+    def record() -> None:
+        found.append(gradient_of(table.read).norm().item())
+        table_step()
+
+    def keep() -> None:
+        found.extend(gradient_of(weight).norm().item() for weight in trainer.weights.values())
+        step()
+
+    monkeypatch.setattr(table, "step", record)
+    monkeypatch.setattr(trainer.optimizer, "step", keep)
+    trainer.train_on(pool_of(trainer).take(np.arange(10)))
+    return found
+
+
+def test_gradients_are_clipped_together(monkeypatch: pytest.MonkeyPatch) -> None:
     norms = []
     for clip in (None, 0.01):
         trainer = make_trainer(model="lstm-avg", clip=clip)
-        (table,) = trainer.matrices.values()
-        step = table.step
-        found = []
-
-        def record(found=found, table=table, step=step):
-            found.append(table.read.grad.norm().item())
-            step()
-
-        def keep(found=found, trainer=trainer, step=trainer.optimizer.step):
-            found += [weight.grad.norm().item() for weight in trainer.weights.values()]
-            step()
-
-        monkeypatch.setattr(table, "step", record)
-        monkeypatch.setattr(trainer.optimizer, "step", keep)
-        trainer.train_on(trainer.source.pool.take(np.arange(10)))
-        norms.append(np.array(found))
+        norms.append(np.array(norms_of_a_step(trainer, monkeypatch)))
     assert np.linalg.norm(norms[0]) > 0.02
     assert np.linalg.norm(norms[1]) == pytest.approx(0.01, rel=1e-3)
     assert norms[1] / norms[1].sum() == pytest.approx(norms[0] / norms[0].sum(), rel=1e-3)
 
 
-def test_l2_pulls_the_weights_but_not_the_words_to_zero():
+def test_l2_pulls_the_weights_but_not_the_words_to_zero() -> None:
     sizes = []
     for l2 in (0.0, 1.0):
         trainer = make_trainer(model="lstm-avg", l2=l2, epochs=20)
@@ -166,7 +190,7 @@ def test_l2_pulls_the_weights_but_not_the_words_to_zero():
     assert sizes[1][1] > 0.5 * sizes[0][1]
 
 
-def test_l2_words_holds_the_words_where_they_started():
+def test_l2_words_holds_the_words_where_they_started() -> None:
     moved = []
     for l2_words in (0.0, 10.0):
         trainer = make_trainer(l2_words=l2_words, epochs=20)
@@ -177,23 +201,33 @@ def test_l2_words_holds_the_words_where_they_started():
     assert moved[1] < 0.2 * moved[0]
 
 
-def test_mega_batches_grow(monkeypatch):
+def test_mega_batches_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = make_trainer(mega_batch=4, mega_batch_growth=2, epochs=3)
     sizes = []
     train = trainer.train_on
-    monkeypatch.setattr(trainer, "train_on", lambda pairs: (sizes.append(len(pairs)), train(pairs)))
+
+    def record(pairs: Pairs) -> None:
+        sizes.append(len(pairs))
+        train(pairs)
+
+    monkeypatch.setattr(trainer, "train_on", record)
     trainer.fit()
     assert sizes[:6] == [10, 10, 20, 30, 20, 40] and max(sizes) == 40
 
 
-def test_training_ends_after_so_many_steps():
+def test_training_ends_after_so_many_steps() -> None:
     trainer = make_trainer(steps=23, epochs=1)
     at = trainer.fit()
     assert (at.step, at.pairs, at.seen) == (23, 90, 230)
 
 
-def test_noise_and_scrambling_depend_on_the_seed_alone():
-    noise = {"dropout": 0.3, "word_dropout": 0.2, "scramble": 0.7, "model": "bilstm-avg"}
+def test_noise_and_scrambling_depend_on_the_seed_alone() -> None:
+    noise: dict[str, Any] = {
+        "dropout": 0.3,
+        "word_dropout": 0.2,
+        "scramble": 0.7,
+        "model": "bilstm-avg",
+    }
     results = []
     for seed in (1, 1, 2):
         torch.manual_seed(np.random.default_rng().integers(1000))
@@ -205,27 +239,30 @@ def test_noise_and_scrambling_depend_on_the_seed_alone():
     assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
 
 
-def test_negatives_are_chosen_without_noise(monkeypatch):
+def test_negatives_are_chosen_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = make_trainer(dropout=0.5)
     modes = []
     encode = trainer.encode
-    monkeypatch.setattr(
-        trainer, "encode", lambda s: (modes.append(trainer.encoder.training), encode(s))[1]
-    )
-    trainer.train_on(trainer.source.pool.take(np.arange(20)))
+
+    def record(sentences: Sentences) -> torch.Tensor:
+        modes.append(trainer.encoder.training)
+        return encode(sentences)
+
+    monkeypatch.setattr(trainer, "encode", record)
+    trainer.train_on(pool_of(trainer).take(np.arange(20)))
     assert modes == [False, True, True]
 
 
-def test_mega_batches_are_encoded_in_parts(monkeypatch):
+def test_mega_batches_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, parts = make_trainer(), make_trainer()
-    pairs = whole.source.pool
+    pairs = pool_of(whole)
     whole.train_on(pairs)
     monkeypatch.setattr(module, "_ENCODED", 7)
     parts.train_on(pairs)
     assert torch.allclose(torch.stack(whole.losses), torch.stack(parts.losses), atol=1e-6)
 
 
-def test_better():
+def test_better() -> None:
     nan = float("nan")
     assert better(1.0, None) and better(nan, None) and better(2.0, 1.0) and better(1.0, nan)
     assert not better(1.0, 1.0) and not better(nan, 1.0) and not better(nan, nan)
