@@ -127,11 +127,7 @@ JOBS = ["ingest", "back_translate", "idf", "classifier", "score", "bucket", "cor
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_gpu_is_asked_for_back_translation_alone(
-    built: Built,
-    jobs: Jobs,
-    name: str,
-) -> None:
+def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, name: str) -> None:
     pipeline, job, _ = built(jobs[name], f"--sdk_container_image={IMAGE}")
     (pool,) = job["environment"]["workerPools"]
     containers = {c["containerImage"] for c in pool["sdkHarnessContainerImages"]}
@@ -150,8 +146,7 @@ def test_a_gpu_is_asked_for_back_translation_alone(
 
 
 def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
-    built: Built,
-    jobs: Jobs,
+    built: Built, jobs: Jobs
 ) -> None:
     pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
     steps = pipeline.components.transforms
@@ -160,10 +155,7 @@ def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
     assert list(before.outputs.values()) == list(after.inputs.values())
 
 
-def test_workers_are_small_and_as_many_as_the_service_finds_right(
-    built: Built,
-    jobs: Jobs,
-) -> None:
+def test_workers_are_small_and_as_many_as_the_service_finds_right(built: Built, jobs: Jobs) -> None:
     _, job, _ = built(
         jobs["score"],
         f"--sdk_container_image={IMAGE}",
@@ -177,10 +169,7 @@ def test_workers_are_small_and_as_many_as_the_service_finds_right(
     assert "numWorkers" not in pool
 
 
-def test_no_main_session_is_staged(
-    built: Built,
-    jobs: Jobs,
-) -> None:
+def test_no_main_session_is_staged(built: Built, jobs: Jobs) -> None:
     _, job, staged = built(jobs["bucket"], f"--sdk_container_image={IMAGE}")
     assert {path.name for path in staged} == {
         "pipeline.pb",
@@ -190,9 +179,7 @@ def test_no_main_session_is_staged(
 
 
 def test_without_an_image_the_package_is_staged(
-    built: Built,
-    jobs: Jobs,
-    monkeypatch: pytest.MonkeyPatch,
+    built: Built, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     pipeline, _, staged = built(jobs["score"], "--setup_file=./setup.py")
