@@ -38,13 +38,8 @@ def shards(tmp_path: Path) -> list[str]:
     return paths
 
 
-<<<<<<< HEAD
-def test_a_model_is_trained_written_and_loaded(tmp_path, shards):
-    metrics = train(SMALL, tmp_path / "model", shards=shards, seed=1)
-=======
 def test_a_model_is_trained_written_and_loaded(tmp_path: Path, shards: list[str]) -> None:
-    metrics = train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
->>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
+    metrics = train(SMALL, tmp_path / "model", shards=shards, seed=1)
     assert (metrics["pairs"], metrics["identical"], metrics["empty"]) == (90, 3, 2)
     assert metrics["steps"] == 18
     assert json.loads((tmp_path / "model" / "metrics.json").read_text()) == metrics
@@ -101,13 +96,8 @@ def test_broken_shards(tmp_path: Path, shards: list[str]) -> None:
         train(SMALL, tmp_path / "m", shards=[str(tmp_path / "gone.parquet")], seed=1)
 
 
-<<<<<<< HEAD
-def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path, shards):
-    train(SMALL, tmp_path / "model", shards=shards, seed=1)
-=======
 def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path: Path, shards: list[str]) -> None:
-    train_embeddings(shards, tmp_path / "model", SMALL, seed=1)
->>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
+    train(SMALL, tmp_path / "model", shards=shards, seed=1)
     before = load_encoder(tmp_path / "model").embed(["w1 w2"])
     wild = EmbeddingOptions(dim=16, epochs=2, batch_size=10, learning_rate=1e38)
     with pytest.raises(UserError, match=r"the loss is (nan|inf) at step \d+: lower learning_rate"):
@@ -115,30 +105,7 @@ def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path: Path, shards: l
     assert np.array_equal(load_encoder(tmp_path / "model").embed(["w1 w2"]), before)
 
 
-<<<<<<< HEAD
-def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path):
-=======
-def test_the_best_model_by_development_data_is_kept(
-    tmp_path: Path, shards: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scores = iter([50.0, 70.0, math.nan, 60.0])
-    monkeypatch.setattr(
-        "models.embeddings.tasks.paraphrases.development_score", lambda *_: next(scores)
-    )
-    (tmp_path / "sts" / "2012").mkdir(parents=True)
-    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text("1\tw1\tw2\n2\tw3\tw3\n")
-    four = EmbeddingOptions(dim=16, epochs=4, batch_size=10, mega_batch=3, learning_rate=0.01)
-    metrics = train_embeddings(
-        shards, tmp_path / "best", four, seed=1, development=tmp_path / "sts"
-    )
-    assert metrics["development"] == 70.0
-    train_embeddings(shards, tmp_path / "two", SMALL, seed=1)
-    best, two = (load_encoder(tmp_path / name).embed(["w1 w2"]) for name in ("best", "two"))
-    assert np.array_equal(best, two)
-
-
 def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path: Path) -> None:
->>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
     with pytest.raises(UserError, match="3 no negative"):
@@ -208,15 +175,9 @@ def test_bad_initial_vectors(
     assert not (tmp_path / "model").exists()
 
 
-<<<<<<< HEAD
-def test_rare_words_share_a_vector(tmp_path, shards):
+def test_rare_words_share_a_vector(tmp_path: Path, shards: list[str]) -> None:
     metrics = train(
         SMALL.replace(max_vocabulary=20, min_count=2), tmp_path / "m", shards=shards, seed=1
-=======
-def test_rare_words_share_a_vector(tmp_path: Path, shards: list[str]) -> None:
-    metrics = train_embeddings(
-        shards, tmp_path / "m", SMALL.replace(max_vocabulary=20, min_count=2), seed=1
->>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
     )
     assert metrics["vocabulary"] == {"words": 21}
     encoder = load_encoder(tmp_path / "m")
@@ -240,10 +201,6 @@ def test_rare_words_share_a_vector(tmp_path: Path, shards: list[str]) -> None:
         ("words.txt", "other", r"words.txt: 3 entries, but .*config.json was written with \d+"),
     ],
 )
-<<<<<<< HEAD
-def test_a_damaged_model_is_one_clear_line(tmp_path, shards, name, change, message):
-    train(SMALL.replace(epochs=1), tmp_path / "model", shards=shards, seed=1)
-=======
 def test_a_damaged_model_is_one_clear_line(
     tmp_path: Path,
     shards: list[str],
@@ -251,8 +208,7 @@ def test_a_damaged_model_is_one_clear_line(
     change: Callable[[bytes], bytes] | Literal["other"] | None,
     message: str,
 ) -> None:
-    train_embeddings(shards, tmp_path / "model", SMALL.replace(epochs=1), seed=1)
->>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
+    train(SMALL.replace(epochs=1), tmp_path / "model", shards=shards, seed=1)
     path = tmp_path / "model" / name
     if change is None:
         path.unlink()

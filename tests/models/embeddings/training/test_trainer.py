@@ -11,16 +11,10 @@ from models.embeddings.encoders import build_encoder, embedding_matrices, random
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Sentences
 from models.embeddings.training import pair_trainer as module
-<<<<<<< HEAD
-from models.embeddings.training.data import learnable
+from models.embeddings.training.data import Pairs, learnable
 from models.embeddings.training.label_trainer import better
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory
-=======
-from models.embeddings.training.data import Pairs, learnable
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, Trainer, better
->>>>>>> b3ceb8e (Tests are annotated; mypy's strict rules hold in them)
+from models.embeddings.training.trainer import Memory, Trainer
 from models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
