@@ -17,7 +17,7 @@ from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2
 from google.protobuf import text_format
 
 from beam_jobs.runners.flink import pool as pools
-from beam_jobs.runners.local import worker
+from beam_jobs.runners.flink import worker
 from beam_jobs.runners.local.fork_server import fork_server
 from beam_jobs.runners.local.worker import environment
 
