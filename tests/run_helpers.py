@@ -14,7 +14,7 @@ STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
 ONE = ["--", "--direct_num_workers", "1"]
 
 
-def popen(name: str, folder: Path, *more: str) -> subprocess.Popen:
+def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     """The real command, in a process group of its own."""
     arguments = [name, "--config", str(folder / "config.yaml"), *(more or ONE)]
     return subprocess.Popen(
@@ -39,7 +39,7 @@ def kill_in(stage: str, folder: Path, after: str, command: str = "select") -> No
     assert ran(err)[-1] == stage.removesuffix(".training")
 
 
-def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess:
+def command(name: str, folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     """The real command, to its end."""
     process = popen(name, folder, *more)
     out, err = process.communicate()

@@ -61,8 +61,8 @@ def test_the_corpus_is_that_of_a_local_run(
     printed = capsys.readouterr().err
     assert ran(printed) == ["corpus", "bucket", "corpus"]
     assert "bucket/part-00000-00002.parquet: damaged, made again" in printed
-    path = "run/bucket/part-00000-00002.parquet"
-    assert storage.read_bytes(f"{bucket}/{path}") == (finished_run / path).read_bytes()
+    part = "run/bucket/part-00000-00002.parquet"
+    assert storage.read_bytes(f"{bucket}/{part}") == (finished_run / part).read_bytes()
     left = {path.name for path in remote.local_workdir(f"{bucket}/run").iterdir()}
     assert left == {".lock", "logs"}
 
