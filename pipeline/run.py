@@ -1,6 +1,7 @@
 """Running the stages of a run in order, each one only if it is not up to date."""
 
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
 from pipeline.report import write_report
 from pipeline.report.data_card import write_data_card
 from pipeline.report.final_view import restrict
-from pipeline.report.summary import show_damage, show_start, show_summary
+from pipeline.report.summary import show_summary
 from pipeline.rounds import copy_finished
 from pipeline.stage import Run, Stage
 from pipeline.stages import STAGES
@@ -106,7 +107,7 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
             if copied := copy_finished(stage, run, key):
                 run.manifest.finish(stage.name, copied)
                 continue
-        show_start(stage.name)
+        print(f"{stage.name} …", file=sys.stderr, flush=True)
         forgotten = run.manifest.forget(dependents({stage.name}, run.config))
         run.manifest.start(stage.name)
         if stage.name in state.forced:
@@ -146,7 +147,7 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
         ) from error
     state.repaired.add(path)
     state.suspect.add(stage)
-    show_damage(path)
+    print(f"{path}: damaged, made again", file=sys.stderr, flush=True)
 
 
 def remove_temporary(folder: str) -> None:

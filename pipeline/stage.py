@@ -206,14 +206,9 @@ class Stage:
 
 def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
     """`Stage.enabled` of a stage that makes a resource of scorers."""
-
-    def enabled(config: Config) -> bool:
-        return any(
-            name in SCORERS and SCORERS[name].resource_name == resource
-            for name in config.score.scorers
-        )
-
-    return enabled
+    return lambda config: any(
+        name in SCORERS and SCORERS[name].resource_name == resource for name in config.score.scorers
+    )
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:

@@ -10,7 +10,6 @@ from beam_jobs.analysis import statistics
 from beam_jobs.io import storage
 from models.errors import UserError
 from models.text import statistics as text_statistics
-from pipeline.console import console
 from pipeline.records import CorpusStatistics, Moments, Statistics
 
 VERSION = statistics.VERSION
@@ -97,20 +96,6 @@ def table(results: Statistics) -> Table:
     for name in _names([corpus.statistics for corpus in corpora]):
         shown.add_row(name, *(_cell(corpus.statistics.get(name)) for corpus in corpora))
     return shown
-
-
-def run(
-    paths: Sequence[str],
-    arguments: Sequence[str],
-    *,
-    spacy: str | None = None,
-    idf: str | None = None,
-) -> Statistics:
-    """Compute the statistics of the corpora at `paths` and print them."""
-    corpora = {path: find_corpus(path) for path in dict.fromkeys(paths)}
-    results = describe(corpora, arguments, spacy=spacy, idf=idf)
-    console(max(120, 40 + 26 * len(corpora))).print(table(results))
-    return results
 
 
 def _names(found: Sequence[Mapping[str, object]]) -> list[str]:

@@ -12,7 +12,6 @@ written; the error names the path.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
 import tempfile
@@ -70,11 +69,8 @@ def read_bytes(path: str) -> bytes:
 
 def write_bytes(path: str, data: bytes) -> None:
     """Write `data`, which is not empty, to `path` atomically."""
-    if is_remote(path):
-        put(io.BytesIO(data), path)
-        return
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(data)
+    with writing(path) as stream:
+        stream.write(data)
 
 
 @contextmanager

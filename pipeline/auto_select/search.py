@@ -7,7 +7,7 @@ pairs. Sampling and probes are Beam jobs, so they run wherever the runner does. 
 deterministic for a seed; an interrupted search resumes and trains only missing candidates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -72,18 +72,17 @@ def auto_select(
     sample = sampling.run(work, folder, criteria, scorers, arguments, most=most, seeds=seeds)
     small = small_encoder(options, encoder)
     vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
-    search = _Search(
-        sample=sample,
-        shard=write_shard(storage.join(folder, "draw.parquet"), sample.table),
-        counts={scorer: sample.counts(seeds, scorer) for scorer in scorers},
-        seeds=seeds,
-        most=most,
-        folder=folder,
-        encoder=small,
-        labelled=labelled,
-        arguments=arguments,
-        base=probes.key_of(small, labelled, vectors),
-    )
+    shard = write_shard(storage.join(folder, "draw.parquet"), sample.table)
+    base = probes.key_of(small, labelled, vectors)
+
+    def run_probes(name: str, subsets: Sequence[Subset]) -> list[list[float]]:
+        output = storage.join(folder, name)
+        return probes.run(
+            subsets, seeds, sample, shard, output, small, labelled, arguments, base=base
+        )
+
+    counts = {scorer: sample.counts(seeds, scorer) for scorer in scorers}
+    search = _Search(sample, counts, seeds, most, folder, run_probes)
     used = search.large_deciles()
     size = search.common_size(used)
     scores, random = search.score_deciles(used, size)
@@ -92,7 +91,7 @@ def auto_select(
     error = error_of_difference(deviation, len(seeds))
     chosen = largest_of_the_best(candidates, error)
     second = _second(candidates, chosen)
-    (values,) = search.run_probes("random", [Subset(most=chosen.pairs)])
+    (values,) = run_probes("random", [Subset(most=chosen.pairs)])
     same_size = chosen.model_copy(update={"scorer": "", "deciles": (), "scores": tuple(values)})
     return AutoSelectRecord(
         scores=scores,
@@ -129,39 +128,22 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Search:
     """What all probes of a search share.
 
     Attributes:
         counts: scorer → sampled pairs [seeds, deciles].
         most: the largest number of pairs of a probe.
+        run_probes: the scores of subsets, one per seed; receipts go to the folder of this name.
     """
 
     sample: Sample
-    shard: Shard
     counts: dict[str, np.ndarray]
     seeds: Sequence[int]
     most: int
     folder: str
-    encoder: EmbeddingOptions
-    labelled: Sequence[LabelledPairs]
-    arguments: Sequence[str]
-    base: str
-
-    def run_probes(self, name: str, subsets: Sequence[Subset]) -> list[list[float]]:
-        """The scores of subsets, one per seed; receipts go to the folder `name`."""
-        return probes.run(
-            subsets,
-            self.seeds,
-            self.sample,
-            self.shard,
-            storage.join(self.folder, name),
-            self.encoder,
-            self.labelled,
-            self.arguments,
-            base=self.base,
-        )
+    run_probes: Callable[[str, Sequence[Subset]], list[list[float]]]
 
     @property
     def sizes(self) -> dict[str, list[int]]:

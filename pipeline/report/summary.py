@@ -1,17 +1,13 @@
-"""What a run prints: a line when a stage starts, tables at the end."""
+"""The tables that a run prints at its end."""
 
-from __future__ import annotations
-
-import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from beam_jobs.io.shards import Deciles
 from beam_jobs.select import tsv_path
 from pipeline import statistics
-from pipeline.console import console
+from pipeline.console import console, number_table
 from pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
@@ -26,19 +22,7 @@ from pipeline.report.auto_select import mean_deviation, selection_lines
 from pipeline.report.describe import deciles_in_words
 from pipeline.report.evaluation import evaluation_table
 from pipeline.report.final_view import final_view, restrict, rounds, verdict
-
-if TYPE_CHECKING:
-    from pipeline.stage import Run
-
-
-def show_start(stage: str) -> None:
-    """Print that a stage starts."""
-    print(f"{stage} …", file=sys.stderr, flush=True)
-
-
-def show_damage(path: str) -> None:
-    """Print that a part file was found damaged and is made again."""
-    print(f"{path}: damaged, made again", file=sys.stderr, flush=True)
+from pipeline.stage import Run
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
@@ -66,17 +50,9 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     out.print(_files(run, record))
 
 
-def _table(title: str, *columns: str, numbers: Sequence[str] = ()) -> Table:
-    """A table; columns of numbers are set to the right."""
-    table = Table(*columns, title=title)
-    for name in numbers:
-        table.add_column(name, justify="right", overflow="fold")
-    return table
-
-
 def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
     numbers = ("rows in", "rows out", "rejected", "seconds", "rows/s", "peak MiB")
-    table = _table("Stages", "stage", numbers=numbers)
+    table = number_table("Stages", "stage", numbers=numbers)
     table.add_column("this time")
     for name, stage in stages.items():
         rows, rate = ["", "", ""], ""
@@ -91,7 +67,7 @@ def _stages(stages: Mapping[str, StageRecord], ran: set[str]) -> Table:
 
 def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
     """Rows by stage and by the reason why they were rejected or not selected."""
-    table = _table("Rejected and unselected rows", "stage", "reason", numbers=["rows"])
+    table = number_table("Rejected and unselected rows", "stage", "reason", numbers=["rows"])
     for name, rejected in stages.items():
         for reason, rows in rejected.items():
             table.add_row(name, reason, f"{rows:,}")
@@ -99,7 +75,7 @@ def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
 
 
 def _deciles(deciles: Mapping[str, Deciles]) -> Table:
-    table = _table("Deciles: lowest score of each", numbers=["decile", *deciles, "rows"])
+    table = number_table("Deciles: lowest score of each", numbers=["decile", *deciles, "rows"])
     for decile in range(10):
         lowest = (of.lowest[decile] for of in deciles.values())
         cells = ["" if value is None else f"{value:.3f}" for value in lowest]
@@ -111,7 +87,7 @@ def _deciles(deciles: Mapping[str, Deciles]) -> Table:
 def _auto_selection(result: AutoSelectRecord) -> Table:
     """ParaNMT's Table 4 for this corpus."""
     title = f"Trained on {result.sample:,} pairs of a decile: Pearson × 100 on the labelled pairs"
-    table = _table(title, "decile", numbers=list(result.scores))
+    table = number_table(title, "decile", numbers=list(result.scores))
     for decile in range(10):
         scores = (of.get(decile) for of in result.scores.values())
         table.add_row(str(decile), *map(mean_deviation, scores))
@@ -122,7 +98,7 @@ def _auto_selection(result: AutoSelectRecord) -> Table:
 
 def _rounds(record: RunRecord) -> Table:
     title = "Rounds: Pearson × 100 on the labelled pairs"
-    table = _table(title, "round", "selected by", numbers=["pairs", "labelled"])
+    table = number_table(title, "round", "selected by", numbers=["pairs", "labelled"])
     table.add_column("")
     for each in rounds(record):
         deciles = "" if each.deciles is None else f", {deciles_in_words(each.deciles)}"
@@ -135,7 +111,7 @@ def _evaluation(evaluated: EvaluateRecord) -> Table:
     found = evaluation_table([("", evaluated)])
     name = ", ".join(found.models) + (f", round {evaluated.round}" if evaluated.round else "")
     title = f"{name}: correlation with human scores × 100"
-    table = _table(title, "test", numbers=found.columns[1:])
+    table = number_table(title, "test", numbers=found.columns[1:])
     for head, cells, is_mean in found.rows:
         table.add_row(head, *cells, style="bold" if is_mean else "", end_section=is_mean)
     if found.missing:

@@ -20,11 +20,11 @@ from beam_jobs.runners.launch import connect
 from models.cpu import cores
 from models.errors import UserError
 from models.scorers import SCORERS
-from pipeline.commands.corpus.timings import time_jobs, translate
+from pipeline.commands.corpus.timings import Translation, time_jobs, translate
 from pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from pipeline.commands.run.status import duration
 from pipeline.config import Config, read_config
-from pipeline.console import console
+from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
 from pipeline.stage import PAIR_STAGES, Run
 from pipeline.stages.score import resource_paths
@@ -62,17 +62,12 @@ class Estimate:
 
     Attributes:
         jobs: by stage.
-        sentences: number of sentences translated.
-        device: name of the device that translated them.
-        loading: seconds to load the model.
         left_out: scorers that were not timed, because their resource does not exist yet.
     """
 
     preview: Preview
     jobs: dict[str, Job]
-    sentences: int
-    device: str
-    loading: float
+    translation: Translation
     left_out: tuple[str, ...]
 
 
@@ -86,7 +81,11 @@ def command(
     run = read_config(config, changes or ())
     connect(beam_options(context), [run.run])
     found = estimate(run)
-    lines = [*_cost_lines(found, gpu_hour), *_basis_lines(run, found)]
+    lines = _basis_lines(run, found)
+    if gpu_hour is not None:
+        hours = found.jobs["back_translate"].seconds / 3600
+        cost = f"{hours:,.2f} hours in all, {hours * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour."
+        lines.insert(0, f"Back-translation on machines like this one: {cost}")
     console().print(Group(_table(found), *lines), highlight=False)
 
 
@@ -127,9 +126,7 @@ def estimate(config: Config) -> Estimate:
     return Estimate(
         preview=seen,
         jobs=jobs,
-        sentences=len(chosen),
-        device=_device_name(translation.device),
-        loading=translation.loading,
+        translation=translation,
         left_out=tuple(name for name in config.score.scorers if name not in scorers),
     )
 
@@ -145,8 +142,8 @@ def _model(run: Run) -> str:
     return run.model
 
 
-def _device_name(device: str) -> str:
-    if device == "cpu":
+def _device(found: Estimate) -> str:
+    if found.translation.device == "cpu":
         return f"{cores()} CPU cores"
     import torch
 
@@ -165,11 +162,11 @@ def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
 
 
 def _table(found: Estimate) -> Table:
-    table = Table("stage", title="Estimates for the whole input on this machine")
-    for name in ("rows", "measured", "time", "disk", "memory of a worker"):
-        table.add_column(name, justify="right")
+    numbers = ("rows", "measured", "time", "disk", "memory of a worker")
+    title = "Estimates for the whole input on this machine"
+    table = number_table(title, "stage", numbers=numbers)
     for stage, job in found.jobs.items():
-        on = found.device if stage == "back_translate" else "a core"
+        on = _device(found) if stage == "back_translate" else "a core"
         table.add_row(
             stage,
             f"{job.rows:,}",
@@ -186,24 +183,15 @@ def _table(found: Estimate) -> Table:
     return table
 
 
-def _cost_lines(found: Estimate, gpu_hour: float | None) -> list[str]:
-    if gpu_hour is None:
-        return []
-    hours = found.jobs["back_translate"].seconds / 3600
-    return [
-        f"Back-translation on machines like this one: {hours:,.2f} hours in all, "
-        f"{hours * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour."
-    ]
-
-
 def _basis_lines(config: Config, found: Estimate) -> list[str]:
-    seen = found.preview
+    seen, translation = found.preview, found.translation
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
-        f"Translated: {found.sentences:,} sentences sampled from the beginnings of {seen.files} "
-        f"file(s), on {found.device}, {config.nmt.engine}, {config.nmt.compute_type}, beam "
-        f"{config.nmt.beam}; loading the model took {found.loading:,.1f} s.",
+        f"Translated: {translation.timed.rows:,} sentences sampled from the beginnings of "
+        f"{seen.files} file(s), on {_device(found)}, {config.nmt.engine}, "
+        f"{config.nmt.compute_type}, beam {config.nmt.beam}; loading the model took "
+        f"{translation.loading:,.1f} s.",
         f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
         "Estimates exclude model training, process start-up and further rounds.",
     ]

@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Shard, Unit, units, write_shard
 from beam_jobs.runners.launch import Result
-from beam_jobs.transforms.predicates import Predicate
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.translate import Translator
@@ -160,14 +159,10 @@ def _run_jobs(
 
 
 def _criteria(run: Run, scorers: Sequence[str]) -> select.Criteria:
-    """The run's criteria, without those whose scores were not computed."""
-    options, columns = run.config.select, schema.bucketed(tuple(scorers)).names
-    conditions = map(Predicate.parse, options.where)
-    return select.Criteria(
-        by=options.by if options.by in scorers else scorers[0],
-        deciles=None if options.deciles is None else tuple(options.deciles),
-        max_tokens=options.max_tokens,
-        size=None,
-        seed=run.config.seed,
-        where=tuple(condition for condition in conditions if condition.column in columns),
+    """The run's criteria, without those that need a score that was not computed."""
+    by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
+    criteria = run.criteria(
+        by if by in scorers else scorers[0], run.config.select.deciles, size=None
     )
+    where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
+    return replace(criteria, where=where)

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -10,7 +9,7 @@ import typer
 
 from models.embeddings.applications.components import distant_rows, principal_components
 from models.embeddings.applications.embed import line_batches
-from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.model import load_encoder
 from models.errors import UserError
 from models.files import atomic_file
 from pipeline.commands.options import Model
@@ -34,30 +33,17 @@ def command(
     ] = None,
 ) -> None:
     """Read one sentence a line on standard input, draw the sentences as an SVG file."""
-    lines = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
-    plot(load_encoder(model), lines, out, unit=unit)
-
-
-def plot(
-    model: SentenceEncoder, sentences: Sequence[str], out: Path | str, *, unit: int | None = None
-) -> None:
-    """Draw sentences as an SVG file: along one unit of their vectors, or by principal components.
-
-    Args:
-        unit: number of the unit, from 0; None draws the first two components.
-
-    Raises:
-        UserError: too few sentences, or no such unit.
-    """
+    encoder = load_encoder(model)
+    sentences = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
     if len(sentences) < 2:
         raise UserError(f"plot: {len(sentences)} sentences are too few, two are needed")
-    vectors = model.embed(sentences)
+    vectors = encoder.embed(sentences)
     if unit is None:
         drawn = components_plot(sentences, vectors)
-    elif 0 <= unit < model.dim:
+    elif 0 <= unit < encoder.dim:
         drawn = unit_plot(sentences, vectors[:, unit], unit)
     else:
-        raise UserError(f"plot: no unit {unit}, the model has units 0 to {model.dim - 1}")
+        raise UserError(f"plot: no unit {unit}, the model has units 0 to {encoder.dim - 1}")
     with atomic_file(out) as temporary:
         temporary.write_text(drawn, encoding="utf-8")
 

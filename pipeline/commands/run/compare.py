@@ -12,7 +12,7 @@ from beam_jobs.io.shards import Shard, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from pipeline.commands.options import RunFolder, beam_options
-from pipeline.console import console
+from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord
 from pipeline.stage import PAIR_STAGES
@@ -121,9 +121,7 @@ def _rows(shards: list[Shard] | None) -> int | None:
 
 
 def _row_table(found: list[Comparison]) -> Table:
-    table = Table("stage", title="Rows")
-    table.add_column("first run", justify="right")
-    table.add_column("second run", justify="right")
+    table = number_table("Rows", "stage", numbers=("first run", "second run"))
     table.add_column("")
     for stage in found:
         counts = ("not finished" if rows is None else f"{rows:,}" for rows in stage.rows)
@@ -134,8 +132,8 @@ def _row_table(found: list[Comparison]) -> Table:
 
 
 def _difference_table(found: list[Comparison]) -> Table:
-    table = Table("stage", "column", title="Differences: the first rows by id")
-    table.add_column("rows", justify="right")
+    title = "Differences: the first rows by id"
+    table = number_table(title, "stage", "column", numbers=["rows"])
     for name in ("id", "first run", "second run"):
         table.add_column(name, overflow="fold")
     for stage in found:

@@ -7,6 +7,7 @@ import typer
 from beam_jobs.runners.launch import connect
 from pipeline import statistics
 from pipeline.commands.options import JsonFile, On, beam_options, write_json
+from pipeline.console import console
 
 
 def command(
@@ -38,4 +39,7 @@ def command(
     """
     beam = beam_options(context, on)
     connect(beam, corpora)
-    write_json(json, statistics.run(corpora, beam, spacy=spacy, idf=idf).json_values())
+    files = {path: statistics.find_corpus(path) for path in corpora}
+    results = statistics.describe(files, beam, spacy=spacy, idf=idf)
+    console(max(120, 40 + 26 * len(files))).print(statistics.table(results))
+    write_json(json, results.json_values())

@@ -3,7 +3,7 @@
 import fcntl
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from beam_jobs.io.shards import Receipt, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from pipeline.commands.options import GpuHour, RunFolder, beam_options
-from pipeline.console import console
+from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord, RunRecord, StageRecord
 from pipeline.report.summary import rejected_table
@@ -25,7 +25,7 @@ from pipeline.stage import PAIR_STAGES, rejected_rows
 _RECENT = 100  # shards that the rate is computed from, because workers come and go
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class StageStatus:
     """How far a stage is; None stands for what is not known (yet).
 
@@ -93,7 +93,7 @@ def status(folder: str, now: float | None = None) -> Status:
             end = max(last, start) if is_running is False else now
             current = _current(folder, name, record, done, start, end)
             if is_running is False:
-                current = replace(current, state="stopped", remaining=None)
+                current.state, current.remaining = "stopped", None
             found.append(current)
         elif name in record.stages:
             found.append(_finished(name, record.stages[name]))
@@ -188,20 +188,17 @@ def _current(
         return found
     if name == "ingest":  # a receipt covers a whole input file: part files are finer
         parts = [n for n in storage.names(storage.join(folder, name)) if n.endswith(".parquet")]
-        return replace(found, shards=(len(parts), None))
+        found.shards = (len(parts), None)
+        return found
     before = _record_before(name, record)
     shards, rows = (before.shards, before.rows_out) if before else (None, None)
     rows_done = sum(receipt.rows_in for receipt in done)
-    rate = _rate(done, start, end)
-    rejected = rejected_rows(done)
-    return replace(
-        found,
-        shards=(len(done), shards),
-        rows=(rows_done, rows),
-        rejected=rejected,
-        rate=rate,
-        remaining=(rows - rows_done) / rate if rate and rows is not None else None,
-    )
+    found.shards, found.rows = (len(done), shards), (rows_done, rows)
+    found.rejected = rejected_rows(done)
+    found.rate = _rate(done, start, end)
+    if found.rate and rows is not None:
+        found.remaining = (rows - rows_done) / found.rate
+    return found
 
 
 def _has_pairs(name: str) -> bool:
@@ -227,15 +224,11 @@ def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None
 
 def _finished(name: str, record: StageRecord) -> StageStatus:
     found = StageStatus(name=name, state="finished", seconds=record.seconds)
-    if not isinstance(record, PairsRecord):
-        return found
-    return replace(
-        found,
-        shards=(record.shards, record.shards),
-        rows=(record.rows_in, record.rows_in),
-        rejected=record.rejected,
-        rate=record.rows_in / record.seconds if record.seconds else None,
-    )
+    if isinstance(record, PairsRecord):
+        found.shards, found.rows = (record.shards,) * 2, (record.rows_in,) * 2
+        found.rejected = record.rejected
+        found.rate = record.rows_in / record.seconds if record.seconds else None
+    return found
 
 
 def _headline(folder: str, found: Status) -> str:
@@ -256,9 +249,8 @@ def _headline(folder: str, found: Status) -> str:
 
 
 def _stage_table(stages: Sequence[StageStatus]) -> Table:
-    table = Table("stage", "")
-    for name in ("shards", "rows", "rejected", "rows/s", "time", "remaining"):
-        table.add_column(name, justify="right")
+    numbers = ("shards", "rows", "rejected", "rows/s", "time", "remaining")
+    table = number_table("", "stage", "", numbers=numbers)
     for stage in stages:
         table.add_row(
             stage.name,

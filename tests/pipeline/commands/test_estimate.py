@@ -29,7 +29,8 @@ def test_what_a_run_takes_is_what_it_took(
     write_config(tmp_path)
     found = estimate.estimate(read_config(tmp_path / "config.yaml"))
     assert list(found.jobs) == list(STAGES)
-    assert (found.preview.rows, found.preview.counted, found.sentences) == (120, True, 119)
+    translated = found.translation.timed.rows
+    assert (found.preview.rows, found.preview.counted, translated) == (120, True, 119)
     for stage, job in found.jobs.items():
         done = json.loads((finished_run / "run" / "manifest.json").read_text())["stages"][stage]
         files = (finished_run / "run" / stage).glob("*.*")
