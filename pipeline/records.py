@@ -127,8 +127,6 @@ class Candidate(Lenient):
         scores: Pearson × 100 on the labelled pairs, one per seed.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     scorer: str
     deciles: tuple[int, ...]
     rows: int

@@ -11,8 +11,8 @@ from beam_jobs.io.shards import DamagedError
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
+from models.options import InputPath
 from pipeline.config import Config
-from pipeline.localise import localised, remote_paths
 from pipeline.manifest import Manifest, locked
 from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
 from pipeline.report import write_report
@@ -64,6 +64,32 @@ def run_stages(
         remove_local_copies(config.run)
         show_summary(run, names, state.ran)
         return run
+
+
+def localised(config: Config) -> Config:
+    """The configuration with remote paths replaced by the paths of local copies.
+
+    Libraries open word vectors, phrase pairs and labelled pairs by themselves. The bitext and the
+    translation model stay where they are: workers read them in pieces, or copy them.
+
+    Raises:
+        UserError: a file is not there, or cannot be copied; names the key.
+    """
+
+    def local(key: str, path: str, mark: InputPath) -> str:
+        if not mark.copied or not storage.is_remote(path):
+            return path
+        try:
+            return remote.localise(path)
+        except storage.MissingError as error:
+            raise UserError(f"{key}: {path} is not there") from error
+
+    return config.map_files(local)
+
+
+def remote_paths(config: Config) -> list[str]:
+    """The run folder and the input files of a configuration, those in object storage."""
+    return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
 
 
 def check(config: Config, stages: Sequence[Stage]) -> None:

@@ -19,8 +19,6 @@ from pipeline.stage import stage_path
 VERSION = 3
 """Bump when the report looks different for the same run."""
 
-_KEY = '<meta name="paraloom-key" content="'  # as in report.html.j2
-
 
 def report_path(folder: str) -> str:
     """The path of the report of the run in `folder`."""
@@ -39,7 +37,8 @@ def write_report(folder: str, record: RunRecord) -> bool:
     path = report_path(folder)
     values = record.json_values()
     key = content_key("report", VERSION, *(values[of] for of in ("config", "versions", "stages")))
-    if storage.exists(path) and _key_of(storage.read_bytes(path)) == key:
+    mark = f'<meta name="paraloom-key" content="{key}"'  # as in report.html.j2
+    if storage.exists(path) and mark.encode() in storage.read_bytes(path)[:500]:
         return False
     storage.write_bytes(path, document(folder, record, key).encode())
     return True
@@ -113,9 +112,3 @@ def _evaluations(record: RunRecord) -> list[tuple[str, EvaluateRecord]]:
     names = {f"round {r.number}": stage_path("evaluate", r.number) for r in rounds(record)}
     found = {name: record.find(EvaluateRecord, path) for name, path in (names or {"": ""}).items()}
     return [(name, evaluated) for name, evaluated in found.items() if evaluated]
-
-
-def _key_of(document: bytes) -> str | None:
-    """The key in a document that `write_report` wrote."""
-    _, found, rest = document[:500].decode(errors="replace").partition(_KEY)
-    return rest.partition('"')[0] if found else None

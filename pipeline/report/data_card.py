@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -127,12 +128,9 @@ def size_category(rows: int) -> str:
     >>> size_category(999), size_category(28_200), size_category(51_409_585)
     ('n<1K', '10K<n<100K', '10M<n<100M')
     """
-    power = sum(rows >= 10 ** (3 + k) for k in range(len(_SIZES)))
-    if power == 0:
-        return f"n<{_SIZES[0]}"
-    if power == len(_SIZES):
-        return f"n>{_SIZES[-1]}"
-    return f"{_SIZES[power - 1]}<n<{_SIZES[power]}"
+    between = (f"{low}<n<{high}" for low, high in pairwise(_SIZES))
+    names = [f"n<{_SIZES[0]}", *between, f"n>{_SIZES[-1]}"]
+    return names[sum(rows >= 10 ** (3 + k) for k in range(len(_SIZES)))]
 
 
 def _dtype(type_: pa.DataType) -> str:

@@ -15,10 +15,6 @@ class Score(NamedTuple):
     unit: str
 
 
-_TRANSLATION_SCORE = Score(
-    "log p(translation | source) divided by its subwords (natural logarithm)", "log p per subword"
-)
-
 _TEXTS = {
     "id": "unique in the run; the id of the bitext if it has one",
     "source": "sentence in the foreign language",
@@ -37,7 +33,8 @@ def score(name: str) -> Score:
     'cosine'
     """
     if name == "translation_score":
-        return _TRANSLATION_SCORE
+        logarithm = "log p(translation | source) divided by its subwords (natural logarithm)"
+        return Score(logarithm, "log p per subword")
     if name in SCORERS:
         return Score(SCORERS[name].meaning, SCORERS[name].unit)
     return Score(f"score of the scorer {name}", "score")

@@ -5,7 +5,7 @@ import pytest
 
 from models.errors import UserError
 from pipeline.config import Config, read_config
-from pipeline.localise import localised, remote_paths
+from pipeline.run import localised, remote_paths
 
 GOOD = """
 run: runs/x

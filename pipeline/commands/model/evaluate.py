@@ -12,19 +12,17 @@ from models.errors import UserError
 from pipeline.commands.options import JsonFile, Models, Sick, Sts, write_json
 from pipeline.console import console
 
-Transfer = Annotated[
-    str | None,
-    typer.Option(
-        "--transfer", metavar="DIR", help="Folder with MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK."
-    ),
-]
-
 
 def command(
     model: Models,
     sts: Sts = None,
     sick: Sick = None,
-    transfer_tasks: Transfer = None,
+    transfer_tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--transfer", metavar="DIR", help="Folder of MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK."
+        ),
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Give at least one of --sts, --sick and --transfer. Several models stand side by side."""

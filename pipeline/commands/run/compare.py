@@ -72,15 +72,14 @@ def compare(first: str, second: str) -> list[Comparison]:
     found = []
     rounds = sorted(set.union(*stages) - set(PAIR_STAGES))
     for stage in (*PAIR_STAGES, *rounds):
-        has = [stage in finished for finished in stages]
-        if not any(has):
-            continue
         sides = [
-            _shards(folder, stage) if there else None
-            for folder, there in zip((first, second), has, strict=True)
+            _shards(folder, stage) if stage in finished else None
+            for folder, finished in zip((first, second), stages, strict=True)
         ]
-        for kind, rejected in enumerate((False, True)):
-            a, b = (None if side is None else side[kind] for side in sides)
+        if sides == [None, None]:
+            continue
+        for rejected in (False, True):
+            a, b = (None if side is None else side[rejected] for side in sides)
             found.append(
                 Comparison(
                     stage=stage,

@@ -35,22 +35,13 @@ def command(
 ) -> None:
     """Follow one pair through the stages of a run: texts, lengths, scores, deciles, selection."""
     connect(beam_options(context), [run])
-    explain(run, id)
-
-
-def explain(folder: str, id: str) -> None:
-    """Print what the run in `folder` did with the pair `id`.
-
-    Raises:
-        UserError: `folder` holds no run, or no stage has a row with the id.
-    """
-    manifest = Manifest(folder)
+    manifest = Manifest(run)
     if not manifest.stages:
-        raise UserError(f"{folder}: no run here that has finished a stage")
+        raise UserError(f"{run}: no run here that has finished a stage")
     record = restrict(manifest.record, manifest.record.planned or manifest.stages)
-    steps = find(folder, id, pair_stages(record.stages))
+    steps = find(run, id, pair_stages(record.stages))
     if not steps:
-        raise UserError(f"{folder}: no row with the id {id}; see the ids in ingest/part-*.parquet")
+        raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
     criteria = selection_in_words(resolve_auto(final_view(record)))
     out = console()
     for line in describe(steps, criteria):

@@ -68,7 +68,13 @@ class Status:
 def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) -> None:
     """Print stages, shards, rates, rejected rows and remaining time, from the run folder."""
     connect(beam_options(context), [run])
-    show(run, gpu_hour)
+    out = console()
+    found = status(run)
+    out.print(Group(_headline(run, found), _stage_table(found.stages)), highlight=False)
+    if any(stage.rejected for stage in found.stages):
+        out.print(rejected_table({stage.name: stage.rejected for stage in found.stages}))
+    if gpu_hour is not None:
+        out.print(_cost(translation_hours(run), gpu_hour), highlight=False)
 
 
 def status(folder: str, now: float | None = None) -> Status:
@@ -129,17 +135,6 @@ def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
             until = max(until, end)
         busy[worker] = total
     return busy
-
-
-def show(folder: str, gpu_hour: float | None) -> None:
-    """Print how far the run in `folder` is, and the cost of back-translation at that price."""
-    out = console()
-    found = status(folder)
-    out.print(Group(_headline(folder, found), _stage_table(found.stages)), highlight=False)
-    if any(stage.rejected for stage in found.stages):
-        out.print(rejected_table({stage.name: stage.rejected for stage in found.stages}))
-    if gpu_hour is not None:
-        out.print(_cost(translation_hours(folder), gpu_hour), highlight=False)
 
 
 def duration(seconds: float | None) -> str:

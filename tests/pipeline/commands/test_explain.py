@@ -7,9 +7,8 @@ import pytest
 from rich.console import Console
 
 from beam_jobs.io.shards import receipts
-from models.errors import UserError
 from pipeline.cli import main
-from pipeline.commands.run.explain import Step, describe, explain, find
+from pipeline.commands.run.explain import Step, describe, find
 
 
 def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
@@ -79,7 +78,7 @@ def test_an_unknown_id(finished_run: Path, capsys: pytest.CaptureFixture[str]) -
     assert "no row with the id nobody" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no run here"):
-        explain(str(tmp_path / "nowhere"), "x")
+def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(tmp_path / "nowhere"), "x"]) == 2
+    assert "no run here" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

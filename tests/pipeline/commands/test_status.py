@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts, write_receipt
 from pipeline.cli import main
-from pipeline.commands.run.status import busy_seconds, duration, show, status, translation_hours
+from pipeline.commands.run.status import busy_seconds, duration, status, translation_hours
 from pipeline.manifest import locked
 from tests.run_helpers import STAGES, again, popen
 
@@ -225,5 +225,5 @@ def test_durations() -> None:
 
 def test_brackets_in_a_path_are_no_markup(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = (a_run / "run").rename(a_run / "[red]x")
-    show(str(path), None)
+    assert main(["status", str(path)]) == 0
     assert "[red]x: finished" in "".join(capsys.readouterr().out.splitlines())
