@@ -84,8 +84,6 @@ class Run:
         Raises:
             DamagedError: a part file does not have its checksum.
         """
-        if not storage.is_remote(self.config.run):
-            return self.verified_files(stage)
         found = []
         for shard in self.shards(stage):
             path = self.local_folder(stage) / f"{shard.name}.parquet"
@@ -135,12 +133,10 @@ class Run:
         """The folder of the translation model."""
         return self.config.nmt.model or self.folder("nmt")
 
-    def criteria(
-        self, by: str = "", deciles: Sequence[int] | None = None, **changes: Any
-    ) -> Criteria:
+    def criteria(self, by: str = "", deciles: Sequence[int] | None = None) -> Criteria:
         """The criteria of `select` for these deciles of a score; None takes all deciles."""
         options = self.config.select
-        criteria = Criteria(
+        return Criteria(
             by=by,
             deciles=None if deciles is None else tuple(sorted(set(deciles))),
             max_tokens=options.max_tokens,
@@ -148,7 +144,6 @@ class Run:
             seed=self.config.seed,
             where=tuple(map(Predicate.parse, options.where)),
         )
-        return replace(criteria, **changes)
 
 
 def stage_path(stage: str, number: int) -> str:

@@ -15,16 +15,11 @@ from pipeline.records import CorpusStatistics, Moments, Statistics
 VERSION = statistics.VERSION
 """Bump when the same corpora give other values."""
 
-_FIRST = (
-    "reference_tokens",
-    "translation_tokens",
-    "reference_idf",
-    "translation_idf",
-    "reference_vocabulary_entropy",
-    "translation_vocabulary_entropy",
-    "reference_parse_entropy",
-    "translation_parse_entropy",
-)
+_FIRST = [
+    f"{side}_{kind}"
+    for kind in ("tokens", "idf", "vocabulary_entropy", "parse_entropy")
+    for side in ("reference", "translation")
+]
 
 
 def find_corpus(path: str) -> list[str]:

@@ -54,9 +54,7 @@ def auto_select(
 
     Args:
         shards: scored pairs with deciles, as `bucket` writes them.
-        scorers: the scores to select from.
         labelled: the pairs to evaluate on, from `read_labelled`.
-        options: the size of the search.
         seed: of samples and trainings; the same seed gives the same result.
         folder: for the sample and the receipts of the probes; a later call reuses them.
         criteria: what pairs must meet in any decile (tokens, predicates).
@@ -90,7 +88,9 @@ def auto_select(
     deviation = pooled_deviation(candidate.scores for candidate in candidates)
     error = error_of_difference(deviation, len(seeds))
     chosen = largest_of_the_best(candidates, error)
-    second = _second(candidates, chosen)
+    others = [candidate for candidate in candidates if candidate.scorer != chosen.scorer]
+    others = others or [candidate for candidate in candidates if candidate != chosen]
+    second = max(others, key=lambda candidate: candidate.mean, default=None)
     (values,) = run_probes("random", [Subset(most=chosen.pairs)])
     same_size = chosen.model_copy(update={"scorer": "", "deciles": (), "scores": tuple(values)})
     return AutoSelectRecord(
@@ -102,8 +102,8 @@ def auto_select(
         chosen=chosen,
         second=second,
         same_size=same_size,
-        over_second=_lead(chosen, second, error) if second else None,
-        over_random=_lead(chosen, same_size, error),
+        over_second=second and Lead(difference=chosen.mean - second.mean, error=error),
+        over_random=Lead(difference=chosen.mean - same_size.mean, error=error),
         spread=deviation,
         digest=content_key(chosen.scorer, chosen.deciles),
     )
@@ -197,13 +197,3 @@ class _Search:
             )
             for subset, values in zip(subsets, self.run_probes("runs", subsets), strict=True)
         ]
-
-
-def _second(candidates: Sequence[Candidate], chosen: Candidate) -> Candidate | None:
-    others = [c for c in candidates if c.scorer != chosen.scorer]
-    others = others or [c for c in candidates if c != chosen]
-    return max(others, key=lambda c: c.mean, default=None)
-
-
-def _lead(better: Candidate, worse: Candidate, error: float) -> Lead:
-    return Lead(difference=better.mean - worse.mean, error=error)

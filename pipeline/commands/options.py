@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.errors import UserError
 from models.files import atomic_file
 
@@ -73,3 +74,14 @@ def write_json(file: str | None, results: Any) -> None:
     if file:
         with atomic_file(Path(file)) as path:
             path.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def labelled_pairs(command: str, sts: str | None, sick: str | None) -> list[LabelledPairs]:
+    """Read the data sets that `--sts` and `--sick` of a command name.
+
+    Raises:
+        UserError: neither is given, or a file cannot be read.
+    """
+    if not (sts or sick):
+        raise UserError(f"{command}: nothing to evaluate on; give --sts DIR, --sick DIR or both")
+    return [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]

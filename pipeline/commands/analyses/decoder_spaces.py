@@ -8,8 +8,7 @@ from rich.table import Table
 from models.embeddings.applications.decoder_spaces import compare_spaces
 from models.embeddings.model import load_encoder
 from models.errors import UserError
-from pipeline.commands.analyses.labelled import labelled_pairs
-from pipeline.commands.options import JsonFile, Model, Sick, Sts, write_json
+from pipeline.commands.options import JsonFile, Model, Sick, Sts, labelled_pairs, write_json
 from pipeline.console import console
 
 

@@ -30,9 +30,7 @@ def command(
     """
     if min_count < 1:
         raise UserError(f"--min-count {min_count}: must be at least 1")
-    shards = [
-        shard for receipt in receipts(storage.join(run, "corpus")) for shard in receipt.shards
-    ]
+    shards = [s for receipt in receipts(storage.join(run, "corpus")) for s in receipt.shards]
     if not shards:
         raise UserError(f"{run}: no run with a corpus; `paraloom select` makes one")
     table = out or storage.join(run, "phrases.txt.gz")

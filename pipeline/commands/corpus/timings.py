@@ -70,13 +70,8 @@ def translate(run: Run, model: str, sample: pa.Table) -> Translation:
         raise UserError(f"{model}: translates none of {len(sources):,} sentences of the input")
     with tempfile.TemporaryDirectory() as folder:
         parts = _write_parts(pairs, run.input.shard_rows, folder)
-        size = sum(storage.size(shard.path) for shard in parts)
-    timed = Timed(
-        rows=len(sources),
-        seconds=counters.seconds,
-        size=size / len(sources),
-        memory=memory,
-    )
+        size = sum(storage.size(shard.path) for shard in parts) / len(sources)
+    timed = Timed(rows=len(sources), seconds=counters.seconds, size=size, memory=memory)
     return Translation(pairs, timed, translator.device, loading)
 
 
@@ -161,8 +156,6 @@ def _run_jobs(
 def _criteria(run: Run, scorers: Sequence[str]) -> select.Criteria:
     """The run's criteria, without those that need a score that was not computed."""
     by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
-    criteria = run.criteria(
-        by if by in scorers else scorers[0], run.config.select.deciles, size=None
-    )
+    criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
     where = tuple(predicate for predicate in criteria.where if predicate.column in columns)
-    return replace(criteria, where=where)
+    return replace(criteria, where=where, size=None)
