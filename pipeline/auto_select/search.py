@@ -102,7 +102,7 @@ def auto_select(
         chosen=chosen,
         second=second,
         same_size=same_size,
-        over_second=second and Lead(difference=chosen.mean - second.mean, error=error),
+        over_second=Lead(difference=chosen.mean - second.mean, error=error) if second else None,
         over_random=Lead(difference=chosen.mean - same_size.mean, error=error),
         spread=deviation,
         digest=content_key(chosen.scorer, chosen.deciles),

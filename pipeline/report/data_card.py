@@ -130,7 +130,7 @@ def size_category(rows: int) -> str:
     """
     between = (f"{low}<n<{high}" for low, high in pairwise(_SIZES))
     names = [f"n<{_SIZES[0]}", *between, f"n>{_SIZES[-1]}"]
-    return names[sum(rows >= 10 ** (3 + k) for k in range(len(_SIZES)))]
+    return names[sum(rows >= 10.0 ** (3 + k) for k in range(len(_SIZES)))]
 
 
 def _dtype(type_: pa.DataType) -> str:
