@@ -25,7 +25,6 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadat
 from apache_beam.io.filesystems import FileSystems
 
 from beam_jobs.io.s3 import cache_clients
-from models import files
 from models.errors import UserError
 from models.files import atomic_file
 
@@ -161,13 +160,8 @@ def size(path: str) -> int:
 
 def file_digest(path: str) -> str:
     """SHA-256 of a file that may be large, in hexadecimal."""
-    if not is_remote(path):
-        return files.digest(path)
-    total = hashlib.sha256()
     with open_file(path) as stream, _file_errors(path, "read"):
-        while block := stream.read(_BLOCK):
-            total.update(block)
-    return total.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def digest(data: bytes) -> str:

@@ -35,18 +35,17 @@ def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
 def rounds(record: RunRecord) -> list[Round]:
     """The rounds of a finished loop; none if there was only one round."""
     loop, select = record.find(LoopRecord), record.config.select
-    found = []
-    for number, labelled in enumerate(loop.labelled if loop else [], 1):
+    found: list[Round] = []
+    if loop is None:
+        return found
+    for number, labelled in enumerate(loop.labelled, 1):
         by, deciles = select.by if number == 1 else ENCODER, select.deciles
         auto = record.find(AutoSelectRecord, stage_path("choice", number))
         if select.by == "auto" and auto:
             by, deciles = auto.chosen.scorer, list(auto.chosen.deciles)
         corpus = record.find(PairsRecord, stage_path("corpus", number)) or PairsRecord()
-        found.append(
-            Round(
-                number, by, deciles, corpus.rows_out, labelled, bool(loop and number == loop.best)
-            )
-        )
+        is_best = number == loop.best
+        found.append(Round(number, by, deciles, corpus.rows_out, labelled, is_best))
     return found
 
 

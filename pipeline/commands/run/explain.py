@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Shard, read_shard, receipts
+from beam_jobs.io.shards import read_shard, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from pipeline.commands.options import RunFolder, beam_options
@@ -56,7 +56,7 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
         for receipt in receipts(storage.join(folder, stage))
         for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards))
         for shard in shards
-        for row in _rows(shard, id)
+        for row in read_shard(shard).filter(pc.field("id") == id).to_pylist()
     ]
 
 
@@ -95,9 +95,3 @@ def describe(steps: list[Step], criteria: str) -> list[Text | Table]:
     elif not last.rejected:
         lines.append(Text(f"got as far as {last.stage}; the stages after it have not run"))
     return lines
-
-
-def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    table = read_shard(shard)
-    rows: list[dict[str, Any]] = table.filter(pc.equal(table["id"], id)).to_pylist()
-    return rows
