@@ -3,7 +3,3 @@
 `ranges` has the statistics: which ranges of deciles to evaluate, and which one to select. `search`
 evaluates them on labelled pairs.
 """
-
-from pipeline.auto_select.search import VERSION, auto_select
-
-__all__ = ["VERSION", "auto_select"]

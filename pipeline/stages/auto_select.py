@@ -5,7 +5,7 @@ from typing import Any
 from beam_jobs.analysis import probes, sampling
 from models.errors import UserError
 from models.files import digest
-from pipeline.auto_select import VERSION, auto_select
+from pipeline.auto_select.search import VERSION, auto_select
 from pipeline.config import Config
 from pipeline.labelled import check_labelled, labelled_digests, read_labelled
 from pipeline.records import AutoSelectRecord

@@ -17,7 +17,7 @@ from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
-from pipeline.auto_select import auto_select
+from pipeline.auto_select.search import auto_select
 from pipeline.config.options import AutoOptions
 from pipeline.labelled import read_labelled
 from pipeline.records import AutoSelectRecord
