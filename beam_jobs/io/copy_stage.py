@@ -1,7 +1,5 @@
 """Copying of a stage's output; object stores have neither links nor renames."""
 
-from __future__ import annotations
-
 from beam_jobs.io import storage
 from beam_jobs.io.shards import read_whole, receipts, remove_orphans, write_receipt
 

@@ -5,8 +5,6 @@ are made on this machine and uploaded, and they are read from local copies. An u
 complete if it has the digest in the manifest, which is written last.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -3,8 +3,6 @@
 Beam creates a client for every request, which takes twenty times as long as the request.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

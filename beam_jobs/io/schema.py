@@ -1,7 +1,5 @@
 """The schemas of the pair record after each stage, and of rejected rows."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 

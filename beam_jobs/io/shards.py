@@ -10,8 +10,6 @@ expected key and its part files have their checksums. A part file without a rece
     <stage>/receipts/<unit>.json
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -22,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -138,7 +137,7 @@ class Receipt(BaseModel):
         """Accepted rows."""
         return sum(shard.rows for shard in self.shards)
 
-    def moved(self, path: Callable[[str], str]) -> Receipt:
+    def moved(self, path: Callable[[str], str]) -> Self:
         """This receipt with other paths of its part files."""
         shards, rejected = (
             tuple(replace(shard, path=path(shard.path)) for shard in of)

@@ -9,8 +9,6 @@ All functions raise `MissingError` if a file does not exist, and `UserError` if 
 written; the error names the path.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -14,6 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from models.cpu import cores
 from models.errors import UserError
 from models.files import atomic_folder, digest
@@ -32,6 +34,7 @@ from models.progress import meter
 
 REPORT = "training.json"
 _AVERAGED = 3  # checkpoints
+_SETTINGS = Path(__file__).with_name("fairseq.yaml")  # those that no option changes
 
 
 def train_nmt(
@@ -146,42 +149,27 @@ def _run_fairseq(
     # without the interruption.
     shutil.rmtree(checkpoints, ignore_errors=True)
     shutil.rmtree(binary, ignore_errors=True)
-    source, target = languages
-    dictionary = str(data / f"dict.{source}.txt")
+    pair = {"source-lang": languages[0], "target-lang": languages[1]}
+    settings = yaml.safe_load(_SETTINGS.read_text())
     preprocess: dict[str, object] = {
-        "source-lang": source,
-        "target-lang": target,
+        **pair,
+        **settings["preprocess"],
         "trainpref": data / "train",
-        "srcdict": dictionary,
-        "joined-dictionary": None,
+        "srcdict": data / f"dict.{languages[0]}.txt",
         "destdir": binary,
-        "workers": 1,
     }
     train: dict[str, object] = {
-        "source-lang": source,
-        "target-lang": target,
-        "arch": "transformer",
-        "share-all-embeddings": None,
-        "criterion": "label_smoothed_cross_entropy",
+        **pair,
+        **settings["train"],
         "label-smoothing": options.label_smoothing,
         "dropout": options.dropout,
-        "optimizer": "adam",
-        "adam-betas": "(0.9, 0.98)",
         "lr": options.learning_rate,
-        "lr-scheduler": "inverse_sqrt",
         "warmup-updates": options.warmup,
         "max-update": options.updates,
         "max-tokens": options.batch_tokens,
         "seed": seed,
-        "num-workers": 0,
-        "disable-validation": None,
         "save-dir": checkpoints,
         "save-interval-updates": -(-options.updates // options.checkpoints),
-        "keep-interval-updates": 1,
-        "no-epoch-checkpoints": None,
-        "save-interval": 1_000_000,  # epochs
-        "log-format": "json",
-        "log-interval": 10,
     }
     for side in ("encoder", "decoder"):
         train |= {

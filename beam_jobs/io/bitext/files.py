@@ -1,7 +1,5 @@
 """Expansion of the paths and globs in `input.paths`."""
 
-from __future__ import annotations
-
 import glob
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ To add a format, write a subclass of `BitextReader` here and add it to `_FORMATS
 the configuration, the search for files, the preview and `ingest` then know it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 

@@ -1,7 +1,5 @@
 """The lines of a plain or gzip file, read with bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zlib

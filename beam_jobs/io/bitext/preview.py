@@ -1,7 +1,5 @@
 """A preview of a bitext: an estimate of its rows, and some of them, without reading all of it."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The base class of bitext readers: from lines of files to blocks of pairs and rejected rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rules for valid rows: checked for a whole block at once, explained for a single row."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
