@@ -25,22 +25,15 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """The conditions for the selection of a pair.
+    """The conditions for the selection of a pair."""
 
-    Attributes:
-        by: the score to which `deciles` refer; it is also exported in the TSV.
-        deciles: deciles to select, 0 the lowest; None selects all.
-        max_tokens: maximum of Moses tokens on either side; None sets no limit.
-        size: number of pairs to sample from those that meet the other conditions; None takes all.
-        where: further conditions; all must hold.
-    """
-
-    by: str
-    deciles: tuple[int, ...] | None
-    max_tokens: int | None
+    by: str  # the score to which `deciles` refer; it is also exported in the TSV
+    deciles: tuple[int, ...] | None  # deciles to select, 0 the lowest; None selects all
+    max_tokens: int | None  # maximum of Moses tokens on either side; None sets no limit
     size: int | None
+    """Number of pairs to sample from those that meet the other conditions; None takes all."""
     seed: int
-    where: tuple[Predicate, ...] = ()
+    where: tuple[Predicate, ...] = ()  # further conditions; all must hold
 
     @property
     def columns(self) -> list[str]:

@@ -30,19 +30,12 @@ _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
 
 
 class Command(NamedTuple):
-    """One command.
+    """One command."""
 
-    Attributes:
-        name: on the command line.
-        module: below `pipeline.commands`; it defines `command`.
-        summary: one line for the list of commands; the docstring of `command` adds the details.
-        beam: whether it accepts Beam's options after `--`.
-    """
-
-    name: str
-    module: str
-    summary: str
-    beam: bool = False
+    name: str  # on the command line
+    module: str  # below `pipeline.commands`; it defines `command`
+    summary: str  # one line for the list of commands; the docstring of `command` adds the details
+    beam: bool = False  # whether it accepts Beam's options after `--`
 
     @property
     def panel(self) -> str:

@@ -30,23 +30,16 @@ class StageRecord(Lenient):
     """What the manifest holds of a finished stage.
 
     A stage with fields of its own has a subclass: `class IdfRecord(StageRecord, stage="idf")`.
-
-    Attributes:
-        key: of all that the result depends on.
-        digest: of the result; the keys of the stages that read it depend on it.
-        seconds: from the stage's start to its end.
-        peak_memory: bytes, the largest of any process of the stage; 0 if it was not measured.
-        round: the best round, if the result is a copy of that round's.
     """
 
     stage: ClassVar[str] = ""
     classes: ClassVar[dict[str, type[StageRecord]]] = {}
 
-    key: str = ""
-    digest: str = ""
-    seconds: float = 0.0
-    peak_memory: int = 0
-    round: int | None = None
+    key: str = ""  # of all that the result depends on
+    digest: str = ""  # of the result; the keys of the stages that read it depend on it
+    seconds: float = 0.0  # from the stage's start to its end
+    peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
+    round: int | None = None  # the best round, if the result is a copy of that round's
 
     def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -56,22 +49,15 @@ class StageRecord(Lenient):
 
 
 class PairsRecord(StageRecord, stage=("ingest", "score", "corpus")):
-    """A stage that produces pairs.
-
-    Attributes:
-        rejected: rows per reason, the most frequent reason first.
-        shards: number of part files.
-        worker_seconds: time that workers spent on rows, added up.
-        metrics: the job's Beam counters.
-    """
+    """A stage that produces pairs."""
 
     rows_in: int = 0
     rows_out: int = 0
     rows_rejected: int = 0
-    rejected: dict[str, int] = {}
-    shards: int = 0
-    worker_seconds: float = 0.0
-    metrics: dict[str, Any] = {}
+    rejected: dict[str, int] = {}  # rows per reason, the most frequent reason first
+    shards: int = 0  # number of part files
+    worker_seconds: float = 0.0  # time that workers spent on rows, added up
+    metrics: dict[str, Any] = {}  # the job's Beam counters
 
 
 class TranslationModel(Lenient):
@@ -119,19 +105,13 @@ class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")
 
 
 class Candidate(Lenient):
-    """A range of neighbouring deciles of a score, and how encoders trained on it did.
-
-    Attributes:
-        rows: estimated number of rows in the whole corpus.
-        pairs: number of pairs that the encoders were trained on.
-        scores: Pearson × 100 on the labelled pairs, one per seed.
-    """
+    """A range of neighbouring deciles of a score, and how encoders trained on it did."""
 
     scorer: str
     deciles: tuple[int, ...]
-    rows: int
-    pairs: int
-    scores: tuple[float, ...]
+    rows: int  # estimated number of rows in the whole corpus
+    pairs: int  # number of pairs that the encoders were trained on
+    scores: tuple[float, ...]  # Pearson × 100 on the labelled pairs, one per seed
 
     @property
     def mean(self) -> float:
@@ -150,45 +130,31 @@ class AutoSelectRecord(StageRecord, stage="choice"):
     """The scorer and the deciles that `select.by: auto` found; see `auto_select`.
 
     All scores are Pearson × 100 on the labelled pairs, one per seed.
-
-    Attributes:
-        scores: scorer → decile → scores of encoders trained on `sample` pairs of the decile.
-        random: the same for pairs of all deciles.
-        left_out: scorer → deciles with too few pairs for a probe.
-        runs: scorer → its candidates, from one decile to all of them.
-        chosen: the candidate that was selected.
-        second: the best candidate of another scorer (of the same, if there is no other).
-        same_size: pairs of all deciles, as many as the probes of `chosen` had.
-        over_second, over_random: the lead of `chosen` over `second` and over `same_size`.
-        spread: standard deviation over the seeds, within candidates.
     """
 
     scores: dict[str, dict[int, list[float]]]
-    random: list[float]
+    """Scorer → decile → scores of encoders trained on `sample` pairs of the decile."""
+    random: list[float]  # the same for pairs of all deciles
     sample: int
-    left_out: dict[str, list[int]] = {}
-    runs: dict[str, list[Candidate]]
-    chosen: Candidate
+    left_out: dict[str, list[int]] = {}  # scorer → deciles with too few pairs for a probe
+    runs: dict[str, list[Candidate]]  # scorer → its candidates, from one decile to all of them
+    chosen: Candidate  # the candidate that was selected
     second: Candidate | None = None
-    same_size: Candidate
-    over_second: Lead | None = None
+    """The best candidate of another scorer (of the same, if there is no other)."""
+    same_size: Candidate  # pairs of all deciles, as many as the probes of `chosen` had
+    over_second: Lead | None = None  # the lead of `chosen` over `second` and over `same_size`
     over_random: Lead
-    spread: float = 0.0
+    spread: float = 0.0  # standard deviation over the seeds, within candidates
 
 
 class LoopRecord(StageRecord, stage="loop"):
-    """The rounds compared.
-
-    Attributes:
-        labelled: the agreement of each round's encoder with the labelled pairs, Pearson × 100.
-        data_sets, pairs: size of the labelled data.
-        best: number of the best round, from 1.
-    """
+    """The rounds compared."""
 
     labelled: list[float]
-    data_sets: int
+    """The agreement of each round's encoder with the labelled pairs, Pearson × 100."""
+    data_sets: int  # size of the labelled data
     pairs: int
-    best: int
+    best: int  # number of the best round, from 1
 
 
 class Moments(Lenient):
@@ -295,21 +261,15 @@ Kind = TypeVar("Kind", bound=StageRecord)
 
 
 class RunRecord(Lenient):
-    """The content of manifest.json.
-
-    Attributes:
-        planned: all stages that the configuration has.
-        wanted: the stages of the last command.
-        under_way: the stage at work, or at which a process was killed.
-    """
+    """The content of manifest.json."""
 
     config: ConfigRecord = ConfigRecord()
     versions: dict[str, str] = {}
-    planned: list[str] = []
-    wanted: list[str] = []
+    planned: list[str] = []  # all stages that the configuration has
+    wanted: list[str] = []  # the stages of the last command
     inputs: list[InputFile] = []
     stages: dict[str, SerializeAsAny[StageRecord]]
-    under_way: UnderWay | None = None
+    under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
 
     @field_validator("stages", mode="before")
     @classmethod

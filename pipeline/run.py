@@ -107,20 +107,14 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
 
 @dataclass(slots=True)
 class _State:
-    """The state of one call of `run_stages`.
+    """The state of one call of `run_stages`."""
 
-    Attributes:
-        forced: stages to make from nothing.
-        suspect: stages with a damaged part file. When such a stage is made, the checksums of all
-            its part files are verified, and damaged ones are made again.
-        repaired: part files that were found damaged.
-        ran: stages that were made.
-    """
-
-    forced: set[str]
+    forced: set[str]  # stages to make from nothing
     suspect: set[str] = field(default_factory=set)
-    repaired: set[str] = field(default_factory=set)
-    ran: set[str] = field(default_factory=set)
+    """Stages with a damaged part file. When such a stage is made, the checksums of all its part
+    files are verified, and damaged ones are made again."""
+    repaired: set[str] = field(default_factory=set)  # part files that were found damaged
+    ran: set[str] = field(default_factory=set)  # stages that were made
 
 
 def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:

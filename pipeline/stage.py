@@ -33,17 +33,12 @@ RANKING = ("score", "bucket", "choice")
 
 @dataclass
 class Run:
-    """A run at work: its configuration, its manifest, and the results of its stages.
-
-    Attributes:
-        arguments: for Beam.
-        round: the round that stage names refer to; 0 if there is only one, or none.
-    """
+    """A run at work: its configuration, its manifest, and the results of its stages."""
 
     config: Config
     manifest: Manifest
-    arguments: Sequence[str] = ()
-    round: int = 0
+    arguments: Sequence[str] = ()  # for Beam
+    round: int = 0  # the round that stage names refer to; 0 if there is only one, or none
 
     def at(self, number: int) -> Run:
         """The same run, with stage names that refer to another round."""
@@ -158,36 +153,29 @@ def stage_path(stage: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One step of a run.
+    """One step of a run."""
 
-    Attributes:
-        name: as `stage_path` gives it.
-        round: the round that it belongs to; 0 if to none.
-        depends_on: names of the stages it reads, if the configuration has them; may depend on the
-            configuration.
-        version: bump when the stage makes another result from the same input.
-        fingerprint: JSON values that the result depends on besides `depends_on` and `version`.
-        make: does the work, given the run and the stage's key; returns the stage's record. The
-            record's `digest` stands for the result in the keys of the stages that read it.
-        is_valid: whether the files that the record describes are still there; given the run and
-            `kind`. The default is for stages with no files.
-        enabled: whether a configuration has this stage.
-        check: raises a UserError, before any stage runs, if the stage cannot run.
-        copy: copies the result of one round (first argument) to another.
-        resource: the path below the stage's folder that scorers open.
-    """
-
-    name: str
-    round: int = 0
+    name: str  # as `stage_path` gives it
+    round: int = 0  # the round that it belongs to; 0 if to none
     depends_on: tuple[str, ...] | Callable[[Config], tuple[str, ...]] = ()
-    version: int = 1
+    """Names of the stages it reads, if the configuration has them; may depend on the
+    configuration."""
+    version: int = 1  # bump when the stage makes another result from the same input
     fingerprint: Callable[[Run], Any]
+    """JSON values that the result depends on besides `depends_on` and `version`."""
     make: Callable[[Run, str], StageRecord]
+    """Does the work, given the run and the stage's key; returns the stage's record. The record's
+    `digest` stands for the result in the keys of the stages that read it."""
     is_valid: Callable[[Run, str], bool] = lambda run, stage: True
+    """Whether the files that the record describes are still there; given the run and `kind`. The
+    default is for stages with no files."""
     enabled: Callable[[Config], bool] = lambda config: True
+    """Whether a configuration has this stage."""
     check: Callable[[Config], None] = lambda config: None
+    """Raises a UserError, before any stage runs, if the stage cannot run."""
     copy: Callable[[Run, Run], None] | None = None
-    resource: str = ""
+    """Copies the result of one round (first argument) to another."""
+    resource: str = ""  # the path below the stage's folder that scorers open
 
     @property
     def kind(self) -> str:

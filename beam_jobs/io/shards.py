@@ -92,44 +92,31 @@ class Deciles(BaseModel):
 
 
 class Measurements(BaseModel):
-    """What a job measures of a unit; each job sets its own fields.
-
-    Attributes:
-        deciles: `bucket`: the deciles of each score.
-        score: `probes`: Pearson × 100.
-    """
+    """What a job measures of a unit; each job sets its own fields."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, int | float] = Field(init=False)  # `back_translate`: its counters
 
-    deciles: dict[str, Deciles] = {}
-    score: float = 0.0
+    deciles: dict[str, Deciles] = {}  # `bucket`: the deciles of each score
+    score: float = 0.0  # `probes`: Pearson × 100
 
 
 class Receipt(BaseModel):
-    """The record of a finished unit.
-
-    Attributes:
-        rows_in: rows read: the rows of `shards` and the rejected rows.
-        rejected: rows per reason.
-        seconds: worker time.
-        peak_memory: bytes; the largest memory of the worker process until the end of the unit.
-        ended: seconds since the epoch, by the worker's clock.
-        worker: host and process id.
-    """
+    """The record of a finished unit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     key: str
-    rows_in: int
+    rows_in: int  # rows read: the rows of `shards` and the rejected rows
     shards: tuple[Shard, ...]
-    rejected: dict[str, int]
+    rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
-    seconds: float = 0.0
+    seconds: float = 0.0  # worker time
     peak_memory: int = 0
-    ended: float = 0.0
-    worker: str = ""
+    """Bytes; the largest memory of the worker process until the end of the unit."""
+    ended: float = 0.0  # seconds since the epoch, by the worker's clock
+    worker: str = ""  # host and process id
     numbers: Measurements = Measurements()
 
     @property

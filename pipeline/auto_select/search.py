@@ -130,20 +130,15 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What all probes of a search share.
-
-    Attributes:
-        counts: scorer → sampled pairs [seeds, deciles].
-        most: the largest number of pairs of a probe.
-        run_probes: the scores of subsets, one per seed; receipts go to the folder of this name.
-    """
+    """What all probes of a search share."""
 
     sample: Sample
-    counts: dict[str, np.ndarray]
+    counts: dict[str, np.ndarray]  # scorer → sampled pairs [seeds, deciles]
     seeds: Sequence[int]
-    most: int
+    most: int  # the largest number of pairs of a probe
     folder: str
     run_probes: Callable[[str, Sequence[Subset]], list[list[float]]]
+    """The scores of subsets, one per seed; receipts go to the folder of this name."""
 
     @property
     def sizes(self) -> dict[str, list[int]]:

@@ -8,17 +8,12 @@ from pipeline.report.describe import correlation
 
 
 class EvaluationTable(NamedTuple):
-    """Correlations × 100 of every round and model.
-
-    Attributes:
-        rows: (head, cells, whether it is a mean).
-        missing: data sets that were not found, by year.
-    """
+    """Correlations × 100 of every round and model."""
 
     models: list[str]
     columns: list[str]
-    rows: list[tuple[str, list[str], bool]]
-    missing: list[str]
+    rows: list[tuple[str, list[str], bool]]  # (head, cells, whether it is a mean)
+    missing: list[str]  # data sets that were not found, by year
 
 
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:

@@ -9,21 +9,14 @@ from pipeline.stage import RANKING, stage_path
 
 
 class Round(NamedTuple):
-    """A round as the manifest has it.
-
-    Attributes:
-        by, deciles: the score and the deciles that its pairs were selected by.
-        pairs: number of pairs in its corpus.
-        labelled: agreement of its encoder with the labelled pairs, Pearson × 100.
-        is_best: whether the result of the run is that of this round.
-    """
+    """A round as the manifest has it."""
 
     number: int
-    by: str
+    by: str  # the score and the deciles that its pairs were selected by
     deciles: list[int] | None
-    pairs: int
-    labelled: float
-    is_best: bool
+    pairs: int  # number of pairs in its corpus
+    labelled: float  # agreement of its encoder with the labelled pairs, Pearson × 100
+    is_best: bool  # whether the result of the run is that of this round
 
 
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:

@@ -36,20 +36,14 @@ Sampled = dict[int, list[tuple[str, int, int, int]]]
 
 @dataclass
 class Histogram:
-    """Counts of one score; values beyond the axis count in the outermost bins.
+    """Counts of one score; values beyond the axis count in the outermost bins."""
 
-    Attributes:
-        edges: float64 [BINS + 1].
-        bounds: lowest score of deciles 1 to 9; empty if there is no pair.
-        pairs, corpus: int64 [BINS]: all scored pairs, and those of the corpus.
-        beyond: pairs with a score beyond the axis.
-    """
-
-    edges: Array
-    bounds: list[float]
+    edges: Array  # float64 [BINS + 1]
+    bounds: list[float]  # lowest score of deciles 1 to 9; empty if there is no pair
     pairs: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    """Int64 [BINS]: all scored pairs, and those of the corpus."""
     corpus: Array = field(default_factory=lambda: np.zeros(BINS, np.int64))
-    beyond: int = 0
+    beyond: int = 0  # pairs with a score beyond the axis
 
     @property
     def has_empty_width(self) -> bool:
@@ -91,19 +85,12 @@ class Pair(NamedTuple):
 
 @dataclass
 class Scores:
-    """What the report reads from the part files.
+    """What the report reads from the part files."""
 
-    Attributes:
-        histograms: by score.
-        density: None if there are fewer than two scores.
-        pairs: score → decile → pairs sampled from it.
-        with_corpus: whether the corpus was counted too.
-    """
-
-    histograms: dict[str, Histogram]
-    density: Density | None
-    pairs: dict[str, dict[int, list[Pair]]]
-    with_corpus: bool
+    histograms: dict[str, Histogram]  # by score
+    density: Density | None  # None if there are fewer than two scores
+    pairs: dict[str, dict[int, list[Pair]]]  # score → decile → pairs sampled from it
+    with_corpus: bool  # whether the corpus was counted too
 
 
 def read_scores(

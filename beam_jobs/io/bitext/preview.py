@@ -17,19 +17,12 @@ _HEAD = 1 << 22  # bytes of each
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preview:
-    """What the beginnings of some files contain.
+    """What the beginnings of some files contain."""
 
-    Attributes:
-        pairs: valid pairs from the beginnings of `files` files.
-        rows: rows of the whole input.
-        counted: True if `rows` is exact, False if it is estimated from the sizes of the files.
-        rejected: the share of invalid rows among those that were read.
-    """
-
-    pairs: pa.Table
-    rows: int
-    counted: bool
-    rejected: float
+    pairs: pa.Table  # valid pairs from the beginnings of `files` files
+    rows: int  # rows of the whole input
+    counted: bool  # True if `rows` is exact, False if it is estimated from the sizes of the files
+    rejected: float  # the share of invalid rows among those that were read
     files: int
 
 

@@ -33,37 +33,25 @@ class Bitext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
-    """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`.
+    """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`."""
 
-    Attributes:
-        pairs: valid rows (`schema.INGEST`).
-        rejected: the other rows (`schema.INGEST_REJECTED`): id (their own or a generated one),
-            1-based line number, beginning of the line (Moses: of both, joined by a tab), reason.
-        lines: the 1-based line number of each pair, int64.
-        rows: lines, without those that only separate documents.
-    """
-
-    pairs: pa.RecordBatch
+    pairs: pa.RecordBatch  # valid rows (`schema.INGEST`)
     rejected: pa.RecordBatch
-    lines: np.ndarray
-    rows: int
+    """The other rows (`schema.INGEST_REJECTED`): id (their own or a generated one), 1-based line
+    number, beginning of the line (Moses: of both, joined by a tab), reason."""
+    lines: np.ndarray  # the 1-based line number of each pair, int64
+    rows: int  # lines, without those that only separate documents
 
 
 class BitextReader:
-    """Reads the files of one format; a subclass declares what is particular to the format.
+    """Reads the files of one format; a subclass declares what is particular to the format."""
 
-    Attributes:
-        name: the value of `input.format`.
-        columns: the tab-separated columns of a line. `source` and `reference` are required; rows
-            without `id` get a generated one. The fields of other columns are only validated.
-        skip_empty_lines: empty lines are not rows.
-        id_is_optional: a row with an empty id gets a generated one.
-    """
-
-    name: ClassVar[str]
+    name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
-    skip_empty_lines: ClassVar[bool] = False
-    id_is_optional: ClassVar[bool] = False
+    """The tab-separated columns of a line. `source` and `reference` are required; rows without `id`
+    get a generated one. The fields of other columns are only validated."""
+    skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
+    id_is_optional: ClassVar[bool] = False  # a row with an empty id gets a generated one
 
     def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
         """The files of each bitext in `input.paths`: one file each, unless a format overrides this.

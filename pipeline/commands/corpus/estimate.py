@@ -35,20 +35,13 @@ _READ = 20_000  # rows that they are sampled from
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The estimate of one stage.
+    """The estimate of one stage."""
 
-    Attributes:
-        rows: number that it will read.
-        rate: rows per second, as measured on `cores` cores.
-        size: bytes that it will write.
-        memory: peak of a worker process, in bytes.
-    """
-
-    rows: int
-    rate: float
+    rows: int  # number that it will read
+    rate: float  # rows per second, as measured on `cores` cores
     cores: int
-    size: float
-    memory: int
+    size: float  # bytes that it will write
+    memory: int  # peak of a worker process, in bytes
 
     @property
     def seconds(self) -> float:
@@ -58,17 +51,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The estimate of a run, and the measurements behind it.
-
-    Attributes:
-        jobs: by stage.
-        left_out: scorers that were not timed, because their resource does not exist yet.
-    """
+    """The estimate of a run, and the measurements behind it."""
 
     preview: Preview
-    jobs: dict[str, Job]
+    jobs: dict[str, Job]  # by stage
     translation: Translation
     left_out: tuple[str, ...]
+    """Scorers that were not timed, because their resource does not exist yet."""
 
 
 def command(

@@ -20,17 +20,14 @@ from pipeline.stage import PAIR_STAGES
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """The rows of one stage of two runs, or the rows that it rejected.
-
-    Attributes:
-        rows: number in the first and in the second run; None where the stage is not finished.
-        differences: by column; the column `ROW` stands for rows that only one run has.
-    """
+    """The rows of one stage of two runs, or the rows that it rejected."""
 
     stage: str
     rejected: bool
     rows: tuple[int | None, int | None]
+    """Number in the first and in the second run; None where the stage is not finished."""
     differences: dict[str, ColumnDiff] = field(default_factory=dict)
+    """By column; the column `ROW` stands for rows that only one run has."""
 
     @property
     def same(self) -> bool:

@@ -27,25 +27,17 @@ _RECENT = 100  # shards that the rate is computed from, because workers come and
 
 @dataclass(slots=True, kw_only=True)
 class StageStatus:
-    """How far a stage is; None stands for what is not known (yet).
-
-    Attributes:
-        state: finished, under way, stopped or waiting.
-        shards, rows: number done, and number in all.
-        rejected: rows so far, by reason.
-        seconds: wall-clock time; for a stage under way, since it was started or resumed.
-        rate: rows per second.
-        remaining: seconds to the end.
-    """
+    """How far a stage is; None stands for what is not known (yet)."""
 
     name: str
-    state: str
-    shards: tuple[int | None, int | None] = (None, None)
+    state: str  # finished, under way, stopped or waiting
+    shards: tuple[int | None, int | None] = (None, None)  # number done, and number in all
     rows: tuple[int | None, int | None] = (None, None)
-    rejected: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)  # rows so far, by reason
     seconds: float | None = None
-    rate: float | None = None
-    remaining: float | None = None
+    """Wall-clock time; for a stage under way, since it was started or resumed."""
+    rate: float | None = None  # rows per second
+    remaining: float | None = None  # seconds to the end
 
 
 class TranslationHours(NamedTuple):
