@@ -8,7 +8,7 @@ CONFIG ?= configs/sample.yaml
 INSTALLER ?= uv
 TORCH ?= default
 # Processes that run the tests: more than two cores, since tests wait for processes to start.
-TEST_WORKERS ?= 3
+TEST_WORKERS ?= 4
 BIN := .venv/bin
 UV := uv==0.13.9
 # Hundreds of processes import torch and Beam: Python must keep what it compiled of them.
@@ -27,7 +27,7 @@ ifeq ($(INSTALLER),pip)
 install := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 lock := PIP_CONSTRAINT=requirements.lock $(install)
 else
-install := $(BIN)/uv pip install --quiet --python $(BIN)/python
+install := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 lock := $(install) --no-deps --build-constraints requirements.lock
 endif
 
@@ -61,11 +61,13 @@ corpus: setup
 train-embeddings: setup
 	$(BIN)/paraloom train-embeddings --config $(CONFIG)
 
+# mypy runs beside the tests.
 test: setup-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_WORKERS) --dist worksteal
+	@$(BIN)/mypy & types=$$!; \
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_WORKERS) --dist worksteal; \
+	tests=$$?; wait $$types && exit $$tests
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup-dev
