@@ -28,6 +28,7 @@ class InputPath:
 
     copied: bool = True  # from an object store to this machine, before a stage reads it
     checked: bool = True  # the path must exist when a run starts
+    hub: bool = False  # it may also be a name on Hugging Face's Hub
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler

@@ -1,20 +1,30 @@
-"""Conversion of a fairseq model to CTranslate2's format, once, with a cache."""
+"""Conversion of a model to CTranslate2's format, once, with a cache."""
 
-import argparse
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from models.errors import UserError
 from models.files import atomic_folder
-from models.nmt.model_folder import ModelFolder
 
 _LIMITS = "paraloom.json"
+
+
+class Convertible(Protocol):
+    """A model that can be converted."""
+
+    path: Path
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that the conversion depends on."""
+
+    def convert(self, out: Path) -> tuple[int, int]:
+        """Write the converted model; return the numbers of source and target positions."""
 
 
 @dataclass(frozen=True)
@@ -26,64 +36,33 @@ class Conversion:
     target_positions: int
 
 
-def convert_once(folder: ModelFolder) -> Conversion:
+def convert_once(model: Convertible) -> Conversion:
     """The cached conversion of a model; the first call converts it, which needs torch.
 
-    The cache is a hidden folder in the model folder or, if that is not writable, in
-    `$XDG_CACHE_HOME/paraloom`. Its name contains the digest of the model, so that another
-    checkpoint is converted anew. Weights are float32; CTranslate2 casts them when it loads them.
+    The cache is a hidden folder in the model folder or, if that is not writable or belongs to the
+    cache of Hugging Face's Hub, in `$XDG_CACHE_HOME/paraloom`. Its name contains the digest of the
+    model, so that another checkpoint is converted anew. Weights are float32; CTranslate2 casts them
+    when it loads them.
 
     Raises:
-        UserError: the checkpoint cannot be read or converted.
+        UserError: the model cannot be read or converted.
     """
     import ctranslate2
 
-    name = f".ctranslate2-{ctranslate2.__version__.split('.')[0]}-{folder.digest[:16]}"
+    name = f".ctranslate2-{ctranslate2.__version__.split('.')[0]}-{model.digest[:16]}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom" / "nmt"
-    candidates = [folder.path / name, cache / name.removeprefix(".")]
+    candidates = [model.path / name, cache / name.removeprefix(".")]
     for path in candidates:
         if (path / _LIMITS).is_file():
             return _open(path)
-    path = candidates[0] if _writable(folder.path) else candidates[1]
+    path = candidates[0] if _writable(model.path) else candidates[1]
     with _lock(path):
         if not (path / _LIMITS).is_file():  # another process may have converted it meanwhile
-            _convert(folder, path)
+            with atomic_folder(path) as out:
+                source, target = model.convert(out)
+                limits = {"source_positions": source, "target_positions": target}
+                (out / _LIMITS).write_text(json.dumps(limits))
     return _open(path)
-
-
-def _convert(folder: ModelFolder, path: Path) -> None:
-    import torch
-    from ctranslate2.converters import FairseqConverter
-    from torch.serialization import safe_globals
-
-    from models.nmt.checkpoint import build_model, read_checkpoint
-
-    checkpoint = read_checkpoint(folder)
-    settings = checkpoint.settings
-    build_model(folder, checkpoint)  # raises clear errors; the converter does not
-    with atomic_folder(path) as out, tempfile.TemporaryDirectory() as scratch:
-        clean = Path(scratch) / "checkpoint.pt"
-        torch.save({"args": settings, "model": checkpoint.weights}, clean)
-        converter = FairseqConverter(
-            str(clean),
-            str(folder.path),
-            source_lang=settings.source_lang,
-            target_lang=settings.target_lang,
-        )
-        try:
-            with safe_globals([argparse.Namespace]):
-                converter.convert(str(out), force=True)
-        except ValueError as error:
-            reason = " ".join(str(error).split())
-            raise UserError(
-                f"{folder.checkpoint}: CTranslate2 cannot convert it ({reason}); "
-                "choose engine fairseq"
-            ) from error
-        positions = {
-            "source_positions": settings.max_source_positions,
-            "target_positions": settings.max_target_positions,
-        }
-        (out / _LIMITS).write_text(json.dumps(positions))
 
 
 def _open(path: Path) -> Conversion:
@@ -91,7 +70,8 @@ def _open(path: Path) -> Conversion:
 
 
 def _writable(folder: Path) -> bool:
-    return os.access(folder, os.W_OK)
+    in_hub_cache = any(part.startswith("models--") for part in folder.parts)
+    return os.access(folder, os.W_OK) and not in_hub_cache
 
 
 @contextmanager

@@ -7,14 +7,15 @@ import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from models.errors import UserError
-from models.nmt.convert import convert_once
-from models.nmt.engine import Hypothesis, Pieces, longest_target
+from models.nmt.engine import Hypothesis, Pieces, Ranked, Sampling, longest_target, ranked
 
 if TYPE_CHECKING:
-    from models.nmt.model_folder import ModelFolder
+    import ctranslate2
+
+    from models.nmt.families.base import NmtModel
     from models.nmt.options import NmtOptions
 
 _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
@@ -23,12 +24,12 @@ _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 class CTranslate2Engine:
     """A model loaded in CTranslate2.
 
-    On a CPU, one thread decodes a batch, and as many batches are decoded in parallel as there are
+    On a machine with several GPUs, each has a copy of the model and decodes a batch. On a CPU, one thread decodes a batch, and as many batches are decoded in parallel as there are
     threads. The values do not depend on the number of threads, and small batches keep all cores
     busy until the end.
     """
 
-    def __init__(self, folder: ModelFolder, options: NmtOptions, threads: int) -> None:
+    def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
         _allow_avx512()
         import ctranslate2
@@ -44,51 +45,128 @@ class CTranslate2Engine:
             compute_type = (
                 "int8_float16"  # float32 activations would not use the GPU's matrix units
             )
-        model = convert_once(folder)
+        self._model = model = nmt.converted()
+        self._layout = nmt.layout
         # On a CPU, a batch and the weights must fit a core's cache (measured).
         self.batch_tokens = 8192 if cuda else 48 if compute_type == "int8" else 256
-        self.parallel = 1 if cuda else threads
-        self.max_source_subwords = model.source_positions - 1
-        self._options = options
-        self._longest = longest_target(options, model.target_positions)
-        try:
-            self._translator = ctranslate2.Translator(
-                str(model.path),
-                device=self.device,
-                compute_type=compute_type,
-                inter_threads=self.parallel,
-                intra_threads=1,
-                max_queued_batches=-1,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise UserError(f"{model.path}: CTranslate2 cannot load it ({error})") from error
+        gpus = list(range(ctranslate2.get_cuda_device_count())) if cuda else []
+        self.parallel = len(gpus) or threads
+        tags = len(self._layout.target_prefix)
+        # What the decoder starts with is no part of a hypothesis, but a tag after it is.
+        self._forced = tags if self._layout.decoder_start else 0
+        self._shortest = nmt.shortest
+        self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
+        self.max_target_subwords = model.target_positions - tags - 1
+        self._options, self._threads = options, threads
+        self._longest = longest_target(options, model.target_positions - tags)
+        self._settings: dict[str, Any] = {
+            "device": self.device,
+            "device_index": gpus or 0,
+            "compute_type": compute_type,
+            "max_queued_batches": -1,
+        }
+        self._translator = self._load(inter_threads=1 if cuda else threads, intra_threads=1)
 
-    def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
+    def _load(self, **changes: Any) -> ctranslate2.Translator:
+        import ctranslate2
+
+        try:
+            return ctranslate2.Translator(str(self._model.path), **{**self._settings, **changes})
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"{self._model.path}: CTranslate2 cannot load it ({reason})") from error
+
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
         """Queue a batch; see `Engine.submit`."""
-        results = self._translator.translate_batch(
-            [list(pieces) for pieces in batch],
+        return self._submit(
+            self._translator, batch, num_hypotheses, beam_size=self._options.beam, patience=1
+        )  # like fairseq: stop when `beam` hypotheses have ended
+
+    def sampler(self, sampling: Sampling) -> CTranslate2Sampler:
+        """See `Engine.sampler`. Loads the model anew: its generator starts with its translator."""
+        return CTranslate2Sampler(self, sampling)
+
+    def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
+        """See `Engine.score`."""
+        prefix = self._layout.target_prefix
+        results = self._translator.score_batch(
+            [self._layout.source(pieces) for pieces in sources],
+            [[*prefix, *pieces] for pieces in targets],
+            max_input_length=0,
+        )
+        lengths = [len(pieces) + 1 for pieces in targets]
+        return [
+            sum(result.log_probs[-length:]) / length
+            for result, length in zip(results, lengths, strict=True)
+        ]
+
+    def _submit(
+        self,
+        translator: ctranslate2.Translator,
+        batch: Sequence[Pieces],
+        num_hypotheses: int,
+        **decoding: Any,
+    ) -> Callable[[], list[Ranked]]:
+        prefix = list(self._layout.target_prefix)
+        results = translator.translate_batch(
+            [self._layout.source(pieces) for pieces in batch],
+            [prefix] * len(batch) if prefix else None,
             asynchronous=True,
-            beam_size=self._options.beam,
-            patience=1,  # like fairseq: stop when `beam` hypotheses have ended
+            num_hypotheses=num_hypotheses,
             length_penalty=1,
             max_input_length=0,  # no truncation: the caller rejects long sources
-            max_decoding_length=self._longest,
+            min_decoding_length=self._shortest,
+            max_decoding_length=self._longest + self._forced,
             return_scores=True,
             return_end_token=True,
+            **decoding,
         )
 
-        def wait() -> list[Hypothesis]:
-            hypotheses = []
+        def wait() -> list[Ranked]:
+            found = []
             for pending in results:
                 result = pending.result()
-                pieces, score = result.hypotheses[0], result.scores[0]
-                ended = bool(pieces) and pieces[-1] == "</s>"
-                hypotheses.append(
-                    Hypothesis(pieces[:-1] if ended else pieces, score, len(pieces), ended)
-                )
-            return hypotheses
+                pairs = zip(result.hypotheses, result.scores, strict=True)
+                found.append([self._hypothesis(pieces, score) for pieces, score in pairs])
+            return found
 
         return wait
+
+    def _hypothesis(self, pieces: list[str], score: float) -> Hypothesis:
+        """A hypothesis without the tag, which counts in CTranslate2's length, and 0 in its sum."""
+        made = pieces[self._forced :]
+        if self._forced and made:
+            score *= len(pieces) / len(made)
+        ended = bool(made) and made[-1] == "</s>"
+        return Hypothesis(made[:-1] if ended else made, score, len(made), ended)
+
+
+class CTranslate2Sampler:
+    """Draws with one worker of a translator of its own: otherwise nothing can be repeated."""
+
+    def __init__(self, engine: CTranslate2Engine, sampling: Sampling) -> None:
+        import ctranslate2
+
+        self._engine, self._sampling = engine, sampling
+        threads = 1 if engine.device == "cuda" else engine._threads
+        ctranslate2.set_random_seed(sampling.seed)
+        self._translator = engine._load(inter_threads=1, intra_threads=threads, device_index=0)
+
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
+        """See `Engine.submit`. A beam above 1 crashes the process when it samples."""
+        wait = self._engine._submit(
+            self._translator,
+            batch,
+            num_hypotheses,
+            beam_size=1,
+            sampling_topk=self._sampling.top_k,
+            sampling_temperature=self._sampling.temperature,
+        )
+        return lambda: [ranked(hypotheses) for hypotheses in wait()]
 
 
 def _allow_avx512() -> None:

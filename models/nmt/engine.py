@@ -1,6 +1,7 @@
 """Interface of the decoding engines."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from models.nmt.options import NmtOptions
@@ -9,10 +10,10 @@ Pieces = Sequence[str]
 
 
 class Hypothesis(NamedTuple):
-    """The best translation of a sentence."""
+    """A translation of a sentence."""
 
     pieces: list[str]
-    """Target subwords, without the end of sentence."""
+    """Target subwords, without tags and the end of sentence."""
     score: float
     """log p(translation | source) / subwords, natural logarithm."""
     subwords: int
@@ -21,8 +22,27 @@ class Hypothesis(NamedTuple):
     """False if decoding stopped at the length limit; then it is not a translation."""
 
 
+Ranked = list[Hypothesis]
+"""Translations of one source, best first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """Translations drawn at random, one subword after another, instead of the beam's best.
+
+    Attributes:
+        top_k: subwords to draw from, the most likely ones; 0: all.
+        temperature: below 1, likely subwords are drawn more often than the model says.
+        seed: the same seed and the same batches give the same translations.
+    """
+
+    top_k: int = 10
+    temperature: float = 1.0
+    seed: int = 1
+
+
 class Engine(Protocol):
-    """A loaded model. `submit` may be called from several threads at once."""
+    """A loaded model. `submit` and `score` may be called from several threads at once."""
 
     device: str
     """Device: cpu or cuda."""
@@ -30,17 +50,47 @@ class Engine(Protocol):
     """Default number of source subwords in a batch, padding included."""
     max_source_subwords: int
     """Length of the longest source that the model can encode, without the end of sentence."""
+    max_target_subwords: int
+    """Length of the longest target that the model can score, without the end of sentence."""
     parallel: int
     """Number of batches decoded in parallel."""
 
-    def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
         """Start to translate a batch; return a function that waits for the hypotheses.
 
         That function raises the engine's errors, such as too little memory.
+
+        Args:
+            num_hypotheses: translations of each source, at most the beam size.
         """
+        ...
+
+    def sampler(self, sampling: Sampling) -> "Sampler":
+        """The same model, drawing from its first state of the seed."""
+        ...
+
+    def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
+        """log p(target | source) per subword, end of sentence included, of each pair."""
+        ...
+
+
+class Sampler(Protocol):
+    """An engine that samples. The order of batches decides what is drawn."""
+
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
+        """As `Engine.submit`, with translations in the order of their scores."""
         ...
 
 
 def longest_target(options: NmtOptions, positions: int) -> int:
     """Length limit of translations in subwords, end of sentence included, for every engine."""
     return min(2 * options.max_source_subwords, positions)
+
+
+def ranked(hypotheses: list[Hypothesis]) -> Ranked:
+    """Hypotheses by score, best first."""
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)

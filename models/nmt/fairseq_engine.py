@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from models.errors import UserError
 from models.nmt.checkpoint import build_model, import_fairseq, read_checkpoint
-from models.nmt.engine import Hypothesis, Pieces, longest_target
+from models.nmt.engine import Hypothesis, Pieces, Ranked, Sampler, Sampling, longest_target
 
 if TYPE_CHECKING:
+    import torch
+
     from models.nmt.model_folder import ModelFolder
     from models.nmt.options import NmtOptions
 
@@ -38,7 +40,7 @@ class FairseqEngine:
         if options.compute_type == "float16":
             model.half()
         self.device = "cuda" if cuda else "cpu"
-        model = model.to(self.device)
+        self._network = model = model.to(self.device)
         self._longest = longest_target(options, checkpoint.settings.max_target_positions)
         self._generator = SequenceGenerator(
             [model],
@@ -51,12 +53,35 @@ class FairseqEngine:
         self.batch_tokens = 8192 if cuda else 2048
         self.parallel = 1
         self.max_source_subwords = checkpoint.settings.max_source_positions - 1
+        self.max_target_subwords = checkpoint.settings.max_target_positions - 1
 
-    def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Hypothesis]]:
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
         """Return a function that translates the batch; see `Engine.submit`."""
-        return lambda: self._translate(batch)
+        return lambda: self._translate(batch, num_hypotheses)
 
-    def _translate(self, batch: Sequence[Pieces]) -> list[Hypothesis]:
+    def sampler(self, sampling: Sampling) -> Sampler:
+        """See `Engine.sampler`."""
+        raise UserError("nmt.engine: fairseq does not sample here; choose engine ctranslate2")
+
+    def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
+        """See `Engine.score`."""
+        import torch
+
+        found = []
+        with self._lock, torch.inference_mode():
+            for source, target in zip(sources, targets, strict=True):
+                ids = [self._target.index(piece) for piece in target]
+                expected = torch.tensor([*ids, self._target.eos()], device=self.device)
+                given = torch.tensor([[self._target.eos(), *ids]], device=self.device)
+                inputs = self._inputs([source])
+                logits, _ = self._network(**inputs, prev_output_tokens=given)
+                log_probs = torch.log_softmax(logits[0].float(), -1)  # T × V
+                found.append(float(log_probs.gather(1, expected[:, None]).mean()))
+        return found
+
+    def _inputs(self, batch: Sequence[Pieces]) -> dict[str, torch.Tensor]:
         import torch
 
         rows = [
@@ -67,23 +92,22 @@ class FairseqEngine:
         pad = self._source.pad()
         tokens = torch.tensor([[pad] * (longest - len(row)) + row for row in rows])  # B × T
         lengths = torch.tensor([len(row) for row in rows])
-        sample = {
-            "net_input": {
-                "src_tokens": tokens.to(self.device),
-                "src_lengths": lengths.to(self.device),
-            }
-        }
+        return {"src_tokens": tokens.to(self.device), "src_lengths": lengths.to(self.device)}
+
+    def _translate(self, batch: Sequence[Pieces], num_hypotheses: int) -> list[Ranked]:
+        import torch
+
         with self._lock:  # torch uses all threads for one batch
             try:
-                best = [ranked[0] for ranked in self._generator.generate([], sample)]
+                found = self._generator.generate([], {"net_input": self._inputs(batch)})
             except torch.cuda.OutOfMemoryError:
                 torch.cuda.empty_cache()
                 raise
-        hypotheses = []
-        for hypothesis in best:
-            ids = hypothesis["tokens"].tolist()
-            # At the length limit fairseq appends the end of sentence by force.
-            ended = len(ids) < self._longest
-            pieces = [self._target[index] for index in ids[:-1]]
-            hypotheses.append(Hypothesis(pieces, float(hypothesis["score"]), len(ids), ended))
-        return hypotheses
+        return [[self._hypothesis(made) for made in row[:num_hypotheses]] for row in found]
+
+    def _hypothesis(self, made: dict[str, Any]) -> Hypothesis:
+        ids = made["tokens"].tolist()
+        # At the length limit fairseq appends the end of sentence by force.
+        ended = len(ids) < self._longest
+        pieces = [self._target[index] for index in ids[:-1]]
+        return Hypothesis(pieces, float(made["score"]), len(ids), ended)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from models.options import Count, InputPath, Options, PositiveNumber, Rate
 
-Engine = Literal["ctranslate2", "fairseq"]
+Engine = Literal["ctranslate2", "fairseq", "transformers"]
 
 
 class NmtTrainingOptions(Options):
@@ -53,10 +53,13 @@ class NmtTrainingOptions(Options):
 class NmtOptions(Options):
     """The translation model and how it decodes."""
 
-    model: Annotated[str, InputPath(copied=False)] | None = None
-    """Folder of a model; null trains one on the input."""
+    model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
+    """A model: a folder of fairseq, of Hugging Face or of CTranslate2, or a name on Hugging Face's
+    Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the
+    input."""
     engine: Engine = "ctranslate2"
-    """Decoder: CTranslate2 is several times faster, fairseq is the reference."""
+    """Decoder: CTranslate2 is several times faster; fairseq and transformers are the references,
+    each for its own models."""
     beam: Count = 12
     """Beam size; the best hypothesis is the translation."""
     compute_type: Literal["float32", "float16", "int8"] = "float32"
@@ -70,7 +73,7 @@ class NmtOptions(Options):
     training: NmtTrainingOptions = NmtTrainingOptions()
 
     def _check(self) -> None:
-        if self.engine == "fairseq" and self.compute_type == "int8":
-            raise ValueError("compute_type: fairseq has no int8; choose engine ctranslate2")
+        if self.engine != "ctranslate2" and self.compute_type == "int8":
+            raise ValueError(f"compute_type: {self.engine} has no int8; choose engine ctranslate2")
         if self.device == "cpu" and self.compute_type == "float16":
             raise ValueError("compute_type: float16 needs a GPU; choose float32 or int8 on a CPU")

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from models.cpu import cores
 from models.errors import UserError
-from models.nmt.engine import Engine, Hypothesis, Pieces
-from models.nmt.model_folder import ModelFolder
+from models.nmt.engine import Engine, Hypothesis, Pieces, Ranked
+from models.nmt.families.base import Languages, NmtModel
+from models.nmt.families.fairseq import FairseqModel
+from models.nmt.families.pretrained import PretrainedModel
+from models.nmt.families.registry import open_model
+from models.nmt.hub import fetch
 from models.nmt.options import NmtOptions
 
 SCHEMA = pa.schema(
@@ -73,18 +79,29 @@ class Translator:
     """
 
     def __init__(
-        self, folder: Path | str, options: NmtOptions | None = None, *, threads: int | None = None
+        self,
+        model: Path | str,
+        options: NmtOptions | None = None,
+        *,
+        languages: Languages | None = None,
+        threads: int | None = None,
     ) -> None:
-        """Load the model; `threads` are the CPU cores to use, all by default.
+        """Load the model.
+
+        Args:
+            model: a model folder, or a name on Hugging Face's Hub with an optional `@revision`.
+            languages: for models of several languages.
+            threads: the CPU cores to use, all by default.
 
         Raises:
-            UserError: a file is missing, damaged or unsafe, or the device does not support the
-                options.
+            UserError: a file is missing, damaged or unsafe, the model does not have the languages,
+                or the device does not support the options.
         """
         self.options = options or NmtOptions()
-        self._folder = ModelFolder(Path(folder))
-        self._subwords = self._folder.sentencepiece()
-        self._engine = build_engine(self._folder, self.options, threads)
+        self._model = open_model(fetch(str(model)), languages)
+        self._subwords = self._model.subwords()
+        self._special = _SPECIAL.union(self._model.layout.target_prefix)
+        self._engine = build_engine(self._model, self.options, threads)
         self._limit = min(self.options.max_source_subwords, self._engine.max_source_subwords)
 
     @property
@@ -113,7 +130,7 @@ class Translator:
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
         call = _Call(self, len(texts))
-        sources = self._subwords.encode([text or "" for text in texts], out_type=str)
+        sources = self._subwords.encode_source([text or "" for text in texts])
         accepted = []
         for row, source in enumerate(sources):
             if not source:
@@ -135,6 +152,29 @@ class Translator:
             call.work([b for b in rest if b], sources, self._engine.parallel, hints.under_way)
             hints.under_way([])
         return call.finish(time.monotonic() - started)
+
+    def score(
+        self, sources: Sequence[str | None], references: Sequence[str | None]
+    ) -> NDArray[np.float32]:
+        """log p(reference | source) per target subword, end of sentence included: float32 [n].
+
+        Natural logarithm, comparable to `translation_score`. NaN where a side is empty or too long.
+        """
+        found = np.full(len(sources), np.nan, np.float32)
+        given = self._subwords.encode_source([text or "" for text in sources])
+        wanted = self._subwords.encode_target([text or "" for text in references])
+        longest = min(2 * self.options.max_source_subwords, self._engine.max_target_subwords)
+        rows = [
+            row
+            for row, (source, target) in enumerate(zip(given, wanted, strict=True))
+            if 0 < len(source) <= self._limit and 0 < len(target) <= longest
+        ]
+        budget = self.options.batch_tokens or self._engine.batch_tokens
+        for batch in batches_by_tokens(rows, wanted, budget):
+            found[batch] = self._engine.score(
+                [given[row] for row in batch], [wanted[row] for row in batch]
+            )
+        return found
 
 
 def batches_by_tokens(
@@ -179,7 +219,7 @@ class _Call:
         report: Callable[[Sequence[Sequence[int]]], None] = lambda groups: None,
     ) -> None:
         """Translate batches of rows, `parallel` at once; `report` gets the rows in the engine."""
-        waiting: deque[tuple[list[int], list[Pieces], Callable[[], list[Hypothesis]]]] = deque()
+        waiting: deque[tuple[list[int], list[Pieces], Callable[[], list[Ranked]]]] = deque()
         for batch in batches:
             if len(waiting) == parallel:
                 self.collect(*waiting.popleft())
@@ -189,18 +229,18 @@ class _Call:
         while waiting:
             self.collect(*waiting.popleft())
 
-    def submit(self, sources: list[Pieces]) -> Callable[[], list[Hypothesis]]:
+    def submit(self, sources: list[Pieces]) -> Callable[[], list[Ranked]]:
         """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
         try:
             return self._translator._engine.submit(sources)
         except Exception as error:
-            failure: Future[list[Hypothesis]] = Future()
+            failure: Future[list[Ranked]] = Future()
             failure.set_exception(error)
             return failure.result
 
     def collect(
-        self, rows: list[int], sources: list[Pieces], wait: Callable[[], list[Hypothesis]]
+        self, rows: list[int], sources: list[Pieces], wait: Callable[[], list[Ranked]]
     ) -> None:
         """Store a batch's translations; if the engine fails, retry its halves recursively.
 
@@ -212,8 +252,8 @@ class _Call:
         except Exception as error:
             self._retry(rows, sources, error)
             return
-        for row, hypothesis in zip(rows, hypotheses, strict=True):
-            self._write(row, hypothesis)
+        for row, best_first in zip(rows, hypotheses, strict=True):
+            self._write(row, best_first[0])
 
     def _retry(self, rows: list[int], sources: list[Pieces], error: Exception) -> None:
         if len(rows) > 1:
@@ -224,14 +264,15 @@ class _Call:
             return
         self._counters.retries += 1
         try:
-            self._write(rows[0], self.submit(sources)()[0])
+            self._write(rows[0], self.submit(sources)()[0][0])
         except Exception as error:
             translator = self._translator
-            check_engine(translator._engine, translator._folder, translator.options)
+            check_engine(translator._engine, translator._model, translator.options)
             self.reasons[rows[0]] = f"engine failed: {one_line(error)}"
 
     def _write(self, row: int, hypothesis: Hypothesis) -> None:
-        pieces = [piece for piece in hypothesis.pieces if piece not in _SPECIAL]
+        special = self._translator._special
+        pieces = [piece for piece in hypothesis.pieces if piece not in special]
         text = self._translator._subwords.decode(pieces).strip()
         if not hypothesis.ended:
             self.reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
@@ -254,11 +295,12 @@ class _Call:
         return rows, self._counters
 
 
-def build_engine(folder: ModelFolder, options: NmtOptions, threads: int | None = None) -> Engine:
+def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = None) -> Engine:
     """Load the model in the configured engine, on `threads` CPU threads (None: all cores).
 
     Raises:
-        UserError: the model cannot be loaded, or the device does not support the options.
+        UserError: the model cannot be loaded, the engine does not take its family, or the device
+            does not support the options.
     """
     threads = threads or cores()
     engine: Engine
@@ -266,18 +308,27 @@ def build_engine(folder: ModelFolder, options: NmtOptions, threads: int | None =
         if options.engine == "ctranslate2":
             from models.nmt.ctranslate2_engine import CTranslate2Engine
 
-            engine = CTranslate2Engine(folder, options, threads)
-        else:
+            engine = CTranslate2Engine(model, options, threads)
+        elif options.engine == "fairseq" and isinstance(model, FairseqModel):
             from models.nmt.fairseq_engine import FairseqEngine
 
-            engine = FairseqEngine(folder, options, threads)
+            engine = FairseqEngine(model.folder, options, threads)
+        elif options.engine == "transformers" and isinstance(model, PretrainedModel):
+            from models.nmt.transformers_engine import TransformersEngine
+
+            engine = TransformersEngine(model, options, threads)
+        else:
+            raise UserError(
+                f"nmt.engine: {options.engine} does not take a model of {model.family} "
+                f"({model.path}); choose ctranslate2"
+            )
     except ImportError as error:
         raise UserError(f"engine {options.engine}: not installed ({error})") from error
-    check_engine(engine, folder, options)
+    check_engine(engine, model, options)
     return engine
 
 
-def check_engine(engine: Engine, folder: ModelFolder, options: NmtOptions) -> None:
+def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
     """Translate one subword, to distinguish a broken engine from a sentence that fails.
 
     Raises:
@@ -287,7 +338,7 @@ def check_engine(engine: Engine, folder: ModelFolder, options: NmtOptions) -> No
         engine.submit([["▁a"]])()
     except Exception as error:
         raise UserError(
-            f"{folder.path}: engine {options.engine} does not work ({one_line(error)})"
+            f"{model.path}: engine {options.engine} does not work ({one_line(error)})"
         ) from error
 
 

@@ -1,0 +1,113 @@
+"""Folders that are in CTranslate2's format already, with the files of a tokeniser."""
+
+import json
+from pathlib import Path
+
+from models.errors import UserError
+from models.files import digest
+from models.nmt.convert import Conversion
+from models.nmt.families.base import Languages, Layout, NmtModel
+from models.nmt.families.m2m100 import m2m100_layout, nllb_layout
+from models.nmt.families.marian import marian_tag
+from models.nmt.families.mbart import mbart25_layout, mbart50_layout
+from models.nmt.families.pretrained import read_json
+from models.nmt.families.subwords import SentencePieces, Subwords, TokenizerJson
+from models.nmt.families.t5 import t5_tags
+
+WEIGHTS = "model.bin"
+_TOKENIZERS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.json")
+_POSITIONS = 512  # the folder does not tell; Marian has the fewest
+
+
+class ConvertedModel(NmtModel):
+    """`model.bin`, CTranslate2's config.json and vocabulary, and the original's tokeniser.
+
+    The folder names no family: tags in the vocabulary tell it, and `decoder_start_token`.
+    """
+
+    family = "CTranslate2"
+
+    def __init__(self, path: Path, languages: Languages) -> None:
+        self.path = path
+        self._config = read_json(path / "config.json")
+        self._source_tokens = self._vocabulary("source")
+        self._target_tokens = self._vocabulary("target")
+        self._check_tokenizer()
+        self.layout = self._layout(languages)
+
+    @staticmethod
+    def fits(path: Path) -> bool:
+        """Whether a folder is in CTranslate2's format."""
+        return (path / WEIGHTS).is_file()
+
+    @property
+    def digest(self) -> str:
+        """See `NmtModel`."""
+        return digest(self.path)
+
+    def _vocabulary(self, side: str) -> list[str]:
+        for name in ("shared", side):
+            path = self.path / f"{name}_vocabulary.json"
+            if path.is_file():
+                try:
+                    tokens = json.loads(path.read_text(encoding="utf-8"))
+                except ValueError as error:
+                    raise UserError(f"{path}: not JSON") from error
+                if not isinstance(tokens, list) or not all(isinstance(t, str) for t in tokens):
+                    raise UserError(f"{path}: must be a list of tokens")
+                return tokens
+            path = path.with_suffix(".txt")  # CTranslate2 before 3.0
+            if path.is_file():
+                return path.read_text(encoding="utf-8").splitlines()
+        raise UserError(f"{self.path}/shared_vocabulary.json: missing from the model folder")
+
+    def _layout(self, languages: Languages) -> Layout:
+        tokens = set(self._target_tokens)
+        start = self._config.get("decoder_start_token")
+        if "__en__" in tokens:
+            return m2m100_layout(self._target_tokens, languages)
+        if "eng_Latn" in tokens:
+            return nllb_layout(self._target_tokens, languages)
+        if "en_XX" in tokens:
+            layout = mbart50_layout if start else mbart25_layout
+            return layout(self._target_tokens, languages)
+        eos = () if self._config.get("add_source_eos") else ("</s>",)
+        if tags := t5_tags(self._target_tokens):
+            from models.nmt.families.languages import find_tag
+
+            tag = find_tag("input.target_language", languages.target, tags)
+            return Layout(source_prefix=(tag,), source_suffix=eos, decoder_start=start)
+        if "<extra_id_0>" in tokens:
+            raise UserError(
+                f"{self.path}: a converted T5 does not say its prompt; give the original folder"
+            )
+        prefix = marian_tag(self._source_tokens, languages.target)
+        return Layout(source_prefix=prefix, source_suffix=eos, decoder_start=start)
+
+    def _check_tokenizer(self) -> None:
+        pair = [(self.path / name).is_file() for name in ("source.spm", "target.spm")]
+        if any(pair) and not all(pair):
+            name = "target.spm" if pair[0] else "source.spm"
+            raise UserError(f"{self.path / name}: missing from the model folder")
+        if not any(pair) and not any((self.path / name).is_file() for name in _TOKENIZERS):
+            raise UserError(
+                f"{self.path}: the tokeniser is missing from the model folder; copy source.spm and "
+                f"target.spm, or {', '.join(_TOKENIZERS[:-1])} or {_TOKENIZERS[-1]} into it"
+            )
+
+    def subwords(self) -> Subwords:
+        """See `NmtModel`."""
+        if (self.path / "source.spm").is_file():
+            return SentencePieces(self.path / "source.spm", self.path / "target.spm")
+        name = next(name for name in _TOKENIZERS if (self.path / name).is_file())
+        if name == "tokenizer.json":
+            return TokenizerJson(self.path / name)
+        return SentencePieces(self.path / name)
+
+    def convert(self, out: Path) -> tuple[int, int]:
+        """See `NmtModel`; never called, since `converted` needs no conversion."""
+        raise NotImplementedError
+
+    def converted(self) -> Conversion:
+        """The folder itself."""
+        return Conversion(self.path, _POSITIONS, _POSITIONS)

@@ -1,0 +1,63 @@
+"""Languages as users write them, and as models name them."""
+
+import difflib
+from collections.abc import Mapping
+
+import langcodes
+
+from models.errors import UserError
+
+_NEAR = 3
+"""Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
+
+
+def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
+    """The tag that a model has for a language.
+
+    Args:
+        key: the configuration's key, for the error.
+        language: a code in any standard, with `-` or `_`.
+        tags: the model's tags by the codes that it has for its languages.
+
+    Raises:
+        UserError: the model has no such language; the message lists near ones.
+
+    >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
+    'ces_Latn'
+    >>> find_tag("key", "cz", {"cs": "__cs__", "en": "__en__"})
+    Traceback (most recent call last):
+    models.errors.UserError: key: the model has no language 'cz'; near ones are cs
+    """
+    if language is None:
+        raise UserError(f"{key}: is missing; the model has {_listed(sorted(tags))}")
+    by_tag = {tag: tag for tag in tags.values()}
+    if language in tags or language in by_tag:
+        return {**by_tag, **tags}[language]
+    code = _closest(language, tags)
+    if code is None:
+        near = difflib.get_close_matches(language.lower(), tags, n=5, cutoff=0.4)
+        hint = f"near ones are {', '.join(near)}" if near else f"it has {_listed(sorted(tags))}"
+        raise UserError(f"{key}: the model has no language {language!r}; {hint}")
+    return tags[code]
+
+
+def _closest(language: str, tags: Mapping[str, str]) -> str | None:
+    """The code of the same language: regions are ignored, scripts are not."""
+    try:
+        wanted = langcodes.Language.get(language)
+    except langcodes.LanguageTagError:
+        return None
+    if not wanted.is_valid():
+        return None
+    codes = [code for code in tags if langcodes.tag_is_valid(code)]
+    full = wanted.maximize()  # `zh-TW` is written `Hant`
+    for tag in (wanted, langcodes.Language.make(language=full.language, script=full.script)):
+        found = langcodes.closest_match(tag, codes, max_distance=_NEAR)[0]
+        if found in tags:
+            return found
+    return None
+
+
+def _listed(codes: list[str]) -> str:
+    more = len(codes) - 10
+    return ", ".join(codes[:10]) + (f" and {more} more" if more > 0 else "")

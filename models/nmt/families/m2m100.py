@@ -1,0 +1,94 @@
+"""M2M100 and NLLB: many languages to many, with one SentencePiece model and a tag for each."""
+
+import re
+from typing import Any
+
+from models.errors import UserError
+from models.nmt.families.base import Languages, Layout
+from models.nmt.families.languages import find_tag
+from models.nmt.families.pretrained import PretrainedModel, read_json
+
+
+class M2M100Model(PretrainedModel):
+    """`__cs__ X </s>`; a translation starts with `__en__`."""
+
+    family = "M2M100"
+    architecture = "M2M100ForConditionalGeneration"
+    loader = "M2M100Loader"
+
+    def check_tokenizer(self) -> None:
+        """See `PretrainedModel`."""
+        super().check_tokenizer()
+        if not (self.path / "tokenizer.json").is_file() and not self._vocab.is_file():
+            raise UserError(f"{self._vocab}: missing from the model folder")
+
+    def read_vocabulary(self) -> list[str]:
+        """See `PretrainedModel`. vocab.json has neither languages nor the tokens after them."""
+        found = self.tokenizer_json()
+        if found:
+            return found
+        from transformers.models.m2m_100 import tokenization_m2m_100
+
+        by_token = read_json(self._vocab)
+        codes = tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES
+        settings = self.path / "tokenizer_config.json"
+        name = read_json(settings).get("language_codes", "m2m100") if settings.is_file() else "m2m100"
+        if name not in codes:
+            raise UserError(f"{settings}: language_codes {name!r} is unknown")
+        return [*sorted(by_token, key=by_token.__getitem__), *(f"__{code}__" for code in codes[name])]
+
+    def make_layout(self) -> Layout:
+        """See `PretrainedModel`."""
+        return m2m100_layout(self.tokens, self.languages)
+
+    @property
+    def _vocab(self) -> Any:
+        return self.path / "vocab.json"
+
+
+class NllbModel(PretrainedModel):
+    """`ces_Latn X </s>`; a translation starts with `eng_Latn`.
+
+    With `legacy_behaviour` the source's tag comes last, as the first release had it.
+    """
+
+    family = "NLLB"
+    architecture = "M2M100ForConditionalGeneration"
+    loader = "M2M100Loader"
+
+    def read_vocabulary(self) -> list[str]:
+        """See `PretrainedModel`."""
+        found = self.tokenizer_json()
+        if found:
+            return found
+        from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
+
+        return self.fairseq_pieces(FAIRSEQ_LANGUAGE_CODES)
+
+    def make_layout(self) -> Layout:
+        """See `PretrainedModel`."""
+        settings = self.path / "tokenizer_config.json"
+        legacy = settings.is_file() and read_json(settings).get("legacy_behaviour") is True
+        return nllb_layout(self.tokens, self.languages, legacy=legacy)
+
+
+def m2m100_layout(tokens: list[str], languages: Languages) -> Layout:
+    """The layout of M2M100, with the tags in its vocabulary."""
+    found = (re.fullmatch(r"__([a-z]{2,3})__", token) for token in tokens)
+    tags = {match[1]: match[0] for match in found if match}
+    return Layout(
+        source_prefix=(find_tag("input.source_language", languages.source, tags),),
+        source_suffix=("</s>",),
+        target_prefix=(find_tag("input.target_language", languages.target, tags),),
+    )
+
+
+def nllb_layout(tokens: list[str], languages: Languages, *, legacy: bool = False) -> Layout:
+    """The layout of NLLB, with the tags in its vocabulary."""
+    tags = {token: token for token in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", token)}
+    source = find_tag("input.source_language", languages.source, tags)
+    return Layout(
+        source_prefix=() if legacy else (source,),
+        source_suffix=("</s>", source) if legacy else ("</s>",),
+        target_prefix=(find_tag("input.target_language", languages.target, tags),),
+    )

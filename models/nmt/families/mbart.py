@@ -1,0 +1,86 @@
+"""mBART: many languages, with one SentencePiece model and a tag for each."""
+
+import re
+from typing import Any
+
+from models.nmt.families.base import Languages, Layout
+from models.nmt.families.languages import find_tag
+from models.nmt.families.pretrained import PretrainedModel
+
+
+class _MBartModel(PretrainedModel):
+    architecture = "MBartForConditionalGeneration"
+    loader = "MBartLoader"
+
+    def make_spec(self, network: Any) -> Any:
+        """See `PretrainedModel`. Transformers' own files leave these keys out."""
+        network.config.normalize_before = network.config.normalize_embedding = True
+        return super().make_spec(network)
+
+
+class MBart25Model(_MBartModel):
+    """`X </s> cs_CZ`; the decoder starts with `en_XX`."""
+
+    family = "mBART-25"
+
+    def read_vocabulary(self) -> list[str]:
+        """See `PretrainedModel`."""
+        found = self.tokenizer_json()
+        if found:
+            return found
+        from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
+
+        return self.fairseq_pieces(FAIRSEQ_LANGUAGE_CODES)
+
+    def make_layout(self) -> Layout:
+        """See `PretrainedModel`."""
+        return mbart25_layout(self.tokens, self.languages)
+
+
+class MBart50Model(_MBartModel):
+    """`cs_CZ X </s>`; a translation starts with `en_XX`."""
+
+    family = "mBART-50"
+
+    def read_vocabulary(self) -> list[str]:
+        """See `PretrainedModel`."""
+        found = self.tokenizer_json()
+        if found:
+            return found
+        from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES
+
+        return self.fairseq_pieces(FAIRSEQ_LANGUAGE_CODES)
+
+    def make_layout(self) -> Layout:
+        """See `PretrainedModel`."""
+        return mbart50_layout(self.tokens, self.languages)
+
+
+def mbart25_layout(tokens: list[str], languages: Languages) -> Layout:
+    """The layout of mBART-25, with the tags in its vocabulary."""
+    source, target = _tags(tokens, languages)
+    return Layout(
+        source_suffix=("</s>", source),
+        decoder_start=None,
+        target_prefix=(target,),
+    )
+
+
+def mbart50_layout(tokens: list[str], languages: Languages) -> Layout:
+    """The layout of mBART-50, with the tags in its vocabulary."""
+    source, target = _tags(tokens, languages)
+    return Layout(
+        source_prefix=(source,),
+        source_suffix=("</s>",),
+        target_prefix=(target,),
+    )
+
+
+def _tags(tokens: list[str], languages: Languages) -> tuple[str, str]:
+    """The tags of both languages. A tag's region is that of the training data: `en_XX`."""
+    found = (re.fullmatch(r"([a-z]{2,3})_[A-Z]{2}", token) for token in tokens)
+    tags = {match[1]: match[0] for match in found if match}
+    return (
+        find_tag("input.source_language", languages.source, tags),
+        find_tag("input.target_language", languages.target, tags),
+    )

@@ -1,0 +1,89 @@
+"""Models on Hugging Face's Hub: `owner/name` or `owner/name@revision`."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from models.errors import UserError
+
+_NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
+_FILES = re.compile(r"[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
+_WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
+
+
+def is_hub_name(model: str) -> bool:
+    """Whether a model is named as on the Hub; a folder that exists goes first.
+
+    >>> is_hub_name("Helsinki-NLP/opus-mt-cs-en@main"), is_hub_name("/models/cs-en")
+    (True, False)
+    """
+    return _NAME.fullmatch(model) is not None and not Path(model).exists()
+
+
+def fetch(model: str) -> Path:
+    """The folder of a model: `model` itself, or a snapshot in the Hub's cache of what it names.
+
+    The whole snapshot is of one commit. What is in the cache needs no network.
+
+    Raises:
+        UserError: it is not in the cache, and the Hub cannot be reached or does not have it.
+    """
+    if not is_hub_name(model):
+        return Path(model)
+    match = _NAME.fullmatch(model)
+    assert match
+    return _cached(match[1], match[2]) or _download(model, match[1], match[2])
+
+
+def revision(folder: Path) -> str | None:
+    """The commit of a snapshot in the Hub's cache; None for other folders."""
+    return folder.name if folder.parent.name == "snapshots" else None
+
+
+def pinned(model: str) -> str:
+    """A Hub name with its commit, which must be in the cache; other models unchanged."""
+    if not is_hub_name(model):
+        return model
+    return f"{model.partition('@')[0]}@{revision(fetch(model))}"
+
+
+def _cached(repo: str, revision: str | None) -> Path | None:
+    """The snapshot in the cache, if it has weights."""
+    import huggingface_hub
+
+    try:
+        found = huggingface_hub.snapshot_download(repo, revision=revision, local_files_only=True)
+    except (OSError, ValueError):
+        return None
+    folder = Path(found)
+    return folder if any(_wanted([path.name for path in folder.iterdir()], _WEIGHTS)) else None
+
+
+def _download(model: str, repo: str, revision: str | None) -> Path:
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        info = huggingface_hub.HfApi().model_info(repo, revision=revision)
+        names = [file.rfilename for file in info.siblings or []]
+        weights = next((found for kind in _WEIGHTS if (found := _wanted(names, [kind]))), [])
+        chosen = [name for name in names if _FILES.fullmatch(name)] + weights
+        found = huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
+        raise UserError(
+            f"nmt.model: {model} is no folder, and the Hub has no such {what} (a private model "
+            "needs `hf auth login`)"
+        ) from error
+    except Exception as error:  # requests, httpx and the library have types of their own
+        version = f" --revision {revision}" if revision else ""
+        raise UserError(
+            f"nmt.model: {model} is no folder, and Hugging Face's Hub cannot be reached; where "
+            f"there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
+            "nmt.model to that folder"
+        ) from error
+    return Path(found)
+
+
+def _wanted(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    return [name for name in names if any(re.fullmatch(pattern, name) for pattern in patterns)]

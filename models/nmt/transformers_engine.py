@@ -1,0 +1,103 @@
+"""Decoding with Transformers' `generate`, the reference engine for models from the Hub."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import torch
+
+from models.errors import UserError
+from models.nmt.engine import Pieces, Ranked, Sampling, longest_target
+from models.nmt.families.pretrained import PretrainedModel
+from models.nmt.options import NmtOptions
+
+
+class TransformersEngine:
+    """A model in torch: one batch at a time, on all threads."""
+
+    def __init__(self, model: PretrainedModel, options: NmtOptions, threads: int) -> None:
+        """Load the model; see `build_engine` for the errors."""
+        cuda = options.device != "cpu" and torch.cuda.is_available()
+        if options.device == "cuda" and not cuda:
+            raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
+        if options.compute_type == "float16" and not cuda:
+            raise UserError(
+                "nmt.compute_type: float16 needs a GPU, and there is none; choose float32"
+            )
+        torch.set_num_threads(threads)
+        self._model = model.torch_model()
+        if options.compute_type == "float16":
+            self._model.network.half()
+        self.device = "cuda" if cuda else "cpu"
+        self._model.network.to(self.device)
+        tags = len(model.layout.target_prefix)
+        self._beam = options.beam
+        self._longest = longest_target(options, model.positions - tags)
+        self._lock = threading.Lock()
+        self.batch_tokens = 8192 if cuda else 1024
+        self.parallel = 1
+        self.max_source_subwords = model.positions - len(model.layout.source(()))
+        self.max_target_subwords = model.positions - tags - 1
+
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
+        """Return a function that translates the batch; see `Engine.submit`."""
+        return lambda: self._generate(batch, num_hypotheses)
+
+    def sampler(self, sampling: Sampling) -> TransformersSampler:
+        """See `Engine.sampler`."""
+        return TransformersSampler(self, sampling)
+
+    def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
+        """See `Engine.score`."""
+        with self._lock:
+            found = self._model.log_probs(sources, targets)
+        return [sum(probs) / len(probs) for probs in found]
+
+    def _generate(
+        self, batch: Sequence[Pieces], num_hypotheses: int, sampling: Sampling | None = None
+    ) -> list[Ranked]:
+        with self._lock:  # torch uses all threads for one batch
+            try:
+                return self._model.generate(
+                    batch,
+                    beam=self._beam,
+                    num_hypotheses=num_hypotheses,
+                    longest=self._longest,
+                    sampling=sampling,
+                )
+            except torch.cuda.OutOfMemoryError:
+                torch.cuda.empty_cache()
+                raise
+
+
+class TransformersSampler:
+    """Draws with a state of torch's generator of its own."""
+
+    def __init__(self, engine: TransformersEngine, sampling: Sampling) -> None:
+        self._engine, self._sampling = engine, sampling
+        self._states: list[torch.Tensor] | None = None
+
+    def submit(
+        self, batch: Sequence[Pieces], num_hypotheses: int = 1
+    ) -> Callable[[], list[Ranked]]:
+        """See `Engine.submit`."""
+
+        def draw() -> list[Ranked]:
+            cuda = self._engine.device == "cuda"
+            with torch.random.fork_rng(devices=[0] if cuda else []):
+                if self._states is None:
+                    torch.manual_seed(self._sampling.seed)
+                else:
+                    torch.set_rng_state(self._states[0])
+                    if cuda:
+                        torch.cuda.set_rng_state(self._states[1])
+                found = self._engine._generate(batch, num_hypotheses, self._sampling)
+                self._states = [torch.get_rng_state()]
+                if cuda:
+                    self._states.append(torch.cuda.get_rng_state())
+            return found
+
+        return draw

@@ -1,0 +1,298 @@
+"""Small translation models in Hugging Face's format, one of each family, trained here in seconds.
+
+Files are written as the Hub has them, without the code that is tested.
+"""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sentencepiece
+import torch
+from small_model import TEXTS, short_pairs
+from transformers import (
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MarianConfig,
+    MarianMTModel,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M100_CODES
+from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
+from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART25_CODES
+from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
+
+PIECES = 300
+PAIRS = 1000
+STEPS = 120
+SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
+MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small model\n"
+
+
+class Example(NamedTuple):
+    """What a family makes of a pair, as ids: written out here, not by the code that is tested."""
+
+    source: list[int]
+    start: list[int]
+    """The decoder's first inputs; all but the first are forced."""
+    target: list[int]
+
+
+class Made(NamedTuple):
+    """A network and the ids of texts."""
+
+    network: Any
+    example: Callable[[str, str], Example]
+
+
+def pairs() -> list[tuple[str, str]]:
+    """The pairs that models are trained on."""
+    return list(islice(short_pairs(), TEXTS, TEXTS + PAIRS))
+
+
+def train_sentencepiece(folder: Path, name: str, texts: Sequence[str], **options: Any) -> Path:
+    """Write a SentencePiece model of `PIECES` pieces."""
+    path = folder / name
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_prefix=str(path),
+        **{"vocab_size": PIECES, "minloglevel": 2, "hard_vocab_limit": False, **options},
+    )
+    path.with_name(f"{name}.model").rename(path)
+    path.with_name(f"{name}.vocab").unlink()
+    return path
+
+
+def load(path: Path) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def all_pieces(path: Path) -> list[str]:
+    model = load(path)
+    return [model.id_to_piece(number) for number in range(model.get_piece_size())]
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+
+
+def joint(folder: Path, name: str = "sentencepiece.bpe.model", **options: Any) -> Path:
+    return train_sentencepiece(folder, name, [text for pair in pairs() for text in pair], **options)
+
+
+SMALL = {"d_model": 32, "dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.1}
+LAYERS = {
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_position_embeddings": 128,
+}
+
+
+def marian(folder: Path) -> Made:
+    """Two SentencePiece models and one vocabulary, `<pad>` last."""
+    spms = []
+    for side, name in enumerate(("source.spm", "target.spm")):
+        texts = [pair[side] for pair in pairs()]
+        spms.append(load(train_sentencepiece(folder, name, texts)))
+    names = ("source.spm", "target.spm")
+    pieces = dict.fromkeys(p for name in names for p in all_pieces(folder / name)[3:])
+    tokens = ["</s>", "<unk>", *pieces, "<pad>"]
+    write_json(folder / "vocab.json", {token: number for number, token in enumerate(tokens)})
+    tokenizer = {"source_lang": "cs", "target_lang": "en", "tokenizer_class": "MarianTokenizer"}
+    write_json(folder / "tokenizer_config.json", tokenizer)
+    (folder / "README.md").write_text(MARIAN_README)
+    pad = len(tokens) - 1
+    ids = {token: number for number, token in enumerate(tokens)}
+    config = MarianConfig(
+        **SMALL, **LAYERS, vocab_size=len(tokens), pad_token_id=pad, eos_token_id=0,
+        decoder_start_token_id=pad, forced_eos_token_id=0, scale_embedding=True,
+        activation_function="swish", tie_word_embeddings=True,
+    )  # fmt: skip
+
+    def example(source: str, target: str) -> Example:
+        given, wanted = (
+            [ids.get(p, 1) for p in spm.encode(text, out_type=str)]
+            for spm, text in zip(spms, (source, target), strict=True)
+        )
+        return Example([*given, 0], [pad], [*wanted, 0])
+
+    return Made(MarianMTModel(config), example)
+
+
+def m2m100(folder: Path) -> Made:
+    """vocab.json without languages, and unused tokens at the end."""
+    spm = joint(folder)
+    base = ["<s>", "<pad>", "</s>", "<unk>", *all_pieces(spm)[3:]]
+    write_json(folder / "vocab.json", {token: number for number, token in enumerate(base)})
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "M2M100Tokenizer"})
+    tokens = [*base, *(f"__{code}__" for code in M2M100_CODES["m2m100"])]
+    config = M2M100Config(**SMALL, **LAYERS, vocab_size=len(tokens) + 8, scale_embedding=True,
+                          decoder_start_token_id=2, activation_function="relu")  # fmt: skip
+    network = M2M100ForConditionalGeneration(config)
+    return Made(network, tagged(spm, tokens, "__cs__", "__en__"))
+
+
+def nllb(folder: Path) -> Made:
+    """SentencePiece (BPE) and all 202 languages, without tokenizer.json."""
+    spm = joint(folder, model_type="bpe")
+    tokens = [*SPECIALS, *all_pieces(spm)[3:], *NLLB_CODES, "<mask>"]
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer"})
+    config = M2M100Config(**SMALL, **LAYERS, vocab_size=len(tokens) + 2, scale_embedding=True,
+                          decoder_start_token_id=2, activation_function="relu")  # fmt: skip
+    network = M2M100ForConditionalGeneration(config)
+    return Made(network, tagged(spm, tokens, "ces_Latn", "eng_Latn"))
+
+
+def tagged(spm: Path, tokens: list[str], source: str, target: str) -> Callable[..., Example]:
+    """`tag X </s>`, and a translation that starts with a tag."""
+    model, ids = load(spm), {token: number for number, token in enumerate(tokens)}
+
+    def numbers(text: str) -> list[int]:
+        return [ids.get(piece, 3) for piece in model.encode(text, out_type=str)]
+
+    def example(given: str, wanted: str) -> Example:
+        return Example([ids[source], *numbers(given), 2], [2, ids[target]], [*numbers(wanted), 2])
+
+    return example
+
+
+def mbart50(folder: Path) -> Made:
+    """tokenizer.json alone."""
+    from transformers import MBart50Tokenizer
+
+    spm = joint(folder)
+    model = load(spm)
+    scores = [(model.id_to_piece(n), model.get_score(n)) for n in range(model.get_piece_size())]
+    tokenizer = MBart50Tokenizer(vocab=scores, _spm_precompiled_charsmap=None)
+    tokenizer.save_pretrained(folder)
+    tokens = [*SPECIALS, *all_pieces(spm)[3:], *MBART50_CODES, "<mask>"]
+    config = MBartConfig(**SMALL, **LAYERS, vocab_size=len(tokens) + 1, scale_embedding=True,
+                         decoder_start_token_id=2, forced_eos_token_id=2)  # fmt: skip
+    spm.rename(folder.parent / f"{folder.name}.spm")  # not among the model's files
+    network = MBartForConditionalGeneration(config)
+    return Made(network, tagged(folder.parent / f"{folder.name}.spm", tokens, "cs_CZ", "en_XX"))
+
+
+def mbart25(folder: Path) -> Made:
+    """`X </s> tag`; the decoder starts with the tag."""
+    spm = joint(folder)
+    tokens = [*SPECIALS, *all_pieces(spm)[3:], *MBART25_CODES, "<mask>"]
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "MBartTokenizer"})
+    config = MBartConfig(**SMALL, **LAYERS, vocab_size=len(tokens), scale_embedding=True,
+                         decoder_start_token_id=tokens.index("en_XX"))  # fmt: skip
+    plain = tagged(spm, tokens, "cs_CZ", "en_XX")
+
+    def example(given: str, wanted: str) -> Example:
+        (tag, *source), (_, start), target = plain(given, wanted)
+        return Example([*source, tag], [start], target)
+
+    return Made(MBartForConditionalGeneration(config), example)
+
+
+T5_SIZE = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2,
+           "dropout_rate": 0.0, "initializer_factor": 1.0, "decoder_start_token_id": 0}  # fmt: skip
+T5_PROMPT = "translate Czech to English: "
+
+
+def t5(folder: Path) -> Made:
+    """The first T5: tied embeddings, scaled logits, prompts in config.json."""
+    options = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    spm = load(joint(folder, "spiece.model", **options))
+    tasks = {"translation_cs_to_en": {"prefix": T5_PROMPT}}
+    config = T5Config(**T5_SIZE, vocab_size=spm.get_piece_size() + 104, task_specific_params=tasks)
+
+    def example(given: str, wanted: str) -> Example:
+        return Example([*spm.encode(T5_PROMPT + given), 1], [0], [*spm.encode(wanted), 1])
+
+    return Made(T5ForConditionalGeneration(config), example)
+
+
+def madlad(folder: Path) -> Made:
+    """T5 1.1: gated layers, logits that are not scaled; a tag for the target."""
+    options = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    symbols = "<2en>,<2cs>,<2zh_Hant>"
+    path = joint(folder, "spiece.model", **options, user_defined_symbols=symbols)
+    spm = load(path)
+    config = T5Config(**T5_SIZE, vocab_size=spm.get_piece_size(), tie_word_embeddings=False,
+                      feed_forward_proj="gated-gelu")  # fmt: skip
+    tag = spm.piece_to_id("<2en>")
+
+    def example(given: str, wanted: str) -> Example:
+        return Example([tag, *spm.encode(given), 1], [0], [*spm.encode(wanted), 1])
+
+    return Made(T5ForConditionalGeneration(config), example)
+
+
+FAMILIES: dict[str, Callable[[Path], Made]] = {
+    "marian": marian,
+    "m2m100": m2m100,
+    "nllb": nllb,
+    "mbart25": mbart25,
+    "mbart50": mbart50,
+    "t5": t5,
+    "madlad": madlad,
+}
+
+
+def make(family: str, folder: Path, steps: int = STEPS) -> Made:
+    """Train a small model of a family, and write its folder."""
+    torch.manual_seed(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    made = FAMILIES[family](folder)
+    train(made, steps)
+    made.network.eval()
+    save(made.network, folder)
+    return made
+
+
+def save(network: Any, folder: Path, **options: Any) -> None:
+    """Write weights and config.json."""
+    network.save_pretrained(folder, **options)
+    config = json.loads((folder / "config.json").read_text())
+    if not getattr(network.config, "scale_decoder_outputs", True):
+        config["tie_word_embeddings"] = False  # transformers 5 writes true for every T5
+        write_json(folder / "config.json", config)
+
+
+def train(made: Made, steps: int, size: int = 48) -> None:
+    """Train with Adam on batches of pairs of similar length."""
+    examples = sorted((made.example(*pair) for pair in pairs()), key=lambda e: len(e.source))
+    batches = [examples[at : at + size] for at in range(0, len(examples), size)]
+    rng = random.Random(1)
+    optimizer = torch.optim.Adam(made.network.parameters(), lr=0.005)
+    made.network.train()
+    pad = made.network.config.pad_token_id
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.005 * min(1, (step + 1) / 20)
+        batch = rng.choice(batches)
+        source, mask = padded([example.source for example in batch], pad)
+        rows = [[*example.start, *example.target[:-1]] for example in batch]
+        given, _ = padded(rows, pad)
+        labels, _ = padded([[*example.start[1:], *example.target] for example in batch], -100)
+        logits = made.network(
+            input_ids=source, attention_mask=mask, decoder_input_ids=given
+        ).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(made.network.parameters(), 1.0)
+        optimizer.step()
+
+
+def padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows as one tensor, and its mask."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    return ids, mask
