@@ -18,6 +18,7 @@ from beam_jobs.runners.crash_recovery import begin
 from beam_jobs.runners.launch import NAMESPACE, Result, launch, local_workers
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
+from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 
 VERSION = 1
@@ -41,11 +42,12 @@ class BackTranslate(beam.PTransform):
         model: str,
         options: NmtOptions,
         *,
+        languages: Languages | None = None,
         threads: int | None = None,
         accelerator: str | None = None,
     ):
         super().__init__()
-        self.dofn = _Translate(output, model, options, threads)
+        self.dofn = _Translate(output, model, options, languages, threads)
         self.accelerator = accelerator
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
@@ -63,6 +65,7 @@ def run(
     options: NmtOptions,
     arguments: Sequence[str],
     *,
+    languages: Languages | None = None,
     accelerator: str | None = None,
 ) -> Result:
     """Back-translate `units` into `output`.
@@ -72,7 +75,9 @@ def run(
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     if accelerator:
         arguments = dataflow.one_process(arguments)
-    transform = BackTranslate(output, model, options, threads=threads, accelerator=accelerator)
+    transform = BackTranslate(
+        output, model, options, languages=languages, threads=threads, accelerator=accelerator
+    )
     return launch("back_translate", units, transform, output, arguments, processes=1)
 
 
@@ -82,6 +87,7 @@ class _Translate(UnitDoFn):
 
     model: str
     options: NmtOptions
+    languages: Languages | None
     threads: int | None
 
     def __post_init__(self) -> None:
@@ -94,7 +100,12 @@ class _Translate(UnitDoFn):
     def _load(self) -> Any:
         from models.nmt.translate import Translator
 
-        return Translator(localise(self.model), self.options, threads=self.threads or cores())
+        return Translator(
+            localise(self.model),
+            self.options,
+            languages=self.languages,
+            threads=self.threads or cores(),
+        )
 
     def make(self, unit: Unit) -> Receipt:
         table = read_shard(unit.shard)

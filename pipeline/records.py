@@ -61,10 +61,16 @@ class PairsRecord(StageRecord, stage=("ingest", "score", "corpus")):
 
 
 class TranslationModel(Lenient):
-    """The model folder that translated, and its digest."""
+    """The model that translated: its folder or name on the Hub, and the digest of its files.
+
+    `revision` is the commit on the Hub; `license` is that of the model card.
+    """
 
     path: str = ""
     sha256: str = ""
+    family: str = ""
+    revision: str | None = None
+    license: str | None = None
 
 
 class BackTranslateRecord(PairsRecord, stage="back_translate"):

@@ -11,6 +11,7 @@ from beam_jobs.io.shards import DamagedError
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
+from models.nmt.hub import is_hub_name
 from models.options import InputPath
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
@@ -98,8 +99,9 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
     Raises:
         UserError: names the key and the path.
     """
+    names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
-        if not remote.exists(path):
+        if not remote.exists(path) and not (key in names and is_hub_name(path)):
             raise UserError(f"{key}: {path} is not there")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)

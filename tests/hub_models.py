@@ -24,8 +24,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M100_CODES
-from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART25_CODES
+from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 
 PIECES = 300
@@ -280,9 +280,7 @@ def train(made: Made, steps: int, size: int = 48) -> None:
         rows = [[*example.start, *example.target[:-1]] for example in batch]
         given, _ = padded(rows, pad)
         labels, _ = padded([[*example.start[1:], *example.target] for example in batch], -100)
-        logits = made.network(
-            input_ids=source, attention_mask=mask, decoder_input_ids=given
-        ).logits
+        logits = made.network(input_ids=source, attention_mask=mask, decoder_input_ids=given).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         optimizer.zero_grad()
         loss.backward()

@@ -24,9 +24,10 @@ _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 class CTranslate2Engine:
     """A model loaded in CTranslate2.
 
-    On a machine with several GPUs, each has a copy of the model and decodes a batch. On a CPU, one thread decodes a batch, and as many batches are decoded in parallel as there are
-    threads. The values do not depend on the number of threads, and small batches keep all cores
-    busy until the end.
+    On a machine with several GPUs, each has a copy of the model and decodes a batch. On a CPU, one
+    thread decodes a batch, and as many batches are decoded in parallel as there are threads. The
+    values do not depend on the number of threads, and small batches keep all cores busy until the
+    end.
     """
 
     def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int) -> None:

@@ -8,6 +8,7 @@ from beam_jobs.io.bitext import Format
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
+from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.options import Count, InputFile, InputPath, Options
 from models.scorers import ENCODER, SCORERS
@@ -28,7 +29,10 @@ class InputOptions(Options):
     max_characters: Count = 2_000
     """Longer sentences are rejected."""
     source_language: str = "cs"
-    """Language code of the source side; names the dictionaries of a model trained here."""
+    """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
+    a model of several languages, and names the dictionaries of a model trained here."""
+    target_language: str = "en"
+    """Language code of the reference side; chooses the tag of a model of several languages."""
     license: str | None = None
     """Licence of the bitext; copied into the data card."""
 
@@ -145,6 +149,13 @@ class Config(Options):
     embeddings: EmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
+
+    @property
+    def languages(self) -> Languages:
+        """The languages that a translation model is asked for."""
+        if self.input is None:
+            return Languages()
+        return Languages(self.input.source_language, self.input.target_language)
 
     def _check(self) -> None:
         if not self.run.strip():

@@ -1,39 +1,77 @@
 """back_translate: a translation of every pair's source."""
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from beam_jobs import back_translate
-from beam_jobs.io import remote
+from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import content_key, units
 from models.files import digest
+from models.nmt import hub
+from models.nmt.families.base import Layout
+from models.nmt.families.registry import open_model
+from pipeline.config import Config
+from pipeline.model_card import license_of
 from pipeline.records import BackTranslateRecord, TranslationModel
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """How the model decodes, and the model if `nmt.model` names it."""
+    """How the model decodes, and the model if `nmt.model` names it.
+
+    Languages count by the tags that they choose, if the model has tags.
+    """
     options = run.config.nmt
     decoding = [options.engine, options.compute_type, options.beam, options.batch_tokens]
-    model = digest(remote.localise(options.model)) if options.model else None
-    return [*decoding, options.max_source_subwords, model]
+    if not options.model:
+        return [*decoding, options.max_source_subwords, None]
+    folder = _folder(options.model)
+    layout = open_model(folder, run.config.languages).layout
+    tags = [asdict(layout)] if layout != Layout() else []
+    return [*decoding, options.max_source_subwords, digest(folder), *tags]
 
 
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate. The key of a shard does not depend on other shards: more input translates only
     what is new.
     """
-    model = digest(remote.localise(run.model))
+    folder = _folder(run.model)
+    model = digest(folder)
     base = content_key("back_translate", back_translate.VERSION, fingerprint(run), model)
     result = back_translate.run(
         units(run.shards("ingest"), base),
         run.folder("back_translate"),
-        run.model,
+        hub.pinned(run.model),  # workers elsewhere fetch the same commit
         run.config.nmt,
         run.arguments,
+        languages=run.config.languages,
         accelerator=run.config.accelerator,
     )
-    used = TranslationModel(path=run.model, sha256=model)
+    used = TranslationModel(
+        path=run.model,
+        sha256=model,
+        revision=hub.revision(folder),
+        license=license_of(folder),
+        family=open_model(folder, run.config.languages).family,
+    )
     return pairs_record(BackTranslateRecord, result, model=used)
+
+
+def check(config: Config) -> None:
+    """Check that the model is of a known family and has the languages.
+
+    Raises:
+        UserError: it is not, or does not.
+    """
+    model = config.nmt.model
+    if model and not storage.is_remote(model):
+        open_model(_folder(model), config.languages)
+
+
+def _folder(model: str) -> Path:
+    """The folder on this machine of a model in an object store, on the Hub or here."""
+    return hub.fetch(remote.localise(model))
 
 
 STAGE = Stage(
@@ -43,4 +81,5 @@ STAGE = Stage(
     fingerprint=fingerprint,
     make=make,
     is_valid=shards_are_valid,
+    check=check,
 )

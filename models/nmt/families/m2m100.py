@@ -24,18 +24,22 @@ class M2M100Model(PretrainedModel):
 
     def read_vocabulary(self) -> list[str]:
         """See `PretrainedModel`. vocab.json has neither languages nor the tokens after them."""
-        found = self.tokenizer_json()
-        if found:
-            return found
+        if tokens := self.tokenizer_json():
+            return tokens
         from transformers.models.m2m_100 import tokenization_m2m_100
 
         by_token = read_json(self._vocab)
         codes = tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES
         settings = self.path / "tokenizer_config.json"
-        name = read_json(settings).get("language_codes", "m2m100") if settings.is_file() else "m2m100"
+        name = (
+            read_json(settings).get("language_codes", "m2m100") if settings.is_file() else "m2m100"
+        )
         if name not in codes:
             raise UserError(f"{settings}: language_codes {name!r} is unknown")
-        return [*sorted(by_token, key=by_token.__getitem__), *(f"__{code}__" for code in codes[name])]
+        return [
+            *sorted(by_token, key=by_token.__getitem__),
+            *(f"__{code}__" for code in codes[name]),
+        ]
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""

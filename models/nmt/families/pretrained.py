@@ -28,6 +28,7 @@ TOLERANCE = 1e-3
 """Largest difference of a log probability per subword between torch and a converted model."""
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
             "pytorch_model.bin.index.json")  # fmt: skip
+_READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # what a conversion reads
 _UNLIMITED = 16_000  # positions of a model with relative positions
 
 
@@ -44,13 +45,13 @@ class PretrainedModel(NmtModel):
     """The class in `ctranslate2.converters.transformers` that converts it."""
     sentencepiece: ClassVar[tuple[str, ...]] = ("sentencepiece.bpe.model",)
     """Names that the SentencePiece model of both languages may have; the first found is read."""
-    prompt = ""
-    """Text before every source."""
 
     def __init__(self, path: Path, config: dict[str, Any], languages: Languages) -> None:
         self.path, self.config, self.languages = path, config, languages
         if not any((path / name).is_file() for name in _WEIGHTS):
-            raise UserError(f"{path / _WEIGHTS[0]}: missing from the model folder (or {_WEIGHTS[2]})")
+            raise UserError(
+                f"{path / _WEIGHTS[0]}: missing from the model folder (or {_WEIGHTS[2]})"
+            )
         self.check_tokenizer()
         self.layout = self.make_layout()
 
@@ -104,7 +105,13 @@ class PretrainedModel(NmtModel):
         """See `NmtModel`."""
         total = hashlib.sha256(f"{CONVERSION}\0{type(self).__name__}\n".encode())
         for path in sorted(self.path.iterdir()):
-            if path.is_file() and path.suffix in {".json", ".bin", ".safetensors", ".model", ".spm"}:
+            if path.is_file() and path.suffix in {
+                ".json",
+                ".bin",
+                ".safetensors",
+                ".model",
+                ".spm",
+            }:
                 total.update(f"{path.name}\0{digest(path)}\n".encode())
         return total.hexdigest()
 
@@ -130,8 +137,8 @@ class PretrainedModel(NmtModel):
     def subwords(self) -> Subwords:
         """See `NmtModel`. SentencePiece is several times faster than tokenizer.json."""
         if self._sentencepiece:
-            return SentencePieces(self._sentencepiece, prompt=self.prompt)
-        return TokenizerJson(self.path / "tokenizer.json", prompt=self.prompt)
+            return SentencePieces(self._sentencepiece, prompt=self.layout.prompt)
+        return TokenizerJson(self.path / "tokenizer.json", prompt=self.layout.prompt)
 
     def tokenizer_json(self) -> list[str] | None:
         """The tokens by id of tokenizer.json; None if there is none."""

@@ -32,11 +32,13 @@ class T5Model(PretrainedModel):
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
         tags = t5_tags(self.tokens)
-        if not tags:
-            self.prompt = self._prompt()
-        target = (find_tag("input.target_language", self.languages.target, tags),) if tags else ()
-        start = self.token("decoder_start_token_id")
-        return Layout(source_prefix=target, source_suffix=("</s>",), decoder_start=start)
+        tag = (find_tag("input.target_language", self.languages.target, tags),) if tags else ()
+        return Layout(
+            source_prefix=tag,
+            source_suffix=("</s>",),
+            decoder_start=self.token("decoder_start_token_id"),
+            prompt="" if tags else self._prompt(),
+        )
 
     def _prompt(self) -> str:
         tasks = self.config.get("task_specific_params") or {}
@@ -68,4 +70,3 @@ def t5_tags(tokens: list[str]) -> dict[str, str]:
     """MADLAD's tags by language; empty for other models."""
     found = (re.fullmatch(r"<2([a-z]{2,3}(?:_\w+)?)>", token) for token in tokens)
     return {match[1]: match[0] for match in found if match}
-

@@ -57,7 +57,7 @@ def translate(run: Run, model: str, sample: pa.Table) -> Translation:
     """
     sources = sample["source"].combine_chunks()
     started = time.monotonic()
-    translator = Translator(model, run.config.nmt)
+    translator = Translator(model, run.config.nmt, languages=run.config.languages)
     translator.translate(sources[:16])  # the first batch on a GPU is slower
     loading = time.monotonic() - started
     forget_peak()
