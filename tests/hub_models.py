@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import sentencepiece
 import torch
-from small_model import TEXTS, short_pairs
 from transformers import (
     M2M100Config,
     M2M100ForConditionalGeneration,
@@ -27,6 +26,8 @@ from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CO
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART25_CODES
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
+
+from tests.small_model import TEXTS, short_pairs
 
 PIECES = 300
 PAIRS = 1000

@@ -111,7 +111,7 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
             def wait() -> list[Hypothesis]:
                 if any("zlomyslná" in "".join(pieces) for pieces in batch):
                     raise RuntimeError("out of\nmemory [here]")
-                return [Hypothesis(list(p), -0.5, len(p) + 1, True) for p in batch]
+                return [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
 
             return wait
 
@@ -147,7 +147,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
             calls.append(len(batch))
             if len(calls) > 1:
                 raise RuntimeError("the device is gone")
-            return lambda: [Hypothesis(list(p), -0.5, len(p) + 1, True) for p in batch]
+            return lambda: [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
 
     monkeypatch.setattr(models.nmt.translate, "build_engine", lambda *args: Engine())
     with pytest.raises(UserError, match=r"does not work .*the device is gone"):

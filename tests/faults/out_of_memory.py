@@ -21,7 +21,7 @@ if "FAULT" in os.environ:
     mark, rows, how = os.environ["FAULT"].split("|")
     submit = CTranslate2Engine.submit
 
-    def with_little_memory(self, batch):
+    def with_little_memory(self, batch, *rest):
         marked = any("".join(pieces).replace("\\u2581", " ").strip() == mark for pieces in batch)
         if marked and len(batch) > int(rows):
             with open(os.environ["FAULTS"], "a") as log:
@@ -29,7 +29,7 @@ if "FAULT" in os.environ:
             if how == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
             raise MemoryError("out of memory")
-        return submit(self, batch)
+        return submit(self, batch, *rest)
 
     CTranslate2Engine.submit = with_little_memory
 '''

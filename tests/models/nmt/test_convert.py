@@ -12,7 +12,7 @@ from models.errors import UserError
 from models.files import digest
 from models.nmt import convert
 from models.nmt.convert import convert_once
-from models.nmt.model_folder import ModelFolder
+from models.nmt.families.fairseq import FairseqModel
 
 
 @pytest.fixture
@@ -24,18 +24,18 @@ def fresh(model: Path) -> Path:
 
 def test_converted_once_beside_the_model(fresh: Path) -> None:
     before = digest(fresh)
-    first = convert_once(ModelFolder(fresh))
+    first = convert_once(FairseqModel(fresh))
     assert first.path.parent == fresh
     assert (first.source_positions, first.target_positions) == (1024, 1024)
     made = (first.path / "model.bin").stat().st_mtime_ns
-    second = convert_once(ModelFolder(fresh))
+    second = convert_once(FairseqModel(fresh))
     assert second == first
     assert (second.path / "model.bin").stat().st_mtime_ns == made
     assert digest(fresh) == before  # the cache does not make it another model
 
 
 def test_another_checkpoint_is_another_conversion(fresh: Path) -> None:
-    first = convert_once(ModelFolder(fresh))
+    first = convert_once(FairseqModel(fresh))
     weights = (first.path / "model.bin").read_bytes()
     from models.nmt.checkpoint import read_state
 
@@ -44,7 +44,7 @@ def test_another_checkpoint_is_another_conversion(fresh: Path) -> None:
     import torch
 
     torch.save(state, fresh / "checkpoint.pt")
-    second = convert_once(ModelFolder(fresh))
+    second = convert_once(FairseqModel(fresh))
     assert second.path != first.path
     assert (second.path / "model.bin").read_bytes() != weights
 
@@ -57,16 +57,16 @@ def test_a_failed_conversion_leaves_nothing(fresh: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(ctranslate2.converters.FairseqConverter, "convert", fail)
         with pytest.raises(UserError, match="--strange is not supported"):
-            convert_once(ModelFolder(fresh))
+            convert_once(FairseqModel(fresh))
     assert not [path for path in fresh.glob(".*") if path.is_dir()]
-    assert convert_once(ModelFolder(fresh)).path.is_dir()
+    assert convert_once(FairseqModel(fresh)).path.is_dir()
 
 
 def test_an_unfinished_conversion_is_made_again(fresh: Path) -> None:
-    place = convert_once(ModelFolder(fresh)).path
+    place = convert_once(FairseqModel(fresh)).path
     (place / convert._LIMITS).unlink()
     (place / "model.bin").write_bytes(b"half")
-    again = convert_once(ModelFolder(fresh)).path
+    again = convert_once(FairseqModel(fresh)).path
     assert again == place
     assert (again / "model.bin").stat().st_size > 1000
 
@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_written_uses_the_cache(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(convert, "_writable", lambda folder: False)
     before = sorted(fresh.iterdir())
-    place = convert_once(ModelFolder(fresh)).path
+    place = convert_once(FairseqModel(fresh)).path
     assert place.is_relative_to(tmp_path / "cache" / "paraloom")
     assert sorted(fresh.iterdir()) == before
     assert json.loads((place / convert._LIMITS).read_text())
@@ -87,15 +87,15 @@ def test_workers_that_start_together_convert_once(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    convert_really = convert._convert
+    convert_really = FairseqModel.convert
 
-    def slow(folder: ModelFolder, place: Path) -> None:
+    def slow(self: FairseqModel, place: Path) -> tuple[int, int]:
         calls.append(place)
         time.sleep(0.2)
-        convert_really(folder, place)
+        return convert_really(self, place)
 
-    monkeypatch.setattr(convert, "_convert", slow)
-    workers = [threading.Thread(target=convert_once, args=(ModelFolder(fresh),)) for _ in range(3)]
+    monkeypatch.setattr(FairseqModel, "convert", slow)
+    workers = [threading.Thread(target=convert_once, args=(FairseqModel(fresh),)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -104,7 +104,7 @@ def test_workers_that_start_together_convert_once(
 
 
 def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> None:
-    convert_once(ModelFolder(fresh))
+    convert_once(FairseqModel(fresh))
     program = (
         "import sys; import models.nmt;"
         "heavy = {'torch', 'fairseq', 'ctranslate2'};"
