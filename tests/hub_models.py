@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import sentencepiece
 import torch
 from transformers import (
+    GenerationConfig,
     M2M100Config,
     M2M100ForConditionalGeneration,
     MarianConfig,
@@ -27,11 +28,13 @@ from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES 
 from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES as MBART50_CODES
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES as NLLB_CODES
 
-from tests.small_model import TEXTS, short_pairs
+from tests.small_model import TEXTS, new_pairs, short_pairs
 
 PIECES = 300
 PAIRS = 1000
-STEPS = 120
+STEPS = 60
+LONGEST = 60
+"""Most subwords of a translation."""
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
 MARIAN_README = "---\nlicense: cc-by-4.0\nlanguage: [cs, en]\n---\n# A small model\n"
 
@@ -46,9 +49,10 @@ class Example(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A network and the ids of texts."""
+    """A network, its vocabulary by id, and the ids of texts."""
 
     network: Any
+    tokens: list[str]
     example: Callable[[str, str], Example]
 
 
@@ -127,7 +131,7 @@ def marian(folder: Path) -> Made:
         )
         return Example([*given, 0], [pad], [*wanted, 0])
 
-    return Made(MarianMTModel(config), example)
+    return Made(MarianMTModel(config), tokens, example)
 
 
 def m2m100(folder: Path) -> Made:
@@ -140,7 +144,7 @@ def m2m100(folder: Path) -> Made:
     config = M2M100Config(**SMALL, **LAYERS, vocab_size=len(tokens) + 8, scale_embedding=True,
                           decoder_start_token_id=2, activation_function="relu")  # fmt: skip
     network = M2M100ForConditionalGeneration(config)
-    return Made(network, tagged(spm, tokens, "__cs__", "__en__"))
+    return Made(network, tokens, tagged(spm, tokens, "__cs__", "__en__"))
 
 
 def nllb(folder: Path) -> Made:
@@ -151,7 +155,7 @@ def nllb(folder: Path) -> Made:
     config = M2M100Config(**SMALL, **LAYERS, vocab_size=len(tokens) + 2, scale_embedding=True,
                           decoder_start_token_id=2, activation_function="relu")  # fmt: skip
     network = M2M100ForConditionalGeneration(config)
-    return Made(network, tagged(spm, tokens, "ces_Latn", "eng_Latn"))
+    return Made(network, tokens, tagged(spm, tokens, "ces_Latn", "eng_Latn"))
 
 
 def tagged(spm: Path, tokens: list[str], source: str, target: str) -> Callable[..., Example]:
@@ -181,7 +185,8 @@ def mbart50(folder: Path) -> Made:
                          decoder_start_token_id=2, forced_eos_token_id=2)  # fmt: skip
     spm.rename(folder.parent / f"{folder.name}.spm")  # not among the model's files
     network = MBartForConditionalGeneration(config)
-    return Made(network, tagged(folder.parent / f"{folder.name}.spm", tokens, "cs_CZ", "en_XX"))
+    example = tagged(folder.parent / f"{folder.name}.spm", tokens, "cs_CZ", "en_XX")
+    return Made(network, tokens, example)
 
 
 def mbart25(folder: Path) -> Made:
@@ -197,7 +202,7 @@ def mbart25(folder: Path) -> Made:
         (tag, *source), (_, start), target = plain(given, wanted)
         return Example([*source, tag], [start], target)
 
-    return Made(MBartForConditionalGeneration(config), example)
+    return Made(MBartForConditionalGeneration(config), tokens, example)
 
 
 T5_SIZE = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2,
@@ -215,7 +220,7 @@ def t5(folder: Path) -> Made:
     def example(given: str, wanted: str) -> Example:
         return Example([*spm.encode(T5_PROMPT + given), 1], [0], [*spm.encode(wanted), 1])
 
-    return Made(T5ForConditionalGeneration(config), example)
+    return Made(T5ForConditionalGeneration(config), all_pieces(folder / "spiece.model"), example)
 
 
 def madlad(folder: Path) -> Made:
@@ -231,7 +236,7 @@ def madlad(folder: Path) -> Made:
     def example(given: str, wanted: str) -> Example:
         return Example([tag, *spm.encode(given), 1], [0], [*spm.encode(wanted), 1])
 
-    return Made(T5ForConditionalGeneration(config), example)
+    return Made(T5ForConditionalGeneration(config), all_pieces(path), example)
 
 
 FAMILIES: dict[str, Callable[[Path], Made]] = {
@@ -245,15 +250,85 @@ FAMILIES: dict[str, Callable[[Path], Made]] = {
 }
 
 
-def make(family: str, folder: Path, steps: int = STEPS) -> Made:
-    """Train a small model of a family, and write its folder."""
+class Hypothesis(NamedTuple):
+    """A translation that Transformers gave; without tag and end of sentence."""
+
+    pieces: list[str]
+    score: float
+    """The mean log probability of its subwords, end of sentence included."""
+    ended: bool
+
+
+class Expected(NamedTuple):
+    """What Transformers gives for a pair."""
+
+    source: str
+    reference: str
+    hypotheses: list[Hypothesis]
+    """Of a beam of 12, best first."""
+    reference_score: float
+
+
+def make(family: str, folder: Path, steps: int = STEPS, sentences: int = 40) -> None:
+    """Train a small model of a family; write its folder, and what is expected of it."""
     torch.manual_seed(1)
     folder.mkdir(parents=True, exist_ok=True)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the network is too small for more
     made = FAMILIES[family](folder)
     train(made, steps)
     made.network.eval()
     save(made.network, folder)
-    return made
+    expected = [expect(made, *pair) for pair in new_pairs(sentences)]
+    write_json(folder.parent / f"{folder.name}.json", expected)
+    torch.set_num_threads(threads)
+
+
+def expected_of(folder: Path) -> list[Expected]:
+    """What `make` found Transformers to give."""
+    rows = json.loads((folder.parent / f"{folder.name}.json").read_text())
+    return [
+        Expected(source, reference, [Hypothesis(*made) for made in hypotheses], score)
+        for source, reference, hypotheses, score in rows
+    ]
+
+
+@torch.inference_mode()
+def expect(made: Made, source: str, reference: str) -> Expected:
+    """Translate with `generate`, and score with the network itself, one sentence at a time."""
+    example = made.example(source, reference)
+    config = made.network.config
+    is_marian = isinstance(config, MarianConfig)
+    settings = GenerationConfig(
+        num_beams=12, num_return_sequences=12, early_stopping=True, length_penalty=1.0,
+        max_new_tokens=LONGEST + len(example.start) - 1, decoder_start_token_id=example.start[0],
+        forced_bos_token_id=example.start[1] if len(example.start) > 1 else None,
+        eos_token_id=config.eos_token_id, pad_token_id=config.pad_token_id,
+        bad_words_ids=[[config.pad_token_id]] if is_marian else None,
+        renormalize_logits=is_marian,
+    )  # fmt: skip
+    made.network.generation_config = settings
+    given = torch.tensor([example.source])
+    hypotheses = []
+    for row in made.network.generate(given, generation_config=settings).tolist():
+        ids = row[len(example.start) :]
+        ended = config.eos_token_id in ids
+        ids = ids[: ids.index(config.eos_token_id)] if ended else ids
+        score = mean_log_prob(made, example._replace(target=[*ids, config.eos_token_id]))
+        tokens = [made.tokens[number] for number in ids]
+        hypotheses.append(Hypothesis(tokens, score, ended))
+    return Expected(source, reference, hypotheses, mean_log_prob(made, example))
+
+
+def mean_log_prob(made: Made, example: Example) -> float:
+    """log p of a target, end of sentence included, per subword."""
+    steps = torch.tensor([[*example.start, *example.target[:-1]]])
+    output = made.network(input_ids=torch.tensor([example.source]), decoder_input_ids=steps)
+    logits = output.logits[0, len(example.start) - 1 :]
+    if isinstance(made.network.config, MarianConfig):
+        logits[:, made.network.config.pad_token_id] = -torch.inf
+    chosen = torch.tensor(example.target)[:, None]
+    return float(logits.log_softmax(-1).gather(1, chosen).mean())
 
 
 def save(network: Any, folder: Path, **options: Any) -> None:

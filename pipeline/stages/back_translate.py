@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from beam_jobs import back_translate
-from beam_jobs.io import remote, storage
+from beam_jobs.io import remote
 from beam_jobs.io.shards import content_key, units
 from models.files import digest
 from models.nmt import hub
@@ -59,13 +59,13 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the model is of a known family and has the languages.
+    """Check that a model with languages and families is one that can be used.
 
     Raises:
-        UserError: it is not, or does not.
+        UserError: it cannot.
     """
     model = config.nmt.model
-    if model and not storage.is_remote(model):
+    if model and (hub.is_hub_name(model) or (Path(model) / "config.json").is_file()):
         open_model(_folder(model), config.languages)
 
 

@@ -35,7 +35,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         return {**by_tag, **tags}[language]
     code = _closest(language, tags)
     if code is None:
-        near = difflib.get_close_matches(language.lower(), tags, n=5, cutoff=0.4)
+        near = _near(language, tags)
         hint = f"near ones are {', '.join(near)}" if near else f"it has {_listed(sorted(tags))}"
         raise UserError(f"{key}: the model has no language {language!r}; {hint}")
     return tags[code]
@@ -56,6 +56,20 @@ def _closest(language: str, tags: Mapping[str, str]) -> str | None:
         if found in tags:
             return found
     return None
+
+
+def _near(language: str, tags: Mapping[str, str]) -> list[str]:
+    """Codes of which one may be meant: of a related language, a country's, or spelt alike."""
+    codes = [code for code in tags if langcodes.tag_is_valid(code)]
+    found = []
+    if language.isalpha() and len(language) == 2:  # `cz` is a country
+        found.append(_closest(langcodes.Language.make(territory=language.upper()).to_tag(), tags))
+    if langcodes.tag_is_valid(language):
+        code = langcodes.Language.get(language).language
+        found += [other for other in codes if langcodes.Language.get(other).language == code]
+        found.append(langcodes.closest_match(language, codes, max_distance=60)[0])
+    found += difflib.get_close_matches(language.lower(), tags, n=4, cutoff=0.4)
+    return list(dict.fromkeys(code for code in found if code in tags))[:5]
 
 
 def _listed(codes: list[str]) -> str:

@@ -31,6 +31,11 @@ def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel
     if (path / "config.json").is_file() and not FairseqModel.fits(path):
         config = read_json(path / "config.json")
         return _pretrained(path, config)(path, config, languages)
+    if not FairseqModel.fits(path) and any(path.iterdir()):
+        raise UserError(
+            f"{path}: no model of a family that is known here: it has no checkpoint.pt (fairseq), "
+            "config.json (Hugging Face) or model.bin (CTranslate2)"
+        )
     return FairseqModel(path)
 
 
