@@ -1,7 +1,7 @@
 """Where the tests find real data, and what they do when it is not there."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,21 @@ def fairseq_model(data: Path) -> Path:
 def nmt_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small model, Czech to English, trained on the sample; do not change it."""
     return made_once(tmp_path_factory, "small-model", train_small_model) / "model"
+
+
+@pytest.fixture(scope="session")
+def hub_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a small model of a family, in Hugging Face's format; do not change it."""
+
+    def get(family: str) -> Path:
+        def fill(folder: Path) -> None:
+            from tests.hub_models import make  # imports torch and Transformers
+
+            make(family, folder / "model")
+
+        return made_once(tmp_path_factory, f"hub-{family}", fill) / "model"
+
+    return get
 
 
 @pytest.fixture

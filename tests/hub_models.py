@@ -250,22 +250,17 @@ FAMILIES: dict[str, Callable[[Path], Made]] = {
 }
 
 
-class Hypothesis(NamedTuple):
-    """A translation that Transformers gave; without tag and end of sentence."""
-
-    pieces: list[str]
-    score: float
-    """The mean log probability of its subwords, end of sentence included."""
-    ended: bool
-
-
 class Expected(NamedTuple):
     """What Transformers gives for a pair."""
 
     source: str
     reference: str
-    hypotheses: list[Hypothesis]
-    """Of a beam of 12, best first."""
+    hypotheses: list[list[str]]
+    """Of a beam of 12, best first; without tag and end of sentence."""
+    score: float
+    """The mean log probability of the best one's subwords, end of sentence included."""
+    ended: bool
+    """Whether the best one ends."""
     reference_score: float
 
 
@@ -279,7 +274,7 @@ def make(family: str, folder: Path, steps: int = STEPS, sentences: int = 40) -> 
     train(made, steps)
     made.network.eval()
     save(made.network, folder)
-    expected = [expect(made, *pair) for pair in new_pairs(sentences)]
+    expected = expect(made, new_pairs(sentences))
     write_json(folder.parent / f"{folder.name}.json", expected)
     torch.set_num_threads(threads)
 
@@ -287,48 +282,61 @@ def make(family: str, folder: Path, steps: int = STEPS, sentences: int = 40) -> 
 def expected_of(folder: Path) -> list[Expected]:
     """What `make` found Transformers to give."""
     rows = json.loads((folder.parent / f"{folder.name}.json").read_text())
-    return [
-        Expected(source, reference, [Hypothesis(*made) for made in hypotheses], score)
-        for source, reference, hypotheses, score in rows
-    ]
+    return [Expected(*row) for row in rows]
 
 
 @torch.inference_mode()
-def expect(made: Made, source: str, reference: str) -> Expected:
-    """Translate with `generate`, and score with the network itself, one sentence at a time."""
-    example = made.example(source, reference)
+def expect(made: Made, of: Sequence[tuple[str, str]]) -> list[Expected]:
+    """Translate with `generate`, and score with the network itself."""
+    examples = [made.example(*pair) for pair in of]
+    start = examples[0].start
     config = made.network.config
     is_marian = isinstance(config, MarianConfig)
     settings = GenerationConfig(
         num_beams=12, num_return_sequences=12, early_stopping=True, length_penalty=1.0,
-        max_new_tokens=LONGEST + len(example.start) - 1, decoder_start_token_id=example.start[0],
-        forced_bos_token_id=example.start[1] if len(example.start) > 1 else None,
+        max_new_tokens=LONGEST + len(start) - 1, decoder_start_token_id=start[0],
+        forced_bos_token_id=start[1] if len(start) > 1 else None,
         eos_token_id=config.eos_token_id, pad_token_id=config.pad_token_id,
         bad_words_ids=[[config.pad_token_id]] if is_marian else None,
         renormalize_logits=is_marian,
     )  # fmt: skip
     made.network.generation_config = settings
-    given = torch.tensor([example.source])
-    hypotheses = []
-    for row in made.network.generate(given, generation_config=settings).tolist():
-        ids = row[len(example.start) :]
-        ended = config.eos_token_id in ids
-        ids = ids[: ids.index(config.eos_token_id)] if ended else ids
-        score = mean_log_prob(made, example._replace(target=[*ids, config.eos_token_id]))
-        tokens = [made.tokens[number] for number in ids]
-        hypotheses.append(Hypothesis(tokens, score, ended))
-    return Expected(source, reference, hypotheses, mean_log_prob(made, example))
+    ids, mask = padded([example.source for example in examples], config.pad_token_id)
+    rows = made.network.generate(ids, attention_mask=mask, generation_config=settings).tolist()
+    lists = [[_cut(row[len(start) :], config.eos_token_id) for row in rows[at : at + 12]]
+             for at in range(0, len(rows), 12)]  # fmt: skip
+    best = [
+        example._replace(target=[*ranked[0][0], config.eos_token_id])
+        for example, ranked in zip(examples, lists, strict=True)
+    ]
+    scores, references = mean_log_probs(made, best), mean_log_probs(made, examples)
+    expected = []
+    for pair, ranked, score, reference in zip(of, lists, scores, references, strict=True):
+        pieces = [[made.tokens[number] for number in made_ids] for made_ids, _ in ranked]
+        expected.append(Expected(*pair, pieces, score, ranked[0][1], reference))
+    return expected
 
 
-def mean_log_prob(made: Made, example: Example) -> float:
-    """log p of a target, end of sentence included, per subword."""
-    steps = torch.tensor([[*example.start, *example.target[:-1]]])
-    output = made.network(input_ids=torch.tensor([example.source]), decoder_input_ids=steps)
-    logits = output.logits[0, len(example.start) - 1 :]
-    if isinstance(made.network.config, MarianConfig):
-        logits[:, made.network.config.pad_token_id] = -torch.inf
-    chosen = torch.tensor(example.target)[:, None]
-    return float(logits.log_softmax(-1).gather(1, chosen).mean())
+def _cut(row: list[int], eos: int) -> tuple[list[int], bool]:
+    """Ids before the end of sentence, and whether there is one."""
+    return (row[: row.index(eos)], True) if eos in row else (row, False)
+
+
+def mean_log_probs(made: Made, examples: Sequence[Example]) -> list[float]:
+    """log p of targets, end of sentence included, per subword."""
+    config = made.network.config
+    ids, mask = padded([example.source for example in examples], config.pad_token_id)
+    rows = [[*example.start, *example.target[:-1]] for example in examples]
+    given, _ = padded(rows, config.pad_token_id)
+    logits = made.network(input_ids=ids, attention_mask=mask, decoder_input_ids=given).logits
+    if isinstance(config, MarianConfig):
+        logits[..., config.pad_token_id] = -torch.inf
+    found = []
+    for example, of_row in zip(examples, logits.log_softmax(-1), strict=True):
+        first, length = len(example.start) - 1, len(example.target)
+        steps = of_row[first : first + length]
+        found.append(float(steps.gather(1, torch.tensor(example.target)[:, None]).mean()))
+    return found
 
 
 def save(network: Any, folder: Path, **options: Any) -> None:

@@ -68,7 +68,7 @@ def _download(model: str, repo: str, revision: str | None) -> Path:
         names = [file.rfilename for file in info.siblings or []]
         weights = next((found for kind in _WEIGHTS if (found := _wanted(names, [kind]))), [])
         chosen = [name for name in names if _FILES.fullmatch(name)] + weights
-        found = huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
+        folder = huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
         raise UserError(
@@ -82,7 +82,7 @@ def _download(model: str, repo: str, revision: str | None) -> Path:
             f"there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
             "nmt.model to that folder"
         ) from error
-    return Path(found)
+    return Path(folder)
 
 
 def _wanted(names: Sequence[str], patterns: Sequence[str]) -> list[str]:

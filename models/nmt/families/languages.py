@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping
 
 import langcodes
+from langcodes.tag_parser import LanguageTagError
 
 from models.errors import UserError
 
@@ -45,7 +46,7 @@ def _closest(language: str, tags: Mapping[str, str]) -> str | None:
     """The code of the same language: regions are ignored, scripts are not."""
     try:
         wanted = langcodes.Language.get(language)
-    except langcodes.LanguageTagError:
+    except LanguageTagError:
         return None
     if not wanted.is_valid():
         return None
@@ -61,7 +62,7 @@ def _closest(language: str, tags: Mapping[str, str]) -> str | None:
 def _near(language: str, tags: Mapping[str, str]) -> list[str]:
     """Codes of which one may be meant: of a related language, a country's, or spelt alike."""
     codes = [code for code in tags if langcodes.tag_is_valid(code)]
-    found = []
+    found: list[str | None] = []
     if language.isalpha() and len(language) == 2:  # `cz` is a country
         found.append(_closest(langcodes.Language.make(territory=language.upper()).to_tag(), tags))
     if langcodes.tag_is_valid(language):
@@ -69,7 +70,7 @@ def _near(language: str, tags: Mapping[str, str]) -> list[str]:
         found += [other for other in codes if langcodes.Language.get(other).language == code]
         found.append(langcodes.closest_match(language, codes, max_distance=60)[0])
     found += difflib.get_close_matches(language.lower(), tags, n=4, cutoff=0.4)
-    return list(dict.fromkeys(code for code in found if code in tags))[:5]
+    return [code for code in dict.fromkeys(found) if code is not None and code in tags][:5]
 
 
 def _listed(codes: list[str]) -> str:

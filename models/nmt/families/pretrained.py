@@ -297,8 +297,9 @@ def read_json(path: Path) -> dict[str, Any]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without Transformers' warnings and progress bars."""
-    from transformers.utils import logging as theirs
+    from transformers import utils
 
+    theirs: Any = utils.logging
     level, bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
     theirs.set_verbosity(logging.CRITICAL)
     theirs.disable_progress_bar()

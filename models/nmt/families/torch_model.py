@@ -40,7 +40,8 @@ class TorchModel:
     @property
     def device(self) -> torch.device:
         """The network's device."""
-        return next(self.network.parameters()).device
+        device: torch.device = next(self.network.parameters()).device
+        return device
 
     @torch.inference_mode()
     def log_probs(
@@ -120,13 +121,14 @@ class TorchModel:
         longest: int,
         sampling: Sampling | None,
     ) -> tuple[list[list[int]], list[float] | None]:
-        from transformers import GenerationConfig
+        import transformers
 
         forced = self._start[-1] if self._forced else None
-        drawn = {"do_sample": True, "top_k": sampling.top_k} if sampling else {}
+        drawn: dict[str, Any] = {"do_sample": True, "top_k": sampling.top_k} if sampling else {}
         if sampling:
             drawn |= {"temperature": sampling.temperature, "top_p": 1.0}
-        settings = GenerationConfig(
+        kind: Any = transformers.GenerationConfig
+        settings = kind(
             num_beams=1 if sampling else beam,
             num_return_sequences=num_hypotheses,
             early_stopping=not sampling and beam > 1,

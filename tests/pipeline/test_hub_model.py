@@ -1,0 +1,85 @@
+"""A whole corpus with a model from the Hub, through the real command."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from models.nmt import NmtOptions, Translator
+from pipeline.cli import main
+
+from .conftest import ROWS
+
+
+@pytest.fixture
+def marian_run(
+    hub_model: Callable[[str], Path], write_config: Callable[..., Path], tmp_path: Path
+) -> Path:
+    """The configuration of a run with a model of its own."""
+    ignore = shutil.ignore_patterns(".*")
+    model = shutil.copytree(hub_model("marian"), tmp_path / "opus", ignore=ignore)
+    return write_config(tmp_path, nmt={"model": str(model), "beam": 2, "max_source_subwords": 60})
+
+
+def manifest(folder: Path) -> dict:
+    return json.loads((folder / "run" / "manifest.json").read_text())["stages"]
+
+
+def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
+    select = ["select", "--config", str(marian_run)]
+    assert main(select) == 0
+    stages = manifest(tmp_path)
+    model = stages["back_translate"]["model"]
+    assert (model["family"], model["license"]) == ("Marian", "cc-by-4.0")
+    assert stages["ingest"]["rows_out"] == ROWS - 1
+    rows = pq.read_table(sorted((tmp_path / "run" / "back_translate").glob("part-*.parquet")))
+    found = Translator(tmp_path / "opus", NmtOptions(beam=2, max_source_subwords=60), threads=1)
+    expected, _ = found.translate(rows["source"])
+    assert rows["translation"].to_pylist() == expected["translation"].to_pylist()
+    card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    assert f"model `{tmp_path}/opus` (Marian), licence" in card
+    assert "cc-by-4.0" in card
+    # It has one language only, so the target's name changes nothing.
+    assert main([*select, "--set", "input.target_language=eng"]) == 0
+    assert manifest(tmp_path)["back_translate"] == stages["back_translate"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"config.json": '{"model_type": "bart"}'}, "model_type 'bart' is of no family"),
+        ({"config.json": "{"}, "config.json: cannot be read (not JSON)"),
+        ({"source.spm": None}, "source.spm: missing from the model folder"),
+    ],
+)
+def test_a_bad_model_is_found_before_any_work(
+    marian_run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: dict[str, str | None],
+    message: str,
+) -> None:
+    for name, text in change.items():
+        path = tmp_path / "opus" / name
+        path.unlink() if text is None else path.write_text(text)
+    assert main(["select", "--config", str(marian_run)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("paraloom: ")
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_language_that_the_model_does_not_have(
+    hub_model: Callable[[str], Path],
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = write_config(tmp_path, nmt={"model": str(hub_model("m2m100"))})
+    capsys.readouterr()  # what training the model printed
+    assert main(["select", "--config", str(config), "--set", "input.source_language=cz"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("paraloom: input.source_language: the model has no language 'cz'; near")
