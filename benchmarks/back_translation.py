@@ -1,6 +1,10 @@
-"""Both engines in the Beam job, with the same model, sentences and beam: sentences/s and BLEU.
+"""The engines in the Beam job, with the same sentences and beam: sentences/s and BLEU.
+
+A fairseq model in fairseq and CTranslate2; with --hub, a model of the Hub in Transformers and
+CTranslate2 too. Translations are compared between the engines of a model.
 
 python -m benchmarks.back_translation --model DIR --source FILE --reference FILE [--sentences N]
+    [--hub DIR_OR_NAME --from cs --to en]
 """
 
 from __future__ import annotations
@@ -25,19 +29,27 @@ from beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
 from benchmarks.report import Measured
 from models.cpu import cores
 from models.errors import UserError
-from models.nmt.options import NmtOptions
+from models.nmt.families.base import Languages
+from models.nmt.options import Engine, NmtOptions
 from models.nmt.translate import Translator
 
-VARIANTS = {
-    "fairseq, float32": NmtOptions(engine="fairseq"),
-    "ctranslate2, float32": NmtOptions(engine="ctranslate2"),
-    "ctranslate2, int8": NmtOptions(engine="ctranslate2", compute_type="int8"),
-}
+
+def variants(reference: Engine) -> dict[str, NmtOptions]:
+    """The engines of one model; the first is what the others are compared with."""
+    return {
+        f"{reference}, float32": NmtOptions(engine=reference),
+        "ctranslate2, float32": NmtOptions(engine="ctranslate2"),
+        "ctranslate2, int8": NmtOptions(engine="ctranslate2", compute_type="int8"),
+    }
+
+
 SHARD_ROWS = 1_000
 """As in `configs/multi30k.yaml`; batches do not cross shards."""
 
 
-def through_job(table: pa.Table, model: str, options: NmtOptions, folder: Path) -> Any:
+def through_job(
+    table: pa.Table, model: str, options: NmtOptions, folder: Path, languages: Languages
+) -> Any:
     """Back-translate with the Beam job: the table with translations, and the seconds."""
     nothing = schema.rejected(schema.INGEST).empty_table()
     shards: list[Shard] = []
@@ -47,7 +59,7 @@ def through_job(table: pa.Table, model: str, options: NmtOptions, folder: Path) 
         shards += made.shards
     work = units(shards, content_key(repr(options)))
     started = time.monotonic()
-    result = back_translate.run(work, str(folder / "out"), model, options, [])
+    result = back_translate.run(work, str(folder / "out"), model, options, [], languages=languages)
     seconds = time.monotonic() - started
     parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
     return pa.concat_tables(parts), seconds
@@ -58,6 +70,9 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     data = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default=str(data.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--hub", help="a model of the Hub, or a folder in its format")
+    parser.add_argument("--from", dest="source_language", default="cs")
+    parser.add_argument("--to", dest="target_language", default="en")
     parser.add_argument("--source", type=Path, default=data / "multi30k" / "val.cs.gz")
     parser.add_argument("--reference", type=Path, default=data / "multi30k" / "val.en.gz")
     parser.add_argument("--sentences", type=int, default=1_000_000)
@@ -71,36 +86,53 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     source, reference = sides
     ids = [str(i) for i in range(len(source))]
     table = pa.table([ids, source, reference], schema=schema.INGEST)
-    rates, results = {}, {}
     measured = Measured(f"Back-translation at beam 12, {len(source):,} sentences, {cores()} cores")
-    for name, choice in VARIANTS.items():
-        translator = Translator(options.model, choice, threads=cores())
+    languages = Languages(options.source_language, options.target_language)
+    measure(measured, table, options.model, "fairseq", languages)
+    if options.hub:
+        measure(measured, table, options.hub, "transformers", languages)
+    return measured.done("back_translation")
+
+
+def measure(
+    measured: Measured, table: pa.Table, model: str, reference: Engine, languages: Languages
+) -> None:
+    """Measure the engines of a model, and compare them with the reference."""
+    rates, results = {}, {}
+    source = table["source"].to_pylist()
+    of = "" if reference == "fairseq" else "Hub model, "
+    for name, choice in variants(reference).items():
+        translator = Translator(model, choice, languages=languages, threads=cores())
         translator.translate(source[:100])  # converts and warms up
         _, counters = translator.translate(source)
         del translator
         with tempfile.TemporaryDirectory() as folder:
-            results[name], seconds = through_job(table, options.model, choice, Path(folder))
+            results[name], seconds = through_job(table, model, choice, Path(folder), languages)
         rates[name] = len(source) / seconds
-        bleu = sacrebleu.corpus_bleu(results[name]["translation"].to_pylist(), [reference]).score
-        measured.add(f"{name}: sentences/s through the job", rates[name])
-        measured.add(f"{name}: sentences/s of the bare engine", len(source) / counters.seconds)
-        measured.add(f"{name}: BLEU", bleu)
-        measured.ratio(f"{name}: job's seconds against the engine's", seconds, counters.seconds)
-    base = "fairseq, float32"
-    for name in rates:
-        if name != base:
-            measured.ratio(f"{name} against {base}, sentences/s", rates[name], rates[base])
-            same, largest = compare(results[base], results[name])
-            measured.add(f"{name}: same translation as {base}, %", 100 * same)
-            measured.add(f"{name}: largest difference of score where so", largest)
-    return measured.done("back_translation")
+        made = results[name]
+        references = [made["reference"].to_pylist()]
+        bleu = sacrebleu.corpus_bleu(made["translation"].to_pylist(), references).score
+        measured.add(f"{of}{name}: sentences/s through the job", rates[name])
+        measured.add(f"{of}{name}: sentences/s of the bare engine", len(source) / counters.seconds)
+        measured.add(f"{of}{name}: BLEU", bleu)
+        measured.ratio(f"{of}{name}: job's seconds against the engine's", seconds, counters.seconds)
+    base = next(iter(rates))
+    for name in list(rates)[1:]:
+        measured.ratio(f"{of}{name} against {base}, sentences/s", rates[name], rates[base])
+        same, largest = compare(results[base], results[name])
+        measured.add(f"{of}{name}: same translation as {base}, %", 100 * same)
+        measured.add(f"{of}{name}: largest difference of score where so", largest)
 
 
 def compare(one: pa.Table, other: pa.Table) -> tuple[float, float]:
     """Share of equal translations, and the largest score difference among them."""
-    same = np.array(one["translation"].to_pylist()) == np.array(other["translation"].to_pylist())
-    scores = [table["translation_score"].to_numpy() for table in (one, other)]
-    return float(same.mean()), float(np.abs(scores[0] - scores[1])[same].max())
+    columns = ["id", "translation", "translation_score"]
+    both = one.select(columns).join(
+        other.select(columns), "id", right_suffix="_2", join_type="inner"
+    )
+    same = np.array(both["translation"].to_pylist()) == np.array(both["translation_2"].to_pylist())
+    apart = np.abs(both["translation_score"].to_numpy() - both["translation_score_2"].to_numpy())
+    return float(same.mean()), float(apart[same].max())
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ def joint(folder: Path, name: str = "sentencepiece.bpe.model", **options: Any) -
     return train_sentencepiece(folder, name, [text for pair in pairs() for text in pair], **options)
 
 
-SMALL = {"d_model": 32, "dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.1}
-LAYERS = {
+SMALL: dict[str, Any] = {"d_model": 32, "dropout": 0.0, "attention_dropout": 0.0, "init_std": 0.1}
+LAYERS: dict[str, Any] = {
     "encoder_layers": 2,
     "decoder_layers": 2,
     "encoder_attention_heads": 2,
@@ -205,7 +205,7 @@ def mbart25(folder: Path) -> Made:
     return Made(MBartForConditionalGeneration(config), tokens, example)
 
 
-T5_SIZE = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2,
+T5_SIZE: dict[str, Any] = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2,
            "dropout_rate": 0.0, "initializer_factor": 1.0, "decoder_start_token_id": 0}  # fmt: skip
 T5_PROMPT = "translate Czech to English: "
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,8 +25,9 @@ def marian_run(
     return write_config(tmp_path, nmt={"model": str(model), "beam": 2, "max_source_subwords": 60})
 
 
-def manifest(folder: Path) -> dict:
-    return json.loads((folder / "run" / "manifest.json").read_text())["stages"]
+def manifest(folder: Path) -> dict[str, Any]:
+    stages: dict[str, Any] = json.loads((folder / "run" / "manifest.json").read_text())["stages"]
+    return stages
 
 
 def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
