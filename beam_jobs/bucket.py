@@ -1,6 +1,6 @@
 """Exact deciles of every score over the whole corpus (ParaNMT, section 4.1: tenths by score).
 
-Sizes differ by at most one row; ties are broken by a hash of the id.
+Sizes differ by at most one row; ties are broken by a hash of the id (and candidate number).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Bucket(beam.PTransform):
         scorers = self.scorers
 
         def read(unit: Unit) -> dict[str, Column]:
-            table = read_shard(unit.shard, ["id", *scorers])
-            ids = table["id"].combine_chunks()
+            table = read_shard(unit.shard, [*schema.ROW, *scorers])
+            ids = schema.row_ids(table)
             return {s: Column(sortable(table[s].to_numpy()), ids) for s in scorers}
 
         bounds = units | "Bounds" >> OrderStatistics(read, decile_ranks)
@@ -101,14 +101,15 @@ class _AssignDeciles(UnitDoFn):
 
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
         table = read_shard(unit.shard)
-        ids = table["id"].combine_chunks()
+        ids = schema.row_ids(table)
         deciles: dict[str, Deciles] = {}
         for name in self.scorers:
             score = table[name].to_numpy()
             decile = position(Column(sortable(score), ids), bounds.get(name, []))
             table = table.append_column(schema.decile(name), pa.array(decile, pa.int8()))
             deciles[name] = _by_decile(score, decile)
-        table = table.cast(schema.bucketed(self.scorers))
+        target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
+        table = table.cast(target)
         empty = table.slice(0, 0).select([]).append_column("reason", pa.array([], pa.string()))
         pieces = [(unit.name, table, empty)]
         return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))

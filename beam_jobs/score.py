@@ -30,7 +30,7 @@ def score_table(
     columns = scorer.score(
         table["reference"].combine_chunks(), table["translation"].combine_chunks()
     )
-    target = schema.scored(tuple(scorers))
+    target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
     given = pa.schema([field for field in target if field.name in table.column_names])
     scored = table
     for field in [field for field in target if field.name not in given.names]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import apache_beam as beam
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
+from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
 from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
 from beam_jobs.transforms.predicates import Predicate
@@ -21,6 +23,8 @@ from beam_jobs.transforms.unit_dofn import UnitDoFn
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
+
+PerSource = Literal["best", "diverse", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +38,16 @@ class Criteria:
     """Number of pairs to sample from those that meet the other conditions; None takes all."""
     seed: int
     where: tuple[Predicate, ...] = ()  # further conditions; all must hold
+    per_source: PerSource = "all"
+    """Which of the translations of a source that meet the other conditions: the best one, those
+    that differ from each other, or all."""
+    max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
 
     @property
     def columns(self) -> list[str]:
         """The columns that `judge` reads."""
-        columns = ["id", "reference", "translation", "reference_tokens", "translation_tokens"]
+        texts = ("reference", "translation")
+        columns = [*schema.ROW, *texts, *(f"{side}_tokens" for side in texts)]
         if self.deciles is not None:
             columns.append(schema.decile(self.by))
         return list(dict.fromkeys([*columns, *(p.column for p in self.where)]))
@@ -84,6 +93,26 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     return reasons, row_hash(reference, translation)[~same]
 
 
+def pick(table: pa.Table, reasons: np.ndarray, duplicates: np.ndarray, criteria: Criteria) -> None:
+    """Add the reasons of rejection that depend on other rows: of duplicates, and of candidates.
+
+    Args:
+        reasons: as `judge` gives them; changed in place.
+        duplicates: rows that repeat an earlier pair.
+    """
+    reasons[duplicates] = "repeats an earlier pair"
+    if criteria.per_source == "all" or not schema.has_candidates(table):
+        return
+    rows = np.flatnonzero(reasons == "")
+    passing = table.take(pa.array(rows))
+    if criteria.per_source == "best":
+        chosen, reason = best_candidates(passing), "not the best translation of its source"
+    else:
+        chosen = diverse_candidates(passing, criteria.max_overlap)
+        reason = "too similar to another translation of its source"
+    reasons[rows[~chosen]] = reason
+
+
 class Select(beam.PTransform):
     """Units in, receipts out: judge, find duplicate pairs, sample, write."""
 
@@ -103,7 +132,7 @@ class Select(beam.PTransform):
             unit, duplicates = element
             table = read_shard(unit.shard, criteria.columns)
             reasons, _ = judge(table, criteria)
-            reasons[duplicates] = "repeated"
+            pick(table, reasons, duplicates, criteria)
             return {"sample": _column(table, np.flatnonzero(reasons == ""))}
 
         joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows)
@@ -152,20 +181,20 @@ class _Write(UnitDoFn):
     def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:
         table = read_shard(unit.shard)
         reasons, _ = judge(table, self.criteria)
-        reasons[duplicates] = "repeats an earlier pair"
+        pick(table, reasons, duplicates, self.criteria)
         targets = bound.get("sample", []) if bound is not None else []
         if targets:
             rows = np.flatnonzero(reasons == "")
             beyond = position(_column(table, rows), targets, self.criteria.seed) > 0
             reasons[rows[beyond]] = "not drawn"
         accepted = pa.array(reasons == "")
-        rejected = pa.table(
-            [table["id"], pa.array(reasons, pa.string())], schema=schema.SELECT_REJECTED
-        ).filter(pc.invert(accepted))
+        names = [name for name in schema.ROW if name in table.column_names]
+        rejected = table.select(names).append_column(schema.REASON, pa.array(reasons, pa.string()))
+        rejected = rejected.filter(pc.invert(accepted))
         return self.commit(unit, table.num_rows, [(unit.name, table.filter(accepted), rejected)])
 
 
 def _column(table: pa.Table, rows: np.ndarray) -> Column:
     """Equal scores, so that the hashes of the ids alone order the rows."""
-    ids = table["id"].combine_chunks().take(pa.array(rows))
+    ids = schema.row_ids(table.take(pa.array(rows)))
     return Column(np.zeros(len(rows), np.uint32), ids)

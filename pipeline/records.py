@@ -234,6 +234,7 @@ class NmtSection(Lenient):
     engine: str = ""
     compute_type: str = ""
     beam: int = 0
+    candidates: int = 1
 
 
 class ScoreSection(Lenient):
@@ -250,6 +251,7 @@ class SelectSection(Lenient):
     max_tokens: int | None = None
     size: int | None = None
     where: list[str] = []
+    per_source: str = "all"
 
 
 class ConfigRecord(Lenient):

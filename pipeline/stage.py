@@ -138,6 +138,8 @@ class Run:
             size=options.size,
             seed=self.config.seed,
             where=tuple(map(Predicate.parse, options.where)),
+            per_source=options.per_source,
+            max_overlap=options.max_overlap,
         )
 
 

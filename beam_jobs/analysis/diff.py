@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, read_shard
 from beam_jobs.transforms.duplicates import row_hash
 
@@ -43,7 +44,7 @@ class ColumnDiff:
 def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str, ColumnDiff]:
     """The columns in which two sets of part files differ (empty if they are equal).
 
-    Rows are matched by `id`, and rows of equal id in the order of their other columns.
+    Rows are matched by `id` (and `candidate`), and equal ones in the order of their other columns.
 
     Raises:
         UserError: a part file is missing or damaged.
@@ -90,8 +91,8 @@ def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, C
             _alone(_sorted(only), second is None, found)
         return
     first, second = _sorted(first), _sorted(second)
-    ids = pa.chunked_array([*first["id"].chunks, *second["id"].chunks])
-    codes = ids.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    ids = pa.concat_arrays([schema.row_ids(first), schema.row_ids(second)])
+    codes = ids.dictionary_encode().indices.to_numpy().astype(np.int64)
     keys = [_numbered(codes[: len(first)]), _numbered(codes[len(first) :])]
     _, here, there = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     _alone(first.take(np.setdiff1d(np.arange(len(first)), here)), True, found)
@@ -143,8 +144,9 @@ def _differ(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _sorted(table: pa.Table) -> pa.Table:
-    """Sorted by id, then by the other columns."""
-    names = ["id", *sorted(name for name in table.column_names if name != "id")]
+    """Sorted by id and candidate, then by the other columns."""
+    rest = sorted(set(table.column_names).difference(schema.ROW))
+    names = [*(name for name in schema.ROW if name in table.column_names), *rest]
     return table.sort_by([(name, "ascending") for name in names])
 
 

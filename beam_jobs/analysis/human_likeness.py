@@ -43,6 +43,7 @@ class SampleWithFolds(beam.PTransform):
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Sample pairs, then search the whole corpus for their texts."""
         highest, seed = self.threshold, self.seed
+        order = [(name, "ascending") for name in _SAMPLE.names]  # candidates share their id
 
         def take(unit: Unit) -> pa.Table:
             table = read_shard(unit.shard, _SAMPLE.names).cast(_SAMPLE)
@@ -53,7 +54,7 @@ class SampleWithFolds(beam.PTransform):
             units
             | "Sample" >> beam.Map(take)
             | "Together" >> beam.CombineGlobally(concatenate(_SAMPLE))
-            | "In order" >> beam.Map(lambda table: table.sort_by("id"))
+            | "In order" >> beam.Map(lambda table: table.sort_by(order))
         )
         texts = sample | "Texts" >> beam.Map(_hashes)
         folds = (

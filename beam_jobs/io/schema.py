@@ -1,6 +1,7 @@
 """The schemas of the pair record after each stage, and of rejected rows."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def _columns(**kinds: pa.DataType) -> list[pa.Field]:
@@ -18,6 +19,9 @@ BACK_TRANSLATE = pa.schema(
     ]
 )
 
+CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
+"""Rank of a translation among those of its source, 0 the best; in runs that keep several."""
+
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
@@ -25,11 +29,16 @@ INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.s
 SELECT_REJECTED = pa.schema([*_columns(id=pa.string()), REASON])
 
 
-def scored(scorers: tuple[str, ...]) -> pa.Schema:
+def translated(*, candidates: bool) -> pa.Schema:
+    """The schema after `back_translate`, with or without several translations of a source."""
+    return pa.schema([*BACK_TRANSLATE, CANDIDATE]) if candidates else BACK_TRANSLATE
+
+
+def scored(scorers: tuple[str, ...], *, candidates: bool = False) -> pa.Schema:
     """The schema after `score`; `translation_score` is added by `back_translate`."""
     tokens = _columns(reference_tokens=pa.int16(), translation_tokens=pa.int16())
     added = {s: pa.float32() for s in scorers if s not in BACK_TRANSLATE.names}
-    return pa.schema([*BACK_TRANSLATE, *tokens, *_columns(**added)])
+    return pa.schema([*translated(candidates=candidates), *tokens, *_columns(**added)])
 
 
 def decile(score: str) -> str:
@@ -37,10 +46,32 @@ def decile(score: str) -> str:
     return f"{score}_decile"
 
 
-def bucketed(scorers: tuple[str, ...]) -> pa.Schema:
+def bucketed(scorers: tuple[str, ...], *, candidates: bool = False) -> pa.Schema:
     """The schema after `bucket`."""
     deciles = [pa.field(decile(s), pa.int8(), nullable=False) for s in scorers]
-    return pa.schema([*scored(scorers), *deciles])
+    return pa.schema([*scored(scorers, candidates=candidates), *deciles])
+
+
+ROW = ("id", CANDIDATE.name)
+"""The columns that `row_ids` reads; the second is not in every run."""
+
+
+def has_candidates(table: pa.Table) -> bool:
+    """Whether a table holds several translations of a source."""
+    return CANDIDATE.name in table.column_names
+
+
+def row_ids(table: pa.Table) -> pa.StringArray:
+    """What identifies a row in the corpus: its id, and its candidate number if there are several.
+
+    >>> row_ids(pa.table({"id": ["a", "a"], "candidate": [0, 1]})).to_pylist()
+    ['a 0', 'a 1']
+    """
+    ids = table["id"].combine_chunks()
+    if not has_candidates(table):
+        return ids
+    number = table[CANDIDATE.name].combine_chunks().cast(pa.string())
+    return pc.binary_join_element_wise(ids, number, " ")
 
 
 def rejected(schema: pa.Schema) -> pa.Schema:

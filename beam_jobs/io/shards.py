@@ -152,15 +152,14 @@ def units(shards: Sequence[Shard], key: str) -> list[Unit]:
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a part file (or some of its columns) after verifying its checksum.
+    """Read a part file (or those of `columns` that it has) after verifying its checksum.
 
     Raises:
         UserError: the file does not exist.
         DamagedError: its checksum is wrong.
     """
-    data = read_whole(shard)
-    columns = list(columns) if columns is not None else None
-    return pq.read_table(pa.BufferReader(data), columns=columns, use_threads=False)
+    with pq.ParquetFile(pa.BufferReader(read_whole(shard))) as file:
+        return file.read(list(columns) if columns is not None else None, use_threads=False)
 
 
 def read_whole(shard: Shard) -> bytes:

@@ -1,6 +1,6 @@
 """Options of neural translation: the model, decoding and training."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -50,6 +50,18 @@ class NmtTrainingOptions(Options):
             raise ValueError("checkpoints: must not be more than updates")
 
 
+class SamplingOptions(Options):
+    """Random translations: every subword is drawn from the model's distribution.
+
+    The same seed gives the same translations, for the same shards.
+    """
+
+    top_k: Count = 10
+    """Subwords to draw from: the most probable ones."""
+    temperature: PositiveNumber = 1.0
+    """Divides the logits: above 1 the translations differ more, below 1 less."""
+
+
 class NmtOptions(Options):
     """The translation model and how it decodes."""
 
@@ -62,6 +74,11 @@ class NmtOptions(Options):
     each for its own models."""
     beam: Count = 12
     """Beam size; the best hypothesis is the translation."""
+    candidates: Annotated[int, Field(ge=1, le=100)] = 1
+    """Translations of a source to keep, as rows with the same id and a `candidate` number (0 the
+    best): the best of the beam, or samples (`sampling`)."""
+    sampling: SamplingOptions | None = None
+    """Draw the translations at random instead of searching with a beam."""
     compute_type: Literal["float32", "float16", "int8"] = "float32"
     """Number type of the weights: float16 needs a GPU, int8 needs CTranslate2."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -72,7 +89,20 @@ class NmtOptions(Options):
     """Longer sources are rejected; a translation may have twice as many subwords."""
     training: NmtTrainingOptions = NmtTrainingOptions()
 
+    def several(self) -> list[Any]:
+        """The options of several translations a source, for keys; empty if there is one."""
+        if self.sampling:
+            return [self.candidates, self.sampling.model_dump()]
+        return [self.candidates] if self.candidates > 1 else []
+
     def _check(self) -> None:
+        if not self.sampling and self.candidates > self.beam:
+            raise ValueError(
+                f"candidates: {self.candidates} translations of a source need a beam of as many, "
+                f"but beam is {self.beam}; raise it, or set sampling"
+            )
+        if self.sampling and self.engine != "ctranslate2":
+            raise ValueError(f"sampling: {self.engine} does not sample; choose engine ctranslate2")
         if self.engine != "ctranslate2" and self.compute_type == "int8":
             raise ValueError(f"compute_type: {self.engine} has no int8; choose engine ctranslate2")
         if self.device == "cpu" and self.compute_type == "float16":

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from beam_jobs.io.bitext import Format
+from beam_jobs.select import PerSource
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
@@ -94,6 +95,12 @@ class SelectOptions(Options):
     """Largest number of Moses tokens on either side; null: no limit."""
     size: Count | None = None
     """Number of pairs to sample at random; null: all."""
+    per_source: PerSource = "diverse"
+    """Which translations of a source to select if `nmt.candidates` is more than 1, among those that
+    meet all other conditions: the best one, diverse ones, or all."""
+    max_overlap: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Largest share of trigrams that two translations of a source share with `per_source:
+    diverse`."""
     where: list[str] = Field(default=[])
     """Further conditions, all of which must hold, on a score, its decile or a side's tokens:
     `trigram_overlap <= 0.5`, `unigram_f1_decile in 2..7`, `reference_tokens >= 5`."""

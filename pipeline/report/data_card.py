@@ -67,7 +67,8 @@ def data_card(record: RunRecord, size: int) -> str:
     bucket = view.find(BucketRecord) or BucketRecord()
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()
-    columns = schema.bucketed(tuple(config.score.scorers))
+    candidates = config.nmt.candidates > 1
+    columns = schema.bucketed(tuple(config.score.scorers), candidates=candidates)
     head = _metadata(config, source, corpus.rows_out, columns)
     return render_markdown(
         "data_card.md.j2",

@@ -20,9 +20,16 @@ _TEXTS = {
     "source": "sentence in the foreign language",
     "reference": "its English side in the bitext",
     "translation": "English translation of `source` by the model",
+    "candidate": "rank among the translations of `source`, 0 the best",
     "translation_subwords": "subwords of `translation`, end of sentence included",
     "reference_tokens": "Moses tokens of `reference`",
     "translation_tokens": "Moses tokens of `translation`",
+}
+
+
+_PER_SOURCE = {
+    "best": "the best translation of each source",
+    "diverse": "translations of a source that differ from each other",
 }
 
 
@@ -100,14 +107,19 @@ def selection_in_words(select: SelectSection) -> str:
     parts += [f"`{predicate}`" for predicate in select.where]
     if select.max_tokens is not None:
         parts.append(f"at most {select.max_tokens} tokens a side")
+    if select.per_source != "all":
+        parts.append(_PER_SOURCE[select.per_source])
     if select.size is not None:
         parts.append(f"{select.size:,} of them drawn at random")
     return ", ".join(parts) or "every pair"
 
 
 def resolve_auto(record: RunRecord) -> SelectSection:
-    """The section `select` of the configuration, with the result of `by: auto` in its place."""
+    """The section `select` of the configuration as it takes effect: with the result of `by: auto`,
+    and without a choice among translations of a source where there is one."""
     select, found = record.config.select, record.find(AutoSelectRecord)
+    if record.config.nmt.candidates == 1:
+        select = select.model_copy(update={"per_source": "all"})
     if select.by != "auto" or found is None:
         return select
     chosen = found.chosen

@@ -24,12 +24,15 @@ def fingerprint(run: Run) -> Any:
     """
     options = run.config.nmt
     decoding = [options.engine, options.compute_type, options.beam, options.batch_tokens]
+    several = [options.several()] if options.several() else []
+    seed = [run.config.seed] if options.sampling else []
+    more = [*several, *seed]
     if not options.model:
-        return [*decoding, options.max_source_subwords, None]
+        return [*decoding, options.max_source_subwords, None, *more]
     folder = _folder(options.model)
     layout = open_model(folder, run.config.languages).layout
     tags = [asdict(layout)] if layout != Layout() else []
-    return [*decoding, options.max_source_subwords, digest(folder), *tags]
+    return [*decoding, options.max_source_subwords, digest(folder), *tags, *more]
 
 
 def make(run: Run, key: str) -> BackTranslateRecord:

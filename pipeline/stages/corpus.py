@@ -1,6 +1,7 @@
 """corpus: the selected pairs, as Parquet and as text."""
 
 from dataclasses import asdict
+from typing import Any
 
 from beam_jobs import select
 from beam_jobs.io import storage
@@ -19,6 +20,16 @@ def criteria(run: Run) -> select.Criteria:
     if run.round > 1:
         (by,) = run.ranked_by
     return run.criteria(by, deciles)
+
+
+def fingerprint(run: Run) -> Any:
+    """The criteria; those on several translations of a source only if there are several."""
+    values = asdict(criteria(run))
+    if run.config.nmt.candidates == 1:
+        del values["per_source"]
+    if values.get("per_source") != "diverse":
+        del values["max_overlap"]
+    return values
 
 
 def make(run: Run, key: str) -> PairsRecord:
@@ -46,7 +57,7 @@ STAGE = Stage(
     name="corpus",
     depends_on=("bucket", "choice"),
     version=select.VERSION,
-    fingerprint=lambda run: asdict(criteria(run)),
+    fingerprint=fingerprint,
     make=make,
     is_valid=is_valid,
     copy=copy,

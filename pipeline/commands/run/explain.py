@@ -61,17 +61,26 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def describe(steps: list[Step], criteria: str) -> list[Text | Table]:
-    """Lines and a table for rich to print.
+    """Lines and a table for rich to print, for each translation of the source.
 
     Args:
         criteria: of the selection, in words.
     """
+    candidates = sorted({step.row["candidate"] for step in steps if "candidate" in step.row})
+    lines: list[Text | Table] = []
+    for candidate in candidates or [None]:
+        way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
+        lines += _describe(way, criteria)
+    return lines
+
+
+def _describe(steps: list[Step], criteria: str) -> list[Text | Table]:
     merged: dict[str, Any] = {}
     for step in steps:
         if not step.rejected:
             merged |= step.row
     lines: list[Text | Table] = []
-    for name in ("id", "source", "reference", "translation"):
+    for name in ("id", "source", "reference", "candidate", "translation"):
         if name in merged:
             lines.append(Text.assemble((f"{name:12}", "bold"), str(merged[name])))
     for name in ("reference_tokens", "translation_tokens", "translation_subwords"):

@@ -106,10 +106,11 @@ def translation_hours(folder: str) -> TranslationHours | None:
     if not finished:
         return None
     busy = busy_seconds(finished)
-    done = sum(receipt.rows_in for receipt in finished)
-    ingest = _record(folder).find(PairsRecord, "ingest")
+    done, record = sum(receipt.rows_in for receipt in finished), _record(folder)
+    ingest = record.find(PairsRecord, "ingest")
+    rows = ingest.rows_out * record.config.nmt.candidates if ingest else 0
     spent = sum(busy.values()) / 3600
-    remaining = spent * (ingest.rows_out - done) / done if ingest and done else None
+    remaining = spent * (rows - done) / done if ingest and done else None
     return TranslationHours(workers=len(busy), spent=spent, remaining=remaining)
 
 
@@ -179,6 +180,8 @@ def _current(
         return found
     before = _record_before(name, record)
     shards, rows = (before.shards, before.rows_out) if before else (None, None)
+    if rows is not None and name == "back_translate":
+        rows *= record.config.nmt.candidates
     rows_done = sum(receipt.rows_in for receipt in done)
     found.shards, found.rows = (len(done), shards), (rows_done, rows)
     found.rejected = rejected_rows(done)

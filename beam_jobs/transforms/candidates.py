@@ -1,0 +1,62 @@
+"""The choice among several translations of a source, which stand in neighbouring rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from models.scorers import PairScorer
+
+
+def best_candidates(table: pa.Table) -> np.ndarray:
+    """The first row of each source, bool [n]: its candidates are ordered, the best first."""
+    best = np.ones(table.num_rows, bool)
+    best[1:] = _sources(table)[1:] != _sources(table)[:-1]
+    return best
+
+
+def diverse_candidates(table: pa.Table, max_overlap: float) -> np.ndarray:
+    """Translations of each source that differ from each other, bool [n].
+
+    The best one is kept; then, again and again, the one whose largest overlap with those kept is
+    the smallest, as long as it is at most `max_overlap`. The overlap is that of token trigrams
+    (`models.scorers.trigram_overlap`), or the F1 of tokens if a side has no trigram. The earlier of
+    two equally good candidates is kept.
+    """
+    sources = _sources(table)
+    place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]
+    width = int(place.max(initial=0)) + 1
+    nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # to those kept
+    nearest[sources, place] = -1.0
+    overlap = _overlaps(table, sources, place, width)
+    kept = np.zeros(nearest.shape, bool)
+    every = np.arange(len(nearest))
+    for _ in range(width):
+        least = nearest.argmin(axis=1)
+        takes = nearest[every, least] <= max_overlap
+        kept[every[takes], least[takes]] = True
+        np.maximum(nearest, overlap[every, least], out=nearest)
+        nearest[every, least] = np.inf
+    return np.asarray(kept[sources, place])
+
+
+def _sources(table: pa.Table) -> np.ndarray:
+    """The number of each row's source, int64 [n], from 0; rows of a source are neighbours."""
+    ids = table["id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    return np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
+
+
+def _overlaps(table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int) -> np.ndarray:
+    """The overlaps of every two candidates of a source: float64 [sources, width, width]."""
+    found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
+    texts = table["translation"].combine_chunks()
+    scorer = PairScorer(["trigram_overlap", "unigram_f1"])
+    for distance in range(1, width):
+        first = np.flatnonzero(sources[distance:] == sources[:-distance])
+        second = first + distance
+        scores = scorer.score(texts.take(pa.array(first)), texts.take(pa.array(second)))
+        short = np.minimum(scores["reference_tokens"], scores["translation_tokens"]) < 3
+        values = np.where(short, scores["unigram_f1"], scores["trigram_overlap"])
+        found[sources[first], place[first], place[second]] = values
+        found[sources[first], place[second], place[first]] = values
+    return found
