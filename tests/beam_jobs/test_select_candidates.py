@@ -1,0 +1,102 @@
+"""Selection among several translations of a source."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from beam_jobs import bucket, select
+from beam_jobs.analysis.diff import diff_shards
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Shard, units, write_shard
+from beam_jobs.select import Criteria, PerSource
+
+ONE = ["--direct_num_workers", "1"]
+SCORE = ("translation_score",)
+ALL = Criteria(by=SCORE[0], deciles=None, max_tokens=None, size=None, seed=1)
+WORDS = ["dog", "cat", "runs", "sits", "fast", "here"]
+
+
+def scored(folder: Path, sources: int, candidates: int, shard_rows: int, seed: int) -> list[Shard]:
+    """Pairs as `score` leaves them, with several translations of each source."""
+    random = np.random.default_rng(seed)
+    rows = [
+        {
+            "id": f"id-{source}",
+            "source": "zdroj",
+            "reference": f"reference {source}",
+            "translation": " ".join(random.choice(WORDS, 4)),
+            "translation_score": np.float32(-candidate // 2),  # ties
+            "translation_subwords": 4,
+            "candidate": candidate,
+            "reference_tokens": 2,
+            "translation_tokens": 4,
+        }
+        for source in range(sources)
+        for candidate in range(candidates)
+    ]
+    table = pa.Table.from_pylist(rows, schema.scored(SCORE, candidates=True))
+    step = shard_rows * candidates
+    return [
+        write_shard(f"{folder}/part-{start:09}.parquet", table.slice(start, step))
+        for start in range(0, len(rows), step)
+    ]
+
+
+def rows(shards: list[Shard]) -> list[dict[str, object]]:
+    return [row for shard in shards for row in pq.read_table(shard.path).to_pylist()]
+
+
+def bucketed(shards: list[Shard], folder: Path) -> list[Shard]:
+    result = bucket.run(units(shards, "b"), str(folder), SCORE, ONE)
+    return [shard for receipt in result.receipts for shard in receipt.shards]
+
+
+@pytest.mark.parametrize(("per_source", "at_most"), [("best", 1), ("diverse", 4), ("all", 4)])
+def test_rows_are_conserved(tmp_path: Path, per_source: PerSource, at_most: int) -> None:
+    shards = bucketed(scored(tmp_path / "in", 30, 4, 8, 1), tmp_path / "bucket")
+    criteria = replace(ALL, per_source=per_source, max_overlap=0.4)
+    result = select.run(units(shards, "s"), str(tmp_path / "out"), criteria, ONE)
+    kept = rows([s for r in result.receipts for s in r.shards])
+    lost = rows([s for r in result.receipts for s in r.rejected_shards])
+    every = {(f"id-{i}", k) for i in range(30) for k in range(4)}
+    assert {(row["id"], row["candidate"]) for row in [*kept, *lost]} == every
+    assert len(kept) + len(lost) == 120
+    counts = np.unique([row["id"] for row in kept], return_counts=True)[1]
+    assert len(counts) == 30
+    assert counts.max() <= at_most
+    assert counts.max() > 1 or per_source == "best"
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 99), shard_rows=st.integers(1, 12))
+def test_shards_make_no_difference(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, shard_rows: int
+) -> None:
+    folder = tmp_path_factory.mktemp("runs")
+    criteria = replace(ALL, deciles=(3, 4, 5), per_source="diverse", max_overlap=0.4, size=7)
+    found = []
+    for number in (shard_rows, 100):
+        shards = bucketed(
+            scored(folder / f"in-{number}", 11, 3, number, seed), folder / f"bucket-{number}"
+        )
+        result = select.run(units(shards, "s"), str(folder / f"out-{number}"), criteria, ONE)
+        found.append([s for r in result.receipts for s in r.shards])
+    assert rows(found[0]) == rows(found[1])
+    assert len(rows(found[0])) == 7
+    assert not diff_shards(*found)
+
+
+def test_runs_are_compared_by_candidate(tmp_path: Path) -> None:
+    (shard,) = scored(tmp_path / "a", 3, 3, 100, 1)
+    table = pq.read_table(shard.path)
+    without = write_shard(
+        f"{tmp_path}/b/part.parquet", table.filter(pa.array([True, False] + [True] * 7))
+    )
+    (row,) = diff_shards([shard], [without]).values()
+    assert row.rows == 1
