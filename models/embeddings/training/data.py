@@ -27,6 +27,7 @@ from models.embeddings.ragged_columns import (
 from models.embeddings.training.trainer import Pool
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
+from models.hashing import text_hashes
 
 POOL = 200_000  # pairs shuffled together and held in memory
 _ROWS = 20_000  # rows tokenised at once
@@ -39,6 +40,7 @@ class Pairs(Pool["Pairs"]):
     left: Sentences
     right: Sentences
     keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, of either side
+    sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of the same source
     identical: int = 0  # both sides equal after tokenisation: nothing to learn from
     empty: int = 0  # a side without a token
 
@@ -47,7 +49,9 @@ class Pairs(Pool["Pairs"]):
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """The pairs of `rows`, in their order."""
-        return type(self)(take_all(self.left, rows), take_all(self.right, rows), self.keys[:, rows])
+        sources = None if self.sources is None else self.sources[rows]
+        sides = take_all(self.left, rows), take_all(self.right, rows)
+        return type(self)(*sides, self.keys[:, rows], sources)
 
     def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Self:
         """The pairs, a random `share` of them with words in random order on both sides (W&G 4.2).
@@ -61,7 +65,7 @@ class Pairs(Pool["Pairs"]):
             else side
             for side in (self.left, self.right)
         ]
-        return type(self)(sides[0], sides[1], self.keys)
+        return type(self)(sides[0], sides[1], self.keys, self.sources)
 
 
 class Chunk(NamedTuple):
@@ -108,7 +112,7 @@ class Shards:
         """Both columns of all shards, batch by batch, in order."""
         for chunk in self.chunks:
             for sides in _batches(chunk, self.columns):
-                yield from sides
+                yield from sides[:2]
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
         """The row groups of an epoch, in pools."""
@@ -154,9 +158,9 @@ def _read(
     """The usable pairs of some row groups."""
     return stack(
         [
-            learnable(left, right, vocabularies)
+            learnable(left, right, vocabularies, sources)
             for chunk in chunks
-            for left, right in _batches(chunk, columns)
+            for left, right, sources in _batches(chunk, columns)
         ]
     )
 
@@ -167,13 +171,23 @@ def stack(blocks: Sequence[Pairs]) -> Pairs:
         join_all([block.left for block in blocks]),
         join_all([block.right for block in blocks]),
         np.concatenate([block.keys for block in blocks], axis=1),
+        _joined([block.sources for block in blocks]),
         sum(block.identical for block in blocks),
         sum(block.empty for block in blocks),
     )
 
 
+def _joined(sources: Sequence[NDArray[np.uint64] | None]) -> NDArray[np.uint64] | None:
+    """All sources; None if no block has any."""
+    there = [block for block in sources if block is not None]
+    return np.concatenate(there) if there else None
+
+
 def learnable(
-    left: pa.StringArray, right: pa.StringArray, vocabularies: Mapping[Kind, Vocabulary]
+    left: pa.StringArray,
+    right: pa.StringArray,
+    vocabularies: Mapping[Kind, Vocabulary],
+    sources: NDArray[np.uint64] | None = None,
 ) -> Pairs:
     """Two columns as pairs of ids, without those that are identical or have an empty side."""
     sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
@@ -184,7 +198,8 @@ def learnable(
     same = (keys[0] == keys[1]) & ~empty
     keep = np.flatnonzero(~same & ~empty)
     left_out = int(same.sum()), int(empty.sum())
-    return Pairs(take_all(sides[0], keep), take_all(sides[1], keep), keys[:, keep], *left_out)
+    kept = None if sources is None else sources[keep]
+    return Pairs(take_all(sides[0], keep), take_all(sides[1], keep), keys[:, keep], kept, *left_out)
 
 
 def _shuffled(
@@ -213,10 +228,13 @@ def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:
 
 def _batches(
     chunk: Chunk, columns: tuple[str, str]
-) -> Iterator[tuple[pa.StringArray, pa.StringArray]]:
+) -> Iterator[tuple[pa.StringArray, pa.StringArray, NDArray[np.uint64] | None]]:
+    """Both columns, and with several translations of a source (`candidate`) hashes of the ids."""
     with _opened(chunk.path) as file:
-        for batch in file.iter_batches(_ROWS, [chunk.group], list(columns)):
-            yield tuple(batch.column(name).cast(pa.string()).fill_null("") for name in columns)
+        several = {"candidate", "id"} <= set(file.schema_arrow.names)
+        for batch in file.iter_batches(_ROWS, [chunk.group], [*columns, *["id"] * several]):
+            sides = (batch.column(name).cast(pa.string()).fill_null("") for name in columns)
+            yield (*sides, text_hashes(batch.column("id")) if several else None)
 
 
 @contextmanager

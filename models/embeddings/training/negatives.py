@@ -23,8 +23,11 @@ def hardest_negatives(
     left_keys: NDArray[np.uint64],
     right_keys: NDArray[np.uint64],
     pool: Pool,
+    sources: NDArray[np.uint64] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """For each sentence of n pairs, the nearest one that equals neither it nor its paraphrase.
+
+    Pairs of the same source, [n], are all paraphrases of each other.
 
     The embeddings of both sides are [n, dim]; their keys, [n], are equal for equal sentences. The
     pool is the `other` side of the pairs, the `same` side, or `both`. Returns the rows of the
@@ -35,17 +38,18 @@ def hardest_negatives(
     both, _ = unit(torch.cat([left, right]))
     left, right = both[:n], both[n:]
     if pool == "other":
-        not_for_left = _excluded(left_keys, right_keys, right_keys)
-        not_for_right = _excluded(right_keys, left_keys, left_keys)
+        not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
+        not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
         of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
         return _shift(of_left, n), of_right
     if pool == "same":
-        of_left = _nearest(left, left, _excluded(left_keys, right_keys, left_keys))
-        of_right = _nearest(right, right, _excluded(right_keys, left_keys, right_keys))
+        of_left = _nearest(left, left, _excluded(left_keys, right_keys, left_keys, sources))
+        of_right = _nearest(right, right, _excluded(right_keys, left_keys, right_keys, sources))
         return of_left, _shift(of_right, n)
     keys = np.concatenate([left_keys, right_keys])
     partners = np.concatenate([right_keys, left_keys])
-    nearest = _nearest(both, both, _excluded(keys, partners, keys))
+    twice = None if sources is None else np.tile(sources, 2)
+    nearest = _nearest(both, both, _excluded(keys, partners, keys, twice))
     return nearest[:n], nearest[n:]
 
 
@@ -127,12 +131,29 @@ def _argmax(cosines: Tensor) -> Tensor:
 
 
 def _excluded(
-    own: NDArray[np.uint64], partner: NDArray[np.uint64], pool: NDArray[np.uint64]
+    own: NDArray[np.uint64],
+    partner: NDArray[np.uint64],
+    pool: NDArray[np.uint64],
+    sources: NDArray[np.uint64] | None,
 ) -> Excluded:
-    """All (anchor, pool row) where the pool's sentence equals the anchor or its paraphrase."""
+    """All (anchor, pool row) where the pool's sentence equals the anchor or its paraphrase, or is
+    of the same source.
+    """
+    keys = np.stack([own, partner], axis=1).ravel()
+    anchors, rows = _equal(keys, pool)
+    anchors //= 2
+    if sources is not None:
+        more = _equal(sources, sources)
+        anchors, rows = (np.concatenate(both) for both in zip((anchors, rows), more, strict=True))
+        order = np.argsort(anchors, kind="stable")
+        anchors, rows = anchors[order], rows[order]
+    return anchors, rows
+
+
+def _equal(keys: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Excluded:
+    """All (index of a key, pool row) where the pool has this key."""
     order = np.argsort(pool, kind="stable")
     ordered = pool[order]
-    keys = np.stack([own, partner], axis=1).ravel()
     first = np.searchsorted(ordered, keys, "left")
     lengths = np.searchsorted(ordered, keys, "right") - first
-    return np.repeat(np.arange(len(keys)) // 2, lengths), order[ranges(first, lengths)]
+    return np.repeat(np.arange(len(keys)), lengths), order[ranges(first, lengths)]

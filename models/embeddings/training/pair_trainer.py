@@ -37,7 +37,7 @@ class PairTrainer(Trainer[Pairs]):
             pairs = pairs.scrambled(options.scramble, random, tags=options.tags)
         n = len(pairs)
         sentences = join_all([pairs.left, pairs.right])
-        negatives = self.negatives(sentences, pairs.keys)
+        negatives = self.negatives(sentences, pairs.keys, pairs.sources)
         for start in range(0, n, options.batch_size):
             rows = np.arange(start, min(start + options.batch_size, n))
             rows = rows[(negatives[:, rows] >= 0).all(axis=0)]
@@ -46,7 +46,12 @@ class PairTrainer(Trainer[Pairs]):
                 self.step(take_all(sentences, quadruplets))
 
     @torch.no_grad()
-    def negatives(self, sentences: Sentences, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def negatives(
+        self,
+        sentences: Sentences,
+        keys: NDArray[np.uint64],
+        sources: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int64]:
         """The row of each sentence's negative among n left and n right sentences, [2, n]."""
         n = keys.shape[1]
         self.encoder.eval()
@@ -55,7 +60,7 @@ class PairTrainer(Trainer[Pairs]):
         vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in chunks])
         self.encoder.train()
         sides = vectors[:n], vectors[n:], keys[0], keys[1]
-        return torch.stack(hardest_negatives(*sides, self.options.negatives)).numpy()
+        return torch.stack(hardest_negatives(*sides, self.options.negatives, sources)).numpy()
 
     def step(self, quadruplets: Sentences) -> None:
         """One step on lefts, rights, and the negatives of both, a quarter each."""

@@ -77,3 +77,33 @@ def test_one_pair_has_no_negative(pool: Pool) -> None:
     keys = np.array([1], np.uint64), np.array([2], np.uint64)
     found = hardest_negatives(torch.ones(1, 2), torch.ones(1, 2), *keys, pool)
     assert [side.tolist() for side in found] == [[-1], [-1]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 12),
+    pool=st.sampled_from(["other", "same", "both"]),
+    block=st.sampled_from([1, 20, 10_000]),
+    seed=st.integers(0, 1000),
+)
+def test_translations_of_the_same_source_are_no_negatives(
+    n: int, pool: Pool, block: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    sources = random.integers(0, 4, n).astype(np.uint64)
+    keys = np.arange(2 * n, dtype=np.uint64)
+    vectors = torch.from_numpy(random.standard_normal((2 * n, 5))).float()
+    unit = vectors / vectors.norm(dim=1, keepdim=True)
+    of_row = np.tile(sources, 2)
+    right = np.arange(2 * n) >= n
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(negatives, "_CPU_BLOCK", block)
+        sides = vectors[:n], vectors[n:], keys[:n], keys[n:]
+        found = torch.cat(hardest_negatives(*sides, pool, sources)).numpy()
+    for row in range(2 * n):
+        allowed = of_row != of_row[row]
+        if pool != "both":
+            allowed &= right != right[row] if pool == "other" else right == right[row]
+        cosines = np.where(allowed, (unit @ unit[row]).numpy(), -np.inf)
+        expected = -1 if not allowed.any() else int(cosines.argmax())
+        assert found[row] == expected
