@@ -20,6 +20,11 @@ class NmtTrainingOptions(Options):
     fewer pieces)."""
     layers: Count = 3
     """Transformer layers in the encoder, and as many in the decoder."""
+    encoder_layers: Count | None = None
+    """Layers in the encoder; null: `layers`. A deep encoder with a shallow decoder (6 and 1)
+    decodes faster at about the same BLEU."""
+    decoder_layers: Count | None = None
+    """Layers in the decoder; null: `layers`."""
     dim: Count = 256
     """Width of the model; even and a multiple of `heads`."""
     heads: Count = 4

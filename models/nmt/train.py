@@ -72,7 +72,8 @@ def train_nmt(
     folder = Path(folder)
     threads = threads or cores()
     languages = (source_language, target_language)
-    inputs = [[digest(path) for path in pairs], options.model_dump(), seed, languages, _versions()]
+    given = options.model_dump(exclude_none=True)
+    inputs = [[digest(path) for path in pairs], given, seed, languages, _versions()]
     key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:12]
     work = folder.parent / f".{folder.name}.training-{key}"
     for other in folder.parent.glob(f".{folder.name}.training-*"):
@@ -171,9 +172,10 @@ def _run_fairseq(
         "save-dir": checkpoints,
         "save-interval-updates": -(-options.updates // options.checkpoints),
     }
-    for side in ("encoder", "decoder"):
+    layers = {"encoder": options.encoder_layers, "decoder": options.decoder_layers}
+    for side, own in layers.items():
         train |= {
-            f"{side}-layers": options.layers,
+            f"{side}-layers": own or options.layers,
             f"{side}-embed-dim": options.dim,
             f"{side}-attention-heads": options.heads,
             f"{side}-ffn-embed-dim": options.ffn,

@@ -33,7 +33,8 @@ class InputOptions(Options):
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
     a model of several languages, and names the dictionaries of a model trained here."""
     target_language: str = "en"
-    """Language code of the reference side; chooses the tag of a model of several languages."""
+    """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
+    of several languages."""
     license: str | None = None
     """Licence of the bitext; copied into the data card."""
 

@@ -9,8 +9,11 @@ from pipeline.stage import Run, Stage, folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
-    """The options of the training."""
-    return [run.config.nmt.training.model_dump(), run.input.source_language, run.config.seed]
+    """The options of the training; keys that later versions added count where they are set."""
+    options, languages = run.config.nmt.training, [run.input.source_language]
+    if run.input.target_language != "en":
+        languages.append(run.input.target_language)
+    return [options.model_dump(exclude_none=True), *languages, run.config.seed]
 
 
 def make(run: Run, key: str) -> NmtRecord:
@@ -23,6 +26,7 @@ def make(run: Run, key: str) -> NmtRecord:
         run.config.nmt.training,
         seed=run.config.seed,
         source_language=run.input.source_language,
+        target_language=run.input.target_language,
         threads=cores(),
     )
     training = NmtTraining.model_validate(metrics)
