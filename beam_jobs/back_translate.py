@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
+import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
@@ -34,6 +37,7 @@ class BackTranslate(beam.PTransform):
         threads: cores that a worker process may use; None uses all available ones.
         accelerator: Beam resource hint for this stage only, such as
             `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
+        seed: of translations drawn at random.
     """
 
     def __init__(
@@ -45,9 +49,10 @@ class BackTranslate(beam.PTransform):
         languages: Languages | None = None,
         threads: int | None = None,
         accelerator: str | None = None,
+        seed: int = 1,
     ):
         super().__init__()
-        self.dofn = _Translate(output, model, options, languages, threads)
+        self.dofn = _Translate(output, model, options, languages, threads, seed)
         self.accelerator = accelerator
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
@@ -67,6 +72,7 @@ def run(
     *,
     languages: Languages | None = None,
     accelerator: str | None = None,
+    seed: int = 1,
 ) -> Result:
     """Back-translate `units` into `output`.
 
@@ -76,7 +82,13 @@ def run(
     if accelerator:
         arguments = dataflow.one_process(arguments)
     transform = BackTranslate(
-        output, model, options, languages=languages, threads=threads, accelerator=accelerator
+        output,
+        model,
+        options,
+        languages=languages,
+        threads=threads,
+        accelerator=accelerator,
+        seed=seed,
     )
     return launch("back_translate", units, transform, output, arguments, processes=1)
 
@@ -89,6 +101,7 @@ class _Translate(UnitDoFn):
     options: NmtOptions
     languages: Languages | None
     threads: int | None
+    seed: int
 
     def __post_init__(self) -> None:
         self.shared = Shared()
@@ -113,7 +126,7 @@ class _Translate(UnitDoFn):
         hints = attempt if attempt.number > 1 else None
         try:
             translations, counts = self.translator.translate(
-                table["source"].combine_chunks(), hints
+                table["source"].combine_chunks(), hints, seed=self._seed_of(unit)
             )
         except Exception:  # the process did not die
             attempt.under_way([])
@@ -122,14 +135,31 @@ class _Translate(UnitDoFn):
         self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
         for name in numbers.keys() & self.counters.keys():
             self.counters[name].inc(numbers[name])
+        table, given = self._by_candidate(table)
         for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
             table = table.append_column(name, translations[name])
         reason = translations["reason"]
-        accepted = table.filter(reason.is_null()).cast(schema.BACK_TRANSLATE)
+        target = schema.translated(candidates=schema.has_candidates(table))
+        accepted = table.filter(reason.is_null()).select(target.names).cast(target)
         rejected = table.append_column("reason", reason).filter(reason.is_valid())
-        rejected = rejected.select(schema.rejected(schema.INGEST).names)
-        pieces = [(unit.name, accepted, rejected.cast(schema.rejected(schema.INGEST)))]
+        refused = schema.rejected(given)
+        pieces = [(unit.name, accepted, rejected.select(refused.names).cast(refused))]
         measurements = Measurements.model_validate({**numbers, "attempts": attempt.number})
         receipt = self.commit(unit, table.num_rows, pieces, measurements)
         attempt.over()
         return receipt
+
+    def _by_candidate(self, table: pa.Table) -> tuple[pa.Table, pa.Schema]:
+        """A row for each translation, numbered if there are several; and the schema."""
+        count = self.options.candidates
+        if count == 1:
+            return table, schema.INGEST
+        number = np.tile(np.arange(count, dtype=np.int8), len(table))
+        table = table.take(pa.array(np.repeat(np.arange(len(table)), count)))
+        table = table.append_column(schema.CANDIDATE, pa.array(number))
+        return table, pa.schema([*schema.INGEST, schema.CANDIDATE])
+
+    def _seed_of(self, unit: Unit) -> int:
+        """A seed of the shard's content: the same on any worker and in any order."""
+        digest = hashlib.sha256(f"{self.seed} {unit.shard.digest}".encode()).digest()
+        return int.from_bytes(digest[:4], "little")

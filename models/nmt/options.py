@@ -106,8 +106,8 @@ class NmtOptions(Options):
                 f"candidates: {self.candidates} translations of a source need a beam of as many, "
                 f"but beam is {self.beam}; raise it, or set sampling"
             )
-        if self.sampling and self.engine != "ctranslate2":
-            raise ValueError(f"sampling: {self.engine} does not sample; choose engine ctranslate2")
+        if self.sampling and self.engine == "fairseq":
+            raise ValueError("sampling: fairseq does not sample here; choose engine ctranslate2")
         if self.engine != "ctranslate2" and self.compute_type == "int8":
             raise ValueError(f"compute_type: {self.engine} has no int8; choose engine ctranslate2")
         if self.device == "cpu" and self.compute_type == "float16":

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from models.cpu import cores
 from models.errors import UserError
-from models.nmt.engine import Engine, Hypothesis, Pieces, Ranked
+from models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
 from models.nmt.families.base import Languages, NmtModel
 from models.nmt.families.fairseq import FairseqModel
 from models.nmt.families.pretrained import PretrainedModel
@@ -113,11 +113,16 @@ class Translator:
         self,
         sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None],
         hints: RetryHints | None = None,
+        *,
+        seed: int = 1,
     ) -> tuple[pa.RecordBatch, Counters]:
         """Translate sentences; row i of the result belongs to sentence i.
 
+        With `candidates: N`, every sentence has N rows, the best translation first.
+
         Args:
             hints: rows that crashed earlier attempts; other rows are batched as without hints.
+            seed: of `sampling`; the same sentences and seed give the same translations.
 
         Returns:
             `translation` (null where rejected), `translation_score` (log p(translation | source)
@@ -129,29 +134,38 @@ class Translator:
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
-        call = _Call(self, len(texts))
+        call = _Call(self, len(texts), self._decoder(seed))
         sources = self._subwords.encode_source([text or "" for text in texts])
         accepted = []
         for row, source in enumerate(sources):
             if not source:
-                call.reasons[row] = "empty source"
+                call.reject(row, "empty source")
             elif len(source) > self._limit:
-                call.reasons[row] = f"source of more than {self._limit} subwords"
+                call.reject(row, f"source of more than {self._limit} subwords")
             else:
                 accepted.append(row)
         budget = self.options.batch_tokens or self._engine.batch_tokens
         batches = list(batches_by_tokens(accepted, sources, budget))
+        parallel = 1 if self.options.sampling else self._engine.parallel  # the order decides
         if hints is None:
-            call.work(batches, sources, len(batches))
+            call.work(batches, sources, parallel if self.options.sampling else len(batches))
         else:
             for row in hints.poison:
-                call.reasons[row] = "the worker process died of it"
+                call.reject(row, "the worker process died of it")
             done = {row for group in hints.isolated for row in group}.union(hints.poison)
             rest = [[row for row in batch if row not in done] for batch in batches]
             call.work(hints.isolated, sources, 1, hints.under_way)
-            call.work([b for b in rest if b], sources, self._engine.parallel, hints.under_way)
+            call.work([b for b in rest if b], sources, parallel, hints.under_way)
             hints.under_way([])
         return call.finish(time.monotonic() - started)
+
+    def _decoder(self, seed: int) -> Engine | Sampler:
+        """The engine with its beam, or a sampler in the first state of the seed."""
+        options = self.options.sampling
+        if options is None:
+            return self._engine
+        drawing = Sampling(top_k=options.top_k, temperature=options.temperature, seed=seed)
+        return self._engine.sampler(drawing)
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
@@ -203,13 +217,20 @@ def batches_by_tokens(
 class _Call:
     """The state of one call of `translate`: the rows, and the retries of failed batches."""
 
-    def __init__(self, translator: Translator, rows: int) -> None:
-        self._translator = translator
-        self._texts: list[str | None] = [None] * rows
-        self._scores: list[float | None] = [None] * rows
-        self._lengths: list[int | None] = [None] * rows
-        self.reasons: list[str | None] = [None] * rows
+    def __init__(self, translator: Translator, rows: int, decoder: Engine | Sampler) -> None:
+        self._translator, self._decoder = translator, decoder
+        self._candidates = translator.options.candidates
+        results = rows * self._candidates
+        self._texts: list[str | None] = [None] * results
+        self._scores: list[float | None] = [None] * results
+        self._lengths: list[int | None] = [None] * results
+        self._reasons: list[str | None] = [None] * results
         self._counters = Counters(sentences=rows)
+
+    def reject(self, row: int, reason: str) -> None:
+        """A sentence without a translation."""
+        first = row * self._candidates
+        self._reasons[first : first + self._candidates] = [reason] * self._candidates
 
     def work(
         self,
@@ -233,7 +254,7 @@ class _Call:
         """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
         try:
-            return self._translator._engine.submit(sources)
+            return self._decoder.submit(sources, self._candidates)
         except Exception as error:
             failure: Future[list[Ranked]] = Future()
             failure.set_exception(error)
@@ -253,7 +274,7 @@ class _Call:
             self._retry(rows, sources, error)
             return
         for row, best_first in zip(rows, hypotheses, strict=True):
-            self._write(row, best_first[0])
+            self._write(row, best_first)
 
     def _retry(self, rows: list[int], sources: list[Pieces], error: Exception) -> None:
         if len(rows) > 1:
@@ -264,22 +285,28 @@ class _Call:
             return
         self._counters.retries += 1
         try:
-            self._write(rows[0], self.submit(sources)()[0][0])
+            self._write(rows[0], self.submit(sources)()[0])
         except Exception as error:
             translator = self._translator
             check_engine(translator._engine, translator._model, translator.options)
-            self.reasons[rows[0]] = f"engine failed: {one_line(error)}"
+            self.reject(rows[0], f"engine failed: {one_line(error)}")
 
-    def _write(self, row: int, hypothesis: Hypothesis) -> None:
+    def _write(self, row: int, best_first: Ranked) -> None:
+        self.reject(row, "the model has no further translation")
+        for candidate, hypothesis in enumerate(best_first):
+            self._write_one(row * self._candidates + candidate, hypothesis)
+
+    def _write_one(self, row: int, hypothesis: Hypothesis) -> None:
+        self._reasons[row] = None
         special = self._translator._special
         pieces = [piece for piece in hypothesis.pieces if piece not in special]
         text = self._translator._subwords.decode(pieces).strip()
         if not hypothesis.ended:
-            self.reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
+            self._reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
         elif not text:
-            self.reasons[row] = "empty translation"
+            self._reasons[row] = "empty translation"
         elif not hypothesis.score <= 0:  # NaN, or the logarithm of more than 1
-            self.reasons[row] = f"translation score is {hypothesis.score}"
+            self._reasons[row] = f"translation score is {hypothesis.score}"
         else:
             self._texts[row] = text
             self._scores[row] = hypothesis.score
@@ -288,9 +315,9 @@ class _Call:
 
     def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
         """The rows and the counters."""
-        self._counters.rejects = sum(reason is not None for reason in self.reasons)
+        self._counters.rejects = sum(reason is not None for reason in self._reasons)
         self._counters.seconds = seconds
-        columns = (self._texts, self._scores, self._lengths, self.reasons)
+        columns = (self._texts, self._scores, self._lengths, self._reasons)
         rows = pa.RecordBatch.from_pydict(dict(zip(SCHEMA.names, columns, strict=True)), SCHEMA)
         return rows, self._counters
 

@@ -50,6 +50,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
         run.arguments,
         languages=run.config.languages,
         accelerator=run.config.accelerator,
+        seed=run.config.seed,
     )
     used = TranslationModel(
         path=run.model,
