@@ -145,7 +145,7 @@ class _Translate(UnitDoFn):
         refused = schema.rejected(given)
         pieces = [(unit.name, accepted, rejected.select(refused.names).cast(refused))]
         measurements = Measurements.model_validate({**numbers, "attempts": attempt.number})
-        receipt = self.commit(unit, table.num_rows, pieces, measurements)
+        receipt = self.commit(unit, unit.rows, pieces, measurements)
         attempt.over()
         return receipt
 

@@ -64,11 +64,16 @@ _DAMAGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit of work: an input shard, and the key of everything that its output depends on."""
+    """A unit of work: an input shard, and the key of everything that its output depends on.
+
+    Attributes:
+        candidates: rows that each row of the shard becomes, accepted or rejected.
+    """
 
     index: int
     key: str
     shard: Shard
+    candidates: int = 1
 
     @property
     def name(self) -> str:
@@ -77,8 +82,8 @@ class Unit:
 
     @property
     def rows(self) -> int:
-        """Rows to read."""
-        return self.shard.rows
+        """Rows to account for."""
+        return self.shard.rows * self.candidates
 
 
 class Deciles(BaseModel):
@@ -143,10 +148,11 @@ def content_key(*parts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def units(shards: Sequence[Shard], key: str) -> list[Unit]:
+def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Unit]:
     """One unit for each shard; its key combines the stage's `key` and the shard's content."""
+    keys = [content_key(key, shard.name, shard.digest) for shard in shards]
     return [
-        Unit(index=i, key=content_key(key, shard.name, shard.digest), shard=shard)
+        Unit(index=i, key=keys[i], shard=shard, candidates=candidates)
         for i, shard in enumerate(shards)
     ]
 

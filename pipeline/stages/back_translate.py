@@ -43,7 +43,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
     model = digest(folder)
     base = content_key("back_translate", back_translate.VERSION, fingerprint(run), model)
     result = back_translate.run(
-        units(run.shards("ingest"), base),
+        units(run.shards("ingest"), base, candidates=run.config.nmt.candidates),
         run.folder("back_translate"),
         hub.pinned(run.model),  # workers elsewhere fetch the same commit
         run.config.nmt,

@@ -1,0 +1,116 @@
+"""Back-translation with several translations of a source."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from small_model import new_pairs
+
+from beam_jobs import back_translate
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Unit, units, write_shard
+from beam_jobs.runners.launch import Result
+from models.nmt.options import NmtOptions, SamplingOptions
+from models.nmt.translate import Translator
+
+N_BEST = NmtOptions(beam=4, candidates=3)
+SAMPLED = NmtOptions(candidates=3, sampling=SamplingOptions(top_k=5))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> list[Unit]:
+    """Twelve sentences in shards of four, one of them empty."""
+    sources = ["", *(czech for czech, _ in new_pairs(11))]
+    rows = [{"id": f"id-{i}", "source": s, "reference": "r"} for i, s in enumerate(sources)]
+    shards = [
+        write_shard(
+            f"{tmp_path}/ingest/part-00000-{start:05d}.parquet",
+            pa.Table.from_pylist(rows[start : start + 4], schema.INGEST),
+        )
+        for start in range(0, 12, 4)
+    ]
+    return units(shards, "key", candidates=3)
+
+
+def run(
+    work: list[Unit],
+    out: Path,
+    model: Path,
+    options: NmtOptions,
+    *,
+    workers: int = 1,
+    seed: int = 1,
+) -> Result:
+    arguments = ["--direct_num_workers", str(workers)]
+    return back_translate.run(work, str(out), str(model), options, arguments, seed=seed)
+
+
+def tables(result: Result) -> list[pa.Table]:
+    return [pq.read_table(shard.path) for receipt in result.receipts for shard in receipt.shards]
+
+
+@pytest.mark.parametrize("options", [N_BEST, SAMPLED], ids=["n-best", "sampled"])
+def test_rows_are_conserved(
+    tmp_path: Path, work: list[Unit], nmt_model: Path, options: NmtOptions
+) -> None:
+    result = run(work, tmp_path / "out", nmt_model, options)
+    rejected = [
+        row
+        for receipt in result.receipts
+        for shard in receipt.rejected_shards
+        for row in pq.read_table(shard.path).to_pylist()
+    ]
+    empty = {(row["id"], row["candidate"]) for row in rejected if row["reason"] == "empty source"}
+    assert empty == {("id-0", candidate) for candidate in range(3)}
+    rows = [row for table in tables(result) for row in table.to_pylist()]
+    found = {(row["id"], row["candidate"]) for row in [*rows, *rejected]}
+    assert found == {(f"id-{i}", candidate) for i in range(12) for candidate in range(3)}
+    assert len(rows) + len(rejected) == 36 == sum(receipt.rows_in for receipt in result.receipts)
+    scores: dict[str, list[float]] = {}
+    for row in rows:
+        scores.setdefault(row["id"], []).append(row["translation_score"])
+    assert all(np.all(np.diff(of) <= 1e-6) for of in scores.values())
+
+
+def test_the_first_candidate_is_the_only_one_of_a_run_with_one(
+    tmp_path: Path, work: list[Unit], nmt_model: Path
+) -> None:
+    several = pa.concat_tables(tables(run(work, tmp_path / "several", nmt_model, N_BEST)))
+    single = [replace(unit, candidates=1) for unit in work]
+    one = N_BEST.replace(candidates=1)
+    alone = pa.concat_tables(tables(run(single, tmp_path / "one", nmt_model, one)))
+    assert several.schema == schema.translated(candidates=True)
+    assert alone.schema == schema.BACK_TRANSLATE
+    best = several.filter(pa.array(several["candidate"].to_numpy() == 0))
+    assert best.drop_columns(["candidate"]).equals(alone)
+
+
+def test_samples_depend_on_the_seed_and_the_shards_alone(
+    tmp_path: Path, work: list[Unit], nmt_model: Path
+) -> None:
+    whole = tables(run(work, tmp_path / "whole", nmt_model, SAMPLED))
+    again = tables(run(work[::-1], tmp_path / "again", nmt_model, SAMPLED, workers=2))
+    assert [table.to_pylist() for table in again[::-1]] == [table.to_pylist() for table in whole]
+    resumed = tmp_path / "resumed"
+    run(work[1:2], resumed, nmt_model, SAMPLED)
+    assert [t.to_pylist() for t in tables(run(work, resumed, nmt_model, SAMPLED))] == [
+        table.to_pylist() for table in whole
+    ]
+    other = tables(run(work, tmp_path / "other", nmt_model, SAMPLED, seed=2))
+    assert [table.to_pylist() for table in other] != [table.to_pylist() for table in whole]
+
+
+def test_samples_have_the_model_s_score(nmt_model: Path) -> None:
+    sources = [czech for czech, _ in new_pairs(8)]
+    for temperature in (1.0, 2.0):
+        sampling = SamplingOptions(top_k=5, temperature=temperature)
+        translator = Translator(nmt_model, NmtOptions(candidates=2, sampling=sampling), threads=1)
+        rows, _ = translator.translate(sources)
+        texts, scores = rows["translation"].to_pylist(), rows["translation_score"].to_pylist()
+        there = [i for i, text in enumerate(texts) if text]
+        expected = translator.score([sources[i // 2] for i in there], [texts[i] for i in there])
+        close = np.isclose(expected, [scores[i] for i in there], atol=1e-3)
+        assert close.mean() > 0.5  # others were drawn in other subwords than their text has
