@@ -1,10 +1,18 @@
-"""Back-translation: translates the source of every pair, and scores the translation."""
+"""Back-translation: translates the source of every pair, and scores the translation.
+
+With `distinct`, equal sources are translated once. The translations of the sources that a shard
+owns (see `transforms.first_occurrences`) are committed to `distinct/`, and then given to all rows:
+
+    <stage>/distinct/part-….parquet            what translates a row's source (`schema.DISTINCT`)
+    <stage>/distinct/receipts/<unit>.json      its key: of the model and of the sources
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import apache_beam as beam
@@ -13,19 +21,40 @@ import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
-from beam_jobs.io import schema
+from beam_jobs.io import schema, storage
 from beam_jobs.io.remote import localise
-from beam_jobs.io.shards import Measurements, Receipt, Unit, read_shard
+from beam_jobs.io.shards import (
+    Measurements,
+    Receipt,
+    Saved,
+    Shard,
+    Unit,
+    content_key,
+    read_receipt,
+    read_shard,
+    receipts,
+    remove_orphans,
+)
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin
 from beam_jobs.runners.launch import NAMESPACE, Result, launch, local_workers
+from beam_jobs.transforms.first_occurrences import (
+    Occurrences,
+    WithFirstOccurrences,
+    distinct_texts,
+    spread,
+)
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
+from models.text.tokens import moses_tokens
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
+
+_TOGETHER = 16
+"""Shards that are joined together: what they need of another shard is one message."""
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
@@ -38,6 +67,8 @@ class BackTranslate(beam.PTransform):
         accelerator: Beam resource hint for this stage only, such as
             `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
         seed: of translations drawn at random.
+        distinct: translate equal sources of all units once; the key of model and options.
+        rows: approximate number of rows of all units, for `distinct`.
     """
 
     def __init__(
@@ -50,17 +81,34 @@ class BackTranslate(beam.PTransform):
         threads: int | None = None,
         accelerator: str | None = None,
         seed: int = 1,
+        distinct: str | None = None,
+        rows: int = 0,
     ):
         super().__init__()
-        self.dofn = _Translate(output, model, options, languages, threads, seed)
-        self.accelerator = accelerator
+        self.output, self.rows, self.accelerator = output, rows, accelerator
+        self.distinct = distinct is not None
+        self.dofn: beam.DoFn
+        given = model, options, languages, threads, seed
+        if distinct is None:
+            self.dofn = _Translate(output, *given)
+        else:
+            self.dofn = _TranslateOwned(distinct_folder(output), *given, distinct)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Translate unit by unit, on a GPU if the runner can assign one to a stage."""
         translate = beam.ParDo(self.dofn)
         if self.accelerator:
             translate = translate.with_resource_hints(accelerator=self.accelerator)
-        return units | "Translate" >> translate
+        if not self.distinct:
+            return units | "Translate" >> translate
+        return (
+            units
+            | "Repeated sources" >> WithFirstOccurrences(_sources, self.rows)
+            | "Balance" >> beam.Reshuffle()
+            | "Translate" >> translate.with_output_types(tuple[int, Any])
+            | "Join" >> beam.GroupByKey()
+            | "Write" >> beam.ParDo(_Join(self.output))
+        )
 
 
 def run(
@@ -73,14 +121,19 @@ def run(
     languages: Languages | None = None,
     accelerator: str | None = None,
     seed: int = 1,
+    distinct: str | None = None,
 ) -> Result:
     """Back-translate `units` into `output`.
 
     On this machine one process translates with all cores, so that the model is loaded once.
+
+    Args:
+        distinct: translate equal sources of all units once; the key of model and options.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     if accelerator:
         arguments = dataflow.one_process(arguments)
+    rows = sum(unit.rows for unit in units)
     transform = BackTranslate(
         output,
         model,
@@ -89,8 +142,43 @@ def run(
         threads=threads,
         accelerator=accelerator,
         seed=seed,
+        distinct=distinct,
+        rows=rows,
     )
-    return launch("back_translate", units, transform, output, arguments, processes=1)
+    if distinct is None:
+        return launch("back_translate", units, transform, output, arguments, processes=1)
+    units, folder = _chained(units), distinct_folder(output)
+    for receipt in receipts(folder):
+        if not receipt.key.startswith(distinct):
+            storage.remove(storage.join(folder, "receipts", f"{receipt.name}.json"))
+    by_name = {unit.name: unit.rows for unit in units}
+
+    def done() -> int:
+        names = storage.names(storage.join(folder, "receipts"))
+        return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
+
+    result = launch("back_translate", units, transform, output, arguments, processes=1, done=done)
+    owned = [read_receipt(folder, unit.name) for unit in units]
+    remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
+    return result
+
+
+def distinct_folder(output: str) -> str:
+    """The folder of the translations of distinct sources."""
+    return storage.join(output, "distinct")
+
+
+def _chained(units: Sequence[Unit]) -> list[Unit]:
+    """The units with keys that depend on all earlier units, which may own their sources."""
+    found: list[Unit] = []
+    for unit in units:
+        before = found[-1].key if found else "distinct"
+        found.append(replace(unit, key=content_key(before, unit.key)))
+    return found
+
+
+def _sources(unit: Unit) -> pa.Array:
+    return read_shard(unit.shard, ["source"])["source"].combine_chunks()
 
 
 @dataclass(eq=False)
@@ -120,13 +208,18 @@ class _Translate(UnitDoFn):
             threads=self.threads or cores(),
         )
 
-    def make(self, unit: Unit) -> Receipt:
-        table = read_shard(unit.shard)
+    def translate(
+        self,
+        unit: Unit,
+        sources: pa.Array,
+        commit: Callable[[pa.RecordBatch, Measurements], Receipt],
+    ) -> Receipt:
+        """Translate a unit's sources; `commit` gets the rows of `Translator.translate`."""
         attempt = begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.number > 1 else None
         try:
             translations, counts = self.translator.translate(
-                table["source"].combine_chunks(), hints, seed=self._seed_of(unit)
+                sources, hints, seed=self._seed_of(unit)
             )
         except Exception:  # the process did not die
             attempt.under_way([])
@@ -135,31 +228,139 @@ class _Translate(UnitDoFn):
         self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
         for name in numbers.keys() & self.counters.keys():
             self.counters[name].inc(numbers[name])
-        table, given = self._by_candidate(table)
-        for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
-            table = table.append_column(name, translations[name])
-        reason = translations["reason"]
-        target = schema.translated(candidates=schema.has_candidates(table))
-        accepted = table.filter(reason.is_null()).select(target.names).cast(target)
-        rejected = table.append_column("reason", reason).filter(reason.is_valid())
-        refused = schema.rejected(given)
-        pieces = [(unit.name, accepted, rejected.select(refused.names).cast(refused))]
         measurements = Measurements.model_validate({**numbers, "attempts": attempt.number})
-        receipt = self.commit(unit, unit.rows, pieces, measurements)
+        receipt = commit(translations, measurements)
         attempt.over()
         return receipt
 
-    def _by_candidate(self, table: pa.Table) -> tuple[pa.Table, pa.Schema]:
-        """A row for each translation, numbered if there are several; and the schema."""
-        count = self.options.candidates
-        if count == 1:
-            return table, schema.INGEST
-        number = np.tile(np.arange(count, dtype=np.int8), len(table))
-        table = table.take(pa.array(np.repeat(np.arange(len(table)), count)))
-        table = table.append_column(schema.CANDIDATE, pa.array(number))
-        return table, pa.schema([*schema.INGEST, schema.CANDIDATE])
+    def make(self, unit: Unit) -> Receipt:
+        table = read_shard(unit.shard)
+
+        def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
+            rows, candidate = _by_candidate(len(table), unit)
+            pairs = table.take(pa.array(rows)) if unit.candidates > 1 else table
+            if unit.candidates > 1:
+                pairs = pairs.append_column(schema.CANDIDATE, candidate)
+            piece = (unit.name, *_with_translations(pairs, translations))
+            return self.commit(unit, unit.rows, [piece], measurements)
+
+        return self.translate(unit, table["source"].combine_chunks(), commit)
 
     def _seed_of(self, unit: Unit) -> int:
         """A seed of the shard's content: the same on any worker and in any order."""
         digest = hashlib.sha256(f"{self.seed} {unit.shard.digest}".encode()).digest()
         return int.from_bytes(digest[:4], "little")
+
+
+def _by_candidate(sources: int, unit: Unit) -> tuple[np.ndarray, pa.Array]:
+    """The source of every translation, and its number among those of the source."""
+    number = np.tile(np.arange(unit.candidates, dtype=np.int8), sources)
+    return np.repeat(np.arange(sources), unit.candidates), pa.array(number)
+
+
+def _with_translations(
+    table: pa.Table, translations: pa.Table | pa.RecordBatch
+) -> tuple[pa.Table, pa.Table]:
+    """The translated pairs, and those without a translation, with the reason; rows are aligned."""
+    given = table.schema
+    for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
+        table = table.append_column(name, translations[name])
+    reason = translations["reason"]
+    target = schema.translated(candidates=schema.has_candidates(table))
+    accepted = table.filter(reason.is_null()).select(target.names).cast(target)
+    rejected = table.append_column("reason", reason).filter(reason.is_valid())
+    refused = schema.rejected(given)
+    return accepted, rejected.select(refused.names).cast(refused)
+
+
+@dataclass(eq=False)
+class _TranslateOwned(_Translate):
+    """Translates the sources that a unit owns, and sends them to the units that repeat them.
+
+    Attributes:
+        distinct: the key of model and options.
+    """
+
+    distinct: str
+
+    def process(self, element: Any, side_input: Any = None) -> Iterator[Any]:
+        unit, occurrences = element
+        sources = _sources(unit)
+        _, first = distinct_texts(sources)
+        rows = np.setdiff1d(first, occurrences.repeats, assume_unique=True)
+        owned = sources.take(pa.array(rows))
+        key = f"{self.distinct}-{content_key(rows.tolist(), owned.to_pylist())}"
+        work = replace(unit, key=key), rows, owned
+        (receipt,) = super().process(work)
+        (shard,) = receipt.shards
+        yield unit.index // _TOGETHER, (unit, shard)
+        if len(occurrences.requests):
+            yield from _messages(read_shard(shard), occurrences)
+
+    def make(self, unit: Unit, rows: np.ndarray, owned: pa.Array) -> Receipt:  # type: ignore[override]
+        def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
+            source, candidate = _by_candidate(len(rows), unit)
+            columns = [pa.array(rows[source], pa.int32()), candidate, *translations.columns]
+            piece = unit.name, pa.table(columns, schema.DISTINCT), schema.DISTINCT.empty_table()
+            numbers = measurements.model_copy(update={"shard_rows": unit.rows})
+            return self.commit(unit, len(source), [piece], numbers)
+
+        return self.translate(unit, owned, commit)
+
+
+def _messages(translated: pa.Table, occurrences: Occurrences) -> Iterator[tuple[int, Any]]:
+    """The translations that other units request, by group of units."""
+    requests = occurrences.requests
+    groups = requests[:, 1] // _TOGETHER
+    rows = translated["row"].to_numpy()
+    for group in np.unique(groups):
+        wanted = requests[groups == group]
+        # A row may have several translations, and several units may want it.
+        starts, ends = (np.searchsorted(rows, wanted[:, 0], side) for side in ("left", "right"))
+        counts = ends - starts
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        part = translated.take(pa.array(np.repeat(starts, counts) + within))
+        part = part.set_column(0, "row", pa.array(np.repeat(wanted[:, 2], counts), pa.int32()))
+        units = pa.array(np.repeat(wanted[:, 1], counts), pa.int32())
+        (batch,) = part.append_column("unit", units).combine_chunks().to_batches()
+        yield int(group), zlib.compress(batch.serialize().to_pybytes(), 1)
+
+
+@dataclass(eq=False)
+class _Join(UnitDoFn):
+    """Gives every row of a group of units the translation of its source."""
+
+    def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
+        _, items = element
+        units: list[tuple[Unit, Shard]] = []
+        received = [_RECEIVED.empty_table()]
+        for item in items:
+            if isinstance(item, bytes):
+                data = pa.py_buffer(zlib.decompress(item))
+                received.append(pa.table(pa.ipc.read_record_batch(data, _RECEIVED)))
+            else:
+                units.append(item)
+        table = pa.concat_tables(received)
+        to = table["unit"].to_numpy()
+        for unit, shard in sorted(units, key=lambda item: item[0].index):
+            here = table.filter(pa.array(to == unit.index)).drop_columns("unit")
+            yield from super().process((unit, shard, here))
+
+    def make(self, unit: Unit, shard: Shard, received: pa.Table) -> Receipt:
+        table = read_shard(unit.shard)
+        translated = pa.concat_tables([read_shard(shard), received])
+        codes, _ = distinct_texts(table["source"].combine_chunks())
+        owned = np.zeros(table.num_rows, bool)
+        owned[translated["row"].to_numpy()[: shard.rows]] = True
+        rows, results = spread(codes, translated["row"].to_numpy())
+        tokens = moses_tokens(table["source"].filter(pa.array(~owned)))
+        saved = Saved(rows=int((~owned).sum()), tokens=len(tokens.values))
+        pairs, results = table.take(pa.array(rows)), translated.take(pa.array(results))
+        if unit.candidates > 1:
+            pairs = pairs.append_column(schema.CANDIDATE, results["candidate"])
+        piece = (unit.name, *_with_translations(pairs, results))
+        measurements = Measurements(saved={"input.unique": saved})
+        return self.commit(unit, unit.rows, [piece], measurements)
+
+
+_RECEIVED = schema.DISTINCT.append(pa.field("unit", pa.int32()))

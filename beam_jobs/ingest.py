@@ -1,4 +1,8 @@
-"""Ingest: reads bitext files into shards of pairs; invalid rows are rejected."""
+"""Ingest: reads bitext files into shards of pairs.
+
+Rejected are, in this order: invalid rows, rows with the id of an earlier one, rows that fail a
+condition, and, if pairs are to be unique, rows that repeat an earlier pair.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,14 @@ import pyarrow.compute as pc
 
 from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, Bitext, Block, read_bitext
-from beam_jobs.io.shards import Receipt, content_key
+from beam_jobs.io.shards import REPEATS, Measurements, Receipt, Saved, content_key
 from beam_jobs.runners.launch import Result, launch
+from beam_jobs.transforms.conditions import reasons
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
+from beam_jobs.transforms.predicates import Predicate
+from beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.text.tokens import moses_tokens
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
@@ -42,16 +50,28 @@ class Ingest(beam.PTransform):
     Args:
         shard_rows: lines per shard.
         max_characters: rows with a longer id, source or reference are rejected.
-        rows: approximate number of rows, for the search for duplicate ids.
+        rows: approximate number of rows, for the search for duplicates.
+        where: conditions on a pair.
+        unique_pairs: accept only the first of equal pairs.
     """
 
-    def __init__(self, output: str, *, shard_rows: int, max_characters: int, rows: int):
+    def __init__(
+        self,
+        output: str,
+        *,
+        shard_rows: int,
+        max_characters: int,
+        rows: int,
+        where: Sequence[Predicate] = (),
+        unique_pairs: bool = False,
+    ):
         super().__init__()
         self.output, self.rows = output, rows
+        self.where, self.unique_pairs = tuple(where), unique_pairs
         self.limits = {"rows": shard_rows, "max_characters": max_characters}
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Find duplicate ids over all files in a first pass, write the shards in a second."""
+        """Find duplicates over all files in a pass for ids and one for pairs, write in a last."""
         limits = self.limits
 
         def ids(unit: IngestUnit) -> Iterator[Hashes]:
@@ -60,8 +80,20 @@ class Ingest(beam.PTransform):
             for block in read_bitext(unit.bitext, **limits):
                 yield row_hash(block.pairs["id"]), block.lines
 
+        def pairs(
+            element: tuple[IngestUnit, np.ndarray],
+        ) -> Iterator[tuple[Hashes, pa.Array]]:
+            unit, duplicates = element
+            for block in read_bitext(unit.bitext, **limits):
+                rows = np.flatnonzero(~np.isin(block.lines, duplicates))
+                found = block.pairs.take(pa.array(rows))
+                hashed = row_hash(found["source"], found["reference"])
+                yield (hashed, block.lines[rows]), found["id"]
+
         joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows)
-        return joined | "Write" >> beam.ParDo(_Write(self.output, limits))
+        if self.unique_pairs:
+            joined = joined | "Repeated pairs" >> WithRepeats(pairs, self.rows)
+        return joined | "Write" >> beam.ParDo(_Write(self.output, limits, self.where))
 
 
 def run(
@@ -73,45 +105,100 @@ def run(
     max_characters: int,
     rows: int,
     arguments: Sequence[str],
+    where: Sequence[Predicate] = (),
+    unique_pairs: bool = False,
 ) -> Result:
-    """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage."""
+    """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage.
+
+    Args:
+        where, unique_pairs: see `Ingest`.
+    """
     units = [
         IngestUnit(index=i, key=content_key(key, bitext.name), bitext=bitext)
         for i, bitext in enumerate(bitexts)
     ]
-    transform = Ingest(output, shard_rows=shard_rows, max_characters=max_characters, rows=rows)
+    transform = Ingest(
+        output,
+        shard_rows=shard_rows,
+        max_characters=max_characters,
+        rows=rows,
+        where=where,
+        unique_pairs=unique_pairs,
+    )
     return launch("ingest", units, transform, output, arguments, rows_per_part=shard_rows)
 
 
 @dataclass(eq=False)
 class _Write(UnitDoFn):
     limits: dict[str, int]
+    where: tuple[Predicate, ...]
 
-    def make(self, unit: IngestUnit, duplicates: np.ndarray) -> Receipt:
+    def make(
+        self, unit: IngestUnit, duplicates: np.ndarray, repeats: Repeats | None = None
+    ) -> Receipt:
         rows = 0
+        saved: dict[str, Saved] = {}
+        if self.where:
+            saved["input.where"] = Saved(rows=0, tokens=0)
+        if repeats is not None:
+            saved["input.unique"] = Saved(rows=0, tokens=0)
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
             for number, block in enumerate(read_bitext(unit.bitext, **self.limits)):
                 rows += block.rows
-                yield f"{unit.name}-{number:05d}", *part(block, duplicates)
+                name = f"{unit.name}-{number:05d}"
+                yield name, *part(block, duplicates, self.where, repeats, saved)
 
-        return self.commit(unit, lambda: rows, pieces())
+        def measured() -> Measurements:
+            return Measurements(saved=saved) if saved else Measurements()
+
+        return self.commit(unit, lambda: rows, pieces(), measured)
 
 
-def part(block: Block, duplicates: np.ndarray) -> tuple[pa.Table, pa.Table]:
-    """A block's accepted pairs and its rejected rows; `duplicates` are lines with an earlier id."""
+def part(
+    block: Block,
+    duplicates: np.ndarray,
+    where: Sequence[Predicate] = (),
+    repeats: Repeats | None = None,
+    saved: dict[str, Saved] | None = None,
+) -> tuple[pa.Table, pa.Table]:
+    """A block's accepted pairs and its rejected rows.
+
+    Args:
+        duplicates: lines with an earlier id.
+        saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
+    """
     pairs = pa.Table.from_batches([block.pairs])
-    again = np.isin(block.lines, duplicates)
-    twice = pairs.filter(pa.array(again))
-    repeats = pa.table(
+    why = np.full(len(pairs), "", object)
+    why[np.isin(block.lines, duplicates)] = "duplicate id"
+
+    def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
+        why[rows] = found
+        if saved is not None:
+            tokens = len(moses_tokens(pairs["source"].take(pa.array(rows[found != ""]))).values)
+            before, fails = saved[key], int(np.count_nonzero(found != ""))
+            saved[key] = Saved(rows=before.rows + fails, tokens=before.tokens + tokens)
+
+    if where:
+        rows = np.flatnonzero(why == "")
+        left = block.pairs.take(pa.array(rows))
+        reject("input.where", rows, reasons(left["source"], left["reference"], where))
+    if repeats is not None:
+        here = np.flatnonzero(np.isin(block.lines, repeats.rows) & (why == ""))
+        at = pa.array(np.searchsorted(repeats.rows, block.lines[here]))
+        first = np.array([f"{REPEATS} {id}" for id in repeats.first.take(at).to_pylist()], object)
+        reject("input.unique", here, first)
+    accepted = why == ""
+    apart = pairs.filter(pa.array(~accepted))
+    rejected = pa.table(
         {
-            "id": twice["id"],
-            "row": pa.array(block.lines[again]),
-            "text": pc.binary_join_element_wise(twice["source"], twice["reference"], "\t"),
-            "reason": pa.array(["duplicate id"] * twice.num_rows, pa.string()),
+            "id": apart["id"],
+            "row": pa.array(block.lines[~accepted]),
+            "text": pc.binary_join_element_wise(apart["source"], apart["reference"], "\t"),
+            "reason": pa.array(why[~accepted], pa.string()),
         },
         schema=schema.INGEST_REJECTED,
     )
     invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
-    return pairs.filter(pa.array(~again)), pa.concat_tables([invalid, repeats]).sort_by("row")
+    return pairs.filter(pa.array(accepted)), pa.concat_tables([invalid, rejected]).sort_by("row")

@@ -16,7 +16,7 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
-from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
+from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
 from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.unit_dofn import UnitDoFn
@@ -51,17 +51,6 @@ class Criteria:
         if self.deciles is not None:
             columns.append(schema.decile(self.by))
         return list(dict.fromkeys([*columns, *(p.column for p in self.where)]))
-
-
-def normalised(text: pa.Array) -> pa.Array:
-    """Lower-cased letters and digits, separated by one space, to compare texts.
-
-    >>> normalised(pa.array(["A dog -- barks!"]))[0].as_py()
-    'a dog barks'
-    """
-    lower = pc.utf8_lower(pc.utf8_normalize(text, "NFKC"))
-    spaced = pc.replace_substring_regex(lower, r"[^\p{L}\p{M}\p{N}]+", " ")
-    return pc.utf8_trim(spaced, " ")
 
 
 def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
-from beam_jobs.io.shards import Deciles
+from beam_jobs.io.shards import Deciles, Saved
 
 
 class Lenient(BaseModel):
@@ -58,6 +58,7 @@ class PairsRecord(StageRecord, stage=("ingest", "score", "corpus")):
     shards: int = 0  # number of part files
     worker_seconds: float = 0.0  # time that workers spent on rows, added up
     metrics: dict[str, Any] = {}  # the job's Beam counters
+    saved: dict[str, Saved] = {}  # not translated, by the key of the configuration that saves it
 
 
 class TranslationModel(Lenient):
@@ -226,6 +227,8 @@ class InputSection(Lenient):
 
     license: str | None = None
     source_language: str = "cs"
+    where: list[str] = []
+    unique: str | None = None
 
 
 class NmtSection(Lenient):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import DamagedError
 from beam_jobs.runners.launch import connect
@@ -193,6 +194,7 @@ def remove_local_copies(folder: str) -> None:
 
 def drop_receipts(folder: str) -> None:
     """Remove the receipts of a stage, so that all its shards are made again."""
-    receipts = storage.join(folder, "receipts")
-    for name in storage.names(receipts):
-        storage.remove(storage.join(receipts, name))
+    for place in (folder, distinct_folder(folder)):
+        receipts = storage.join(place, "receipts")
+        for name in storage.names(receipts):
+            storage.remove(storage.join(receipts, name))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from beam_jobs.io import remote, storage
 from beam_jobs.io.bitext import find_bitext
-from beam_jobs.io.shards import Receipt, Shard, content_key, read_whole, receipts
+from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
 from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
@@ -226,6 +226,8 @@ def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
     rejected = rejected_rows(result.receipts)
     if rows_in != rows_out + sum(rejected.values()):
         raise RuntimeError(f"{rows_in} rows in, {rows_out} out, rejected {rejected}")
+    if saved := saved_rows(result.receipts):
+        more["saved"] = saved
     return kind(
         rows_in=rows_in,
         rows_out=rows_out,
@@ -246,6 +248,16 @@ def rejected_rows(receipts: Iterable[Receipt]) -> dict[str, int]:
     for receipt in receipts:
         rejected.update(receipt.rejected)
     return dict(rejected.most_common())
+
+
+def saved_rows(receipts: Iterable[Receipt]) -> dict[str, Saved]:
+    """Rows that are not translated, by the key of the configuration that saves them."""
+    total: dict[str, Saved] = {}
+    for receipt in receipts:
+        for key, saved in receipt.numbers.saved.items():
+            before = total.get(key, Saved(rows=0, tokens=0))
+            total[key] = Saved(rows=before.rows + saved.rows, tokens=before.tokens + saved.tokens)
+    return total
 
 
 def _digest(of: Sequence[Receipt]) -> str:

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io.shards import Unit, read_shard
-from beam_jobs.select import normalised
-from beam_jobs.transforms.duplicates import row_hash
+from beam_jobs.transforms.duplicates import normalised, row_hash
 from models.hashing import text_hashes, threshold
 from models.scorers.human_classifier import fold_of
 

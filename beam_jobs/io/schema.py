@@ -22,6 +22,18 @@ BACK_TRANSLATE = pa.schema(
 CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
 """Rank of a translation among those of its source, 0 the best; in runs that keep several."""
 
+DISTINCT = pa.schema(
+    [
+        pa.field("row", pa.int32(), nullable=False),
+        CANDIDATE,
+        ("translation", pa.string()),
+        ("translation_score", pa.float32()),
+        ("translation_subwords", pa.int16()),
+        ("reason", pa.string()),
+    ]
+)
+"""Translations of distinct sources: the row of the source in its shard, null values if rejected."""
+
 REASON = pa.field("reason", pa.string(), nullable=False)
 
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])

@@ -32,6 +32,9 @@ from beam_jobs.io.storage import MissingError
 from models.errors import UserError
 from models.memory import peak_memory
 
+REPEATS = "repeats the pair"
+"""Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -96,6 +99,15 @@ class Deciles(BaseModel):
     highest: list[float | None]
 
 
+class Saved(BaseModel):
+    """Rows that are not translated, and the Moses tokens of their sources."""
+
+    model_config = ConfigDict(extra="allow")
+
+    rows: int
+    tokens: int
+
+
 class Measurements(BaseModel):
     """What a job measures of a unit; each job sets its own fields."""
 
@@ -103,6 +115,8 @@ class Measurements(BaseModel):
     __pydantic_extra__: dict[str, int | float] = Field(init=False)  # `back_translate`: its counters
 
     deciles: dict[str, Deciles] = {}  # `bucket`: the deciles of each score
+    saved: dict[str, Saved] = {}
+    """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
     score: float = 0.0  # `probes`: Pearson × 100
 
 
@@ -207,7 +221,7 @@ def commit(
     pieces: Iterable[tuple[str, pa.Table, pa.Table]],
     *,
     started: float,
-    numbers: Measurements | None = None,
+    numbers: Measurements | Callable[[], Measurements] | None = None,
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
@@ -215,6 +229,7 @@ def commit(
         rows_in: rows read; a function where they are known only after the last piece.
         pieces: part name, accepted rows, and rejected rows (with a `reason` column).
         started: `time.monotonic()` when the work on the unit began.
+        numbers: a function where they are known only after the last piece.
 
     Raises:
         RuntimeError: accepted and rejected rows do not add up to the rows read (a bug of the job).
@@ -226,7 +241,8 @@ def commit(
         if rejected.num_rows:
             path = storage.join(folder, "rejected", f"{part}.parquet")
             rejected_shards.append(write_shard(path, rejected))
-            for entry in pc.value_counts(rejected["reason"]).to_pylist():
+            named = pc.replace_substring_regex(rejected["reason"], f"^{REPEATS} .*", REPEATS)
+            for entry in pc.value_counts(named).to_pylist():
                 reasons[entry["values"]] += entry["counts"]
         else:
             storage.remove(storage.join(folder, "rejected", f"{part}.parquet"))
@@ -243,7 +259,7 @@ def commit(
         peak_memory=peak_memory(),
         ended=round(time.time(), 3),
         worker=f"{socket.gethostname()}:{os.getpid()}",
-        numbers=numbers or Measurements(),
+        numbers=(numbers() if callable(numbers) else numbers) or Measurements(),
     )
     if receipt.rows_out + sum(reasons.values()) != read:
         raise RuntimeError(

@@ -127,12 +127,14 @@ def launch(
     *,
     processes: int | None = None,
     rows_per_part: int | None = None,
+    done: Callable[[], int] | None = None,
 ) -> Result:
     """Run `transform` (units in, receipts out) and return its receipts.
 
     Args:
         processes: maximum number of worker processes, if the user did not choose a runner.
         rows_per_part: rows of a part file, to show progress if the rows of units are unknown.
+        done: rows done so far, where the receipts in `output` do not say so.
 
     Finished units, whose receipt in `output` is valid, are only verified by their checksums.
 
@@ -149,7 +151,7 @@ def launch(
     known = [n for n in rows.values() if n is not None]
     total = sum(known) if len(known) == len(rows) else None
 
-    def done() -> int:
+    def count() -> int:
         if rows_per_part is not None:
             return rows_per_part * len(storage.names(output))
         names = storage.names(storage.join(output, "receipts"))
@@ -163,9 +165,9 @@ def launch(
         options,
         output,
         arguments,
-        done,
+        done or count,
         total=total,
-        finished=done,
+        finished=done or count,
     )
     receipts = []
     for unit in units:

@@ -30,15 +30,56 @@ def row_hash(*columns: pa.Array) -> np.ndarray:
     return np.frombuffer(data, np.uint64).reshape(-1, 2)
 
 
-def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which rows [n] (bool) have the hash of an earlier one, by (unit, row)."""
+def normalised(text: pa.Array) -> pa.Array:
+    """Lower-cased letters and digits, separated by one space, to compare texts.
+
+    >>> normalised(pa.array(["A dog -- barks!"]))[0].as_py()
+    'a dog barks'
+    """
+    lower = pc.utf8_lower(pc.utf8_normalize(text, "NFKC"))
+    spaced = pc.replace_substring_regex(lower, r"[^\p{L}\p{M}\p{N}]+", " ")
+    return pc.utf8_trim(spaced, " ")
+
+
+def owners(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The index of the first, by (unit, row), of those with the same hash: int64 [n]."""
     order = np.lexsort((rows, units, hashes[:, 1], hashes[:, 0]))
     sorted_hashes = hashes[order]
-    same = np.zeros(len(order), bool)
-    same[1:] = (sorted_hashes[1:] == sorted_hashes[:-1]).all(axis=1)
-    result = np.zeros(len(order), bool)
-    result[order] = same
+    first = np.arange(len(order))
+    first[1:][(sorted_hashes[1:] == sorted_hashes[:-1]).all(axis=1)] = 0
+    result = np.empty(len(order), np.int64)
+    result[order] = order[np.maximum.accumulate(first)]
     return result
+
+
+def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which rows [n] (bool) have the hash of an earlier one, by (unit, row)."""
+    return np.asarray(owners(hashes, units, rows) != np.arange(len(rows)))
+
+
+def partitions(rows: int) -> int:
+    """The number of partitions of so many hashes, each of which fits in a worker's memory."""
+    return 1 + rows // _ROWS_PER_PARTITION
+
+
+def partition_hashes(
+    unit: int, hashed: Iterable[Hashes], count: int
+) -> Iterator[tuple[int, tuple[int, np.ndarray, np.ndarray]]]:
+    """Split blocks of hashes of a unit, given by its index, into `count` partitions by value."""
+    for hashes, rows in hashed:
+        part = hashes[:, 0] % np.uint64(count)
+        for partition in np.unique(part):
+            here = part == partition
+            yield int(partition), (unit, hashes[here], rows[here])
+
+
+def together(
+    groups: Iterable[tuple[int, np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The hashes, units and rows of a partition, from those of each unit."""
+    indices, hashes, of_units = zip(*groups, strict=True)
+    units, rows = np.repeat(indices, [*map(len, of_units)]), np.concatenate(of_units)
+    return np.concatenate(hashes), units, rows
 
 
 class WithDuplicates(beam.PTransform):
@@ -53,25 +94,20 @@ class WithDuplicates(beam.PTransform):
 
     def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int):
         super().__init__()
-        self.hashes, self.partitions = hashes, 1 + rows // _ROWS_PER_PARTITION
+        self.hashes, self.partitions = hashes, partitions(rows)
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find equal hashes, partition by partition, then join the duplicates with their units."""
-        read, partitions = self.hashes, self.partitions
+        read, count = self.hashes, self.partitions
 
         def split(unit: Any) -> Iterator[tuple[int, Any]]:
-            for hashes, rows in read(unit):
-                part = hashes[:, 0] % np.uint64(partitions)
-                for partition in np.unique(part):
-                    here = part == partition
-                    yield int(partition), (unit.index, hashes[here], rows[here])
+            return partition_hashes(unit.index, read(unit), count)
 
         def find(
             element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
         ) -> Iterator[tuple[int, np.ndarray]]:
-            indices, hashes, of_units = zip(*element[1], strict=True)
-            units, rows = np.repeat(indices, [*map(len, of_units)]), np.concatenate(of_units)
-            again = repeated(np.concatenate(hashes), units, rows)
+            hashes, units, rows = together(element[1])
+            again = repeated(hashes, units, rows)
             for unit in np.unique(units[again]):
                 yield int(unit), rows[again & (units == unit)]
 

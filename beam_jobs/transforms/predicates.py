@@ -21,6 +21,7 @@ _PREDICATE = re.compile(
     rf"\s*(?P<column>\w+)\s*(?:(?P<compare><=|>=|<|>)\s*(?P<value>{_NUMBER})"
     rf"|\s+in\s+(?P<low>{_NUMBER})\s*\.\.\s*(?P<high>{_NUMBER}))\s*"
 )
+_WORD = re.compile(r"\s*(?P<column>\w+)\s*(?P<compare>!?=)\s*(?P<word>[A-Za-z]+)\s*")
 _TOKENS = ("reference_tokens", "translation_tokens")
 
 
@@ -28,27 +29,34 @@ _TOKENS = ("reference_tokens", "translation_tokens")
 class Predicate:
     """`column operator value`; with `in` the value is (lowest, highest), both inclusive.
 
+    With `=` and `!=` it is a word, which only conditions on untranslated pairs have.
+
     >>> print(Predicate.parse("unigram_f1_decile in 2..7"))
     unigram_f1_decile in 2..7
     """
 
     column: str
-    operator: str  # <=, >=, <, > or in
-    value: float | tuple[float, float]
+    operator: str  # <=, >=, <, > or in; = or != with a word
+    value: float | tuple[float, float] | str
 
     @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse a predicate.
+    def parse(cls, text: str, *, words: bool = False) -> Self:
+        """Parse a predicate; with `words` it may compare with a word.
 
         Raises:
             ValueError: it is not a predicate, or its range is empty.
         """
         found = _PREDICATE.fullmatch(text)
+        if words and (compared := _WORD.fullmatch(text)):
+            return cls(compared["column"], compared["compare"], compared["word"])
         if not found:
-            raise ValueError(
-                f"{text!r} is no condition; write it as `trigram_overlap <= 0.5` (or <, >=, >) "
-                "or `unigram_f1_decile in 2..7`"
+            examples = (
+                "`source_tokens <= 60` (or <, >=, >), `token_ratio in 0.5..2`, "
+                "`source_language = cs` (or !=) or `identical = no`"
+                if words
+                else "`trigram_overlap <= 0.5` (or <, >=, >) or `unigram_f1_decile in 2..7`"
             )
+            raise ValueError(f"{text!r} is no condition; write it as {examples}")
         if found["compare"]:
             return cls(found["column"], found["compare"], float(found["value"]))
         low, high = float(found["low"]), float(found["high"])
@@ -58,7 +66,9 @@ class Predicate:
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The value, or both ends of the range."""
+        """The value, or both ends of the range; none of a word."""
+        if isinstance(self.value, str):
+            return ()
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str]) -> None:
@@ -89,5 +99,7 @@ class Predicate:
             return np.asarray(_COMPARE[self.operator](values, self.value))
 
     def __str__(self) -> str:
+        if isinstance(self.value, str):
+            return f"{self.column} {self.operator} {self.value}"
         numbers = (repr(number).removesuffix(".0") for number in self.numbers)
         return f"{self.column} {self.operator} {'..'.join(numbers)}"

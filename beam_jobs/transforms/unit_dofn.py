@@ -52,7 +52,7 @@ class UnitDoFn(OneCoreDoFn):
         unit: Unit,
         rows_in: int | Callable[[], int],
         pieces: Iterable[tuple[str, pa.Table, pa.Table]],
-        measurements: Measurements | None = None,
+        measurements: Measurements | Callable[[], Measurements] | None = None,
     ) -> Receipt:
         """Write the unit's part files and its receipt; see `shards.commit`."""
         return commit(

@@ -1,11 +1,12 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from beam_jobs.io.bitext import Format
 from beam_jobs.select import PerSource
+from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
@@ -37,6 +38,17 @@ class InputOptions(Options):
     of several languages."""
     license: str | None = None
     """Licence of the bitext; copied into the data card."""
+    where: list[str] = Field(default=[])
+    """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
+    `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""
+    unique: Literal["source", "pair"] | None = None
+    """source: equal sources are translated once, and every row gets the translation; pair: a
+    repeated pair of source and reference is rejected; null: neither."""
+
+    @property
+    def conditions(self) -> list[Predicate]:
+        """The parsed conditions of `where`."""
+        return [parse_condition(text) for text in self.where]
 
 
 class ScoreOptions(Options):
@@ -174,6 +186,11 @@ class Config(Options):
             if self.embeddings.task in READ_THE_CORPUS:
                 raise ValueError("input: is missing")
             return
+        for i, condition in enumerate(self.input.where):
+            try:
+                parse_condition(condition)
+            except ValueError as error:
+                raise ValueError(f"input.where[{i}]: {error}") from error
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
             raise ValueError(

@@ -14,6 +14,7 @@ from pipeline.report.describe import resolve_auto
 from pipeline.report.final_view import best_round, final_view, rounds
 from pipeline.report.render import render_html
 from pipeline.report.report_data import read_scores, regions
+from pipeline.report.savings import savings
 from pipeline.stage import stage_path
 
 VERSION = 3
@@ -58,7 +59,9 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
     bucket = view.find(BucketRecord)
     found: list[Section] = []
     if view.pair_records:
-        found.append(section("rows", "Rows of each stage", stages=view.pair_records))
+        found.append(
+            section("rows", "Rows of each stage", stages=view.pair_records, saved=savings(view))
+        )
     if bucket and bucket.rows_out:
         scores = read_scores(
             folder,

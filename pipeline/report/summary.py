@@ -22,6 +22,7 @@ from pipeline.report.auto_select import mean_deviation, selection_lines
 from pipeline.report.describe import deciles_in_words
 from pipeline.report.evaluation import evaluation_table
 from pipeline.report.final_view import final_view, restrict, rounds, verdict
+from pipeline.report.savings import Saving, hours_in_words, savings
 from pipeline.stage import Run
 
 
@@ -33,6 +34,8 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}
     if any(rejected.values()):
         out.print(rejected_table(rejected))
+    if saved := savings(record):
+        out.print(savings_table(saved))
     if "loop" in record.stages:
         out.print(_rounds(record), verdict(record), sep="\n")
     record = final_view(record)
@@ -71,6 +74,15 @@ def rejected_table(stages: Mapping[str, Mapping[str, int]]) -> Table:
     for name, rejected in stages.items():
         for reason, rows in rejected.items():
             table.add_row(name, reason, f"{rows:,}")
+    return table
+
+
+def savings_table(found: Sequence[Saving]) -> Table:
+    """Rows that are not translated, by the key of the configuration that saves them."""
+    numbers = ("rows", "tokens", "worker hours")
+    table = number_table("Not translated", "saved by", numbers=numbers)
+    for key, rows, tokens, hours in found:
+        table.add_row(key, f"{rows:,}", f"{tokens:,}", hours_in_words(hours))
     return table
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from beam_jobs import back_translate
 from beam_jobs.io import remote
-from beam_jobs.io.shards import content_key, units
+from beam_jobs.io.shards import content_key, receipts, units
 from models.files import digest
 from models.nmt import hub
 from models.nmt.families.base import Layout
@@ -26,13 +26,18 @@ def fingerprint(run: Run) -> Any:
     decoding = [options.engine, options.compute_type, options.beam, options.batch_tokens]
     several = [options.several()] if options.several() else []
     seed = [run.config.seed] if options.sampling else []
-    more = [*several, *seed]
+    unique = ["unique source"] if _is_unique(run) else []
+    more = [*several, *seed, *unique]
     if not options.model:
         return [*decoding, options.max_source_subwords, None, *more]
     folder = _folder(options.model)
     layout = open_model(folder, run.config.languages).layout
     tags = [asdict(layout)] if layout != Layout() else []
     return [*decoding, options.max_source_subwords, digest(folder), *tags, *more]
+
+
+def _is_unique(run: Run) -> bool:
+    return run.config.input is not None and run.config.input.unique == "source"
 
 
 def make(run: Run, key: str) -> BackTranslateRecord:
@@ -51,6 +56,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
         languages=run.config.languages,
         accelerator=run.config.accelerator,
         seed=run.config.seed,
+        distinct=base if _is_unique(run) else None,
     )
     used = TranslationModel(
         path=run.model,
@@ -59,7 +65,12 @@ def make(run: Run, key: str) -> BackTranslateRecord:
         license=license_of(folder),
         family=open_model(folder, run.config.languages).family,
     )
-    return pairs_record(BackTranslateRecord, result, model=used)
+    record = pairs_record(BackTranslateRecord, result, model=used)
+    distinct = back_translate.distinct_folder(run.folder("back_translate"))
+    for receipt in receipts(distinct) if _is_unique(run) else []:
+        record.worker_seconds = round(record.worker_seconds + receipt.seconds, 3)
+        record.peak_memory = max(record.peak_memory, receipt.peak_memory)
+    return record
 
 
 def check(config: Config) -> None:

@@ -16,7 +16,12 @@ def fingerprint(run: Run) -> Any:
     bitexts = find_bitext(options.format, options.paths)
     content = [(bitext.format, bitext.name) for bitext in bitexts]
     digests = [file.sha256 for file in run.input_files]
-    return [content, digests, options.shard_rows, options.max_characters]
+    made = [content, digests, options.shard_rows, options.max_characters]
+    # Without these options, the key is that of earlier versions. `unique: source` is no option of
+    # this stage.
+    where = list(map(str, options.conditions))
+    unique = options.unique == "pair"
+    return [*made, where, unique] if where or unique else made
 
 
 def make(run: Run, key: str) -> PairsRecord:
@@ -35,6 +40,8 @@ def make(run: Run, key: str) -> PairsRecord:
         max_characters=options.max_characters,
         rows=sum(file.bytes for file in run.input_files) // 50,
         arguments=run.arguments,
+        where=options.conditions,
+        unique_pairs=options.unique == "pair",
     )
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:

@@ -1,16 +1,21 @@
 import gzip
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from beam_jobs import ingest
 from beam_jobs.io import schema
 from beam_jobs.io.bitext import Format, Paths, find_bitext
 from beam_jobs.io.shards import receipts
 from beam_jobs.runners.launch import Result
+from beam_jobs.transforms.conditions import parse_condition
 from models.errors import UserError
 
 ONE = ["--direct_num_workers", "1"]
@@ -116,3 +121,79 @@ def test_larger_shards_leave_no_parts_of_the_smaller_ones(
     files = sorted(p.name for p in (tmp_path / "ingest").glob("*.parquet"))
     assert files == [f"{shard.name}.parquet" for shard in result.receipts[0].shards]
     assert len(files) == 2
+
+
+WORDS = st.sampled_from(["a", "b", "c d", "E."])
+
+
+@settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    files=st.lists(
+        st.lists(st.tuples(st.sampled_from("xyzuvw"), WORDS, WORDS), min_size=1, max_size=7),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_unique_pairs_and_conditions_against_a_plain_loop(
+    tmp_path: Path, files: list[list[tuple[str, str, str]]]
+) -> None:
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    paths = []
+    for number, rows in enumerate(files):
+        paths.append(str(tmp_path / f"{number}.tsv"))
+        Path(paths[-1]).write_text("".join(f"{i}\t{s}\t{r}\n" for i, s, r in rows))
+    ids: set[str] = set()
+    first: dict[tuple[str, str], str] = {}
+    accepted, reasons = [], []
+    for id, source, reference in (row for rows in files for row in rows):
+        pair = source, reference
+        if id in ids:
+            reasons.append("duplicate id")
+        elif len(source.split()) > 1:
+            reasons.append("not source_tokens <= 1")
+        elif pair in first:
+            reasons.append(f"repeats the pair {first[pair]}")
+        else:
+            accepted.append(id)
+            first[pair] = id
+        ids.add(id)
+
+    def made(folder: str, *beam: str) -> Result:
+        return ingest.run(
+            find_bitext("tsv", paths), str(tmp_path / folder), "key",
+            shard_rows=3, max_characters=50, rows=1000, arguments=beam or ONE,
+            where=[parse_condition("source_tokens <= 1")], unique_pairs=True,
+        )  # fmt: skip
+
+    result = made("out")
+    shards = [pq.read_table(s.path) for r in result.receipts for s in r.shards]
+    apart = [pq.read_table(s.path) for r in result.receipts for s in r.rejected_shards]
+    found = pa.concat_tables([schema.INGEST_REJECTED.empty_table(), *apart])
+    assert pa.concat_tables(shards)["id"].to_pylist() == accepted
+    assert found["reason"].to_pylist() == reasons
+    counts = Counter(r.partition(" pair ")[0] + " pair" if " pair " in r else r for r in reasons)
+    assert sum((Counter(r.rejected) for r in result.receipts), Counter()) == counts
+    (tmp_path / "out" / "receipts" / f"{result.receipts[-1].name}.json").unlink()
+    again = made("out")
+    assert [r.shards for r in again.receipts] == [r.shards for r in result.receipts]
+
+
+def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -> None:
+    lines = [f"{n}\t{'ab'[n % 2]} {n % 5}\tx {n % 3}" for n in range(40)]
+    paths = [tsv("a.tsv", *lines[:25]), tsv("b.tsv", *lines[25:])]
+
+    def made(folder: str, *beam: str) -> Result:
+        return ingest.run(
+            find_bitext("tsv", paths), str(tmp_path / folder), "key",
+            shard_rows=3, max_characters=50, rows=1000, arguments=beam,
+            where=[parse_condition("source_letters >= 0.1")], unique_pairs=True,
+        )  # fmt: skip
+
+    one, two = made("one", *ONE), made("two", "--direct_num_workers", "2")
+    assert [t.to_pylist() for t in tables(one)] == [t.to_pylist() for t in tables(two)]
+    assert [r.numbers.saved for r in one.receipts] == [r.numbers.saved for r in two.receipts]

@@ -11,7 +11,8 @@ import pytest
 
 from beam_jobs import select
 from beam_jobs.io.shards import Shard, units
-from beam_jobs.select import Criteria, judge, normalised, tsv_path
+from beam_jobs.select import Criteria, judge, tsv_path
+from beam_jobs.transforms.duplicates import normalised
 
 ONE = ["--direct_num_workers", "1"]
 ALL: dict[str, Any] = {

@@ -7,8 +7,10 @@ on the sample and on many copies of it: the difference is the time per row, with
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import typer
 from rich.console import Group
 from rich.filesize import decimal
@@ -17,15 +19,21 @@ from rich.table import Table
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.bitext.preview import Preview, preview
 from beam_jobs.runners.launch import connect
+from beam_jobs.transforms.conditions import reasons
+from beam_jobs.transforms.duplicates import repeated, row_hash
 from models.cpu import cores
 from models.errors import UserError
 from models.scorers import SCORERS
+from models.text.tokens import moses_tokens
 from pipeline.commands.corpus.timings import Translation, time_jobs, translate
 from pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
 from pipeline.commands.run.status import duration
 from pipeline.config import Config, read_config
+from pipeline.config.options import InputOptions
 from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
+from pipeline.report.savings import Saving
+from pipeline.report.summary import savings_table
 from pipeline.stage import PAIR_STAGES, Run
 from pipeline.stages.score import resource_paths
 
@@ -37,7 +45,7 @@ _READ = 20_000  # rows that they are sampled from
 class Job:
     """The estimate of one stage."""
 
-    rows: int  # number that it will read
+    rows: int  # number that it will read; of back-translation, that it will translate
     rate: float  # rows per second, as measured on `cores` cores
     cores: int
     size: float  # bytes that it will write
@@ -58,6 +66,7 @@ class Estimate:
     translation: Translation
     left_out: tuple[str, ...]
     """Scorers that were not timed, because their resource does not exist yet."""
+    savings: tuple[Saving, ...] = ()  # of `input.where` and `input.unique`
 
 
 def command(
@@ -75,7 +84,8 @@ def command(
         hours = found.jobs["back_translate"].seconds / 3600
         cost = f"{hours:,.2f} hours in all, {hours * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour."
         lines.insert(0, f"Back-translation on machines like this one: {cost}")
-    console().print(Group(_table(found), *lines), highlight=False)
+    tables = [_table(found), *([savings_table(found.savings)] if found.savings else [])]
+    console().print(Group(*tables, *lines), highlight=False)
 
 
 def estimate(config: Config) -> Estimate:
@@ -93,31 +103,80 @@ def estimate(config: Config) -> Estimate:
     )
     if not len(seen.pairs):
         raise UserError("input: none of the rows at the beginning of the files can be used")
+    pairs = choose(seen.pairs, run.input)
+    if not len(pairs.translated):
+        raise UserError("input.where: no row at the beginning of the files meets the conditions")
     rng = np.random.default_rng(config.seed)
-    chosen = rng.choice(len(seen.pairs), min(_SENTENCES, len(seen.pairs)), replace=False)
-    translation = translate(run, model, seen.pairs.take(np.sort(chosen)).combine_chunks())
+    sentences = min(_SENTENCES, len(pairs.translated))
+    chosen = np.sort(rng.choice(len(pairs.translated), sentences, replace=False))
+    translation = translate(run, model, pairs.translated.take(chosen).combine_chunks())
     scorers, paths = _scorers(run)
     with tempfile.TemporaryDirectory() as folder:
         timed = time_jobs(run, translation.pairs, scorers, paths, Path(folder))
     timed["back_translate"] = translation.timed
-    usable = round(seen.rows * (1 - seen.rejected))
-    translated = round(usable * len(translation.pairs) / len(chosen))
+    scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
+    usable = round(scale * pairs.accepted)
+    accepted = round(usable * len(translation.pairs) / len(chosen))
     jobs = {}
     for stage in PAIR_STAGES:
-        rows = {"ingest": seen.rows, "back_translate": usable}.get(stage, translated)
+        rows = {"ingest": seen.rows, "back_translate": usable}.get(stage, accepted)
+        translated = stage == "back_translate"
         jobs[stage] = Job(
-            rows=rows,
+            rows=round(scale * len(pairs.translated)) if translated else rows,
             rate=timed[stage].rows / timed[stage].seconds,
-            cores=cores() if stage == "back_translate" else 1,
+            cores=cores() if translated else 1,
             size=timed[stage].size * rows,
             memory=timed[stage].memory,
         )
+    hours = jobs["back_translate"].seconds / max(jobs["back_translate"].rows, 1) / 3600
+    savings = (
+        Saving(key, round(scale * rows), round(scale * tokens), scale * rows * hours)
+        for key, (rows, tokens) in pairs.saved.items()
+    )
     return Estimate(
         preview=seen,
         jobs=jobs,
         translation=translation,
         left_out=tuple(name for name in config.score.scorers if name not in scorers),
+        savings=tuple(savings),
     )
+
+
+class Choice(NamedTuple):
+    """What `input.where` and `input.unique` leave of some pairs.
+
+    Attributes:
+        accepted: number of rows that ingest accepts.
+        translated: the rows whose sources are translated.
+        saved: rows that are not, and the tokens of their sources, by the key that saves them.
+    """
+
+    accepted: int
+    translated: pa.Table
+    saved: dict[str, tuple[int, int]]
+
+
+def choose(pairs: pa.Table, options: InputOptions) -> Choice:
+    """Apply `input.where` and `input.unique` to some pairs."""
+    saved: dict[str, tuple[int, int]] = {}
+
+    def save(key: str, left: pa.Table, lost: np.ndarray) -> pa.Table:
+        tokens = moses_tokens(left["source"].filter(pa.array(lost)))
+        saved[key] = int(np.count_nonzero(lost)), len(tokens.values)
+        return left.filter(pa.array(~lost))
+
+    left = pairs
+    if options.where:
+        source, reference = (left[side].combine_chunks() for side in ("source", "reference"))
+        left = save("input.where", left, reasons(source, reference, options.conditions) != "")
+    accepted = len(left)
+    if options.unique:
+        columns = ("source", "reference") if options.unique == "pair" else ("source",)
+        hashes = row_hash(*(left[name].combine_chunks() for name in columns))
+        one_unit = np.zeros(accepted, np.int64)
+        left = save("input.unique", left, repeated(hashes, one_unit, np.arange(accepted)))
+        accepted = len(left) if options.unique == "pair" else accepted
+    return Choice(accepted, left, saved)
 
 
 def _model(run: Run) -> str:
@@ -177,6 +236,11 @@ def _basis_lines(config: Config, found: Estimate) -> list[str]:
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
+        *(
+            [f"Repeats: counted among {len(seen.pairs):,} rows; the whole input repeats more."]
+            if config.input and config.input.unique and len(seen.pairs) != seen.rows
+            else []
+        ),
         f"Translated: {translation.timed.rows:,} sentences sampled from the beginnings of "
         f"{seen.files} file(s), on {_device(found)}, {config.nmt.engine}, "
         f"{config.nmt.compute_type}, beam {config.nmt.beam}; loading the model took "

@@ -146,6 +146,8 @@ def _run_jobs(
         shard_rows=options.shard_rows,
         max_characters=options.max_characters + 10,
         rows=len(table),
+        where=options.conditions,
+        unique_pairs=options.unique == "pair",
     )
     scored = timed("score", score.run, units(parts, ""), scorers=scorers, resources=paths)
     bucketed = timed("bucket", bucket.run, scored, scorers=scorers)

@@ -11,6 +11,7 @@ import typer
 from rich.console import Group
 from rich.table import Table
 
+from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts
 from beam_jobs.runners.launch import connect
@@ -85,7 +86,7 @@ def status(folder: str, now: float | None = None) -> Status:
     for name in record.wanted or list(record.stages):
         if record.under_way and name == record.under_way.stage:
             start = record.under_way.since
-            done = receipts(storage.join(folder, name)) if _has_pairs(name) else []
+            done = _work_done(folder, name, record) if _has_pairs(name) else []
             last = max((receipt.ended for receipt in done), default=0.0)
             last_shard_age = now - last if last >= start else None
             end = max(last, start) if is_running is False else now
@@ -102,11 +103,12 @@ def status(folder: str, now: float | None = None) -> Status:
 
 def translation_hours(folder: str) -> TranslationHours | None:
     """Worker hours of back-translation; None before its first shard is finished."""
-    finished = receipts(storage.join(folder, "back_translate"))
+    record = _record(folder)
+    finished = _work_done(folder, "back_translate", record)
     if not finished:
         return None
     busy = busy_seconds(finished)
-    done, record = sum(receipt.rows_in for receipt in finished), _record(folder)
+    done = sum(map(_rows, finished))
     ingest = record.find(PairsRecord, "ingest")
     rows = ingest.rows_out * record.config.nmt.candidates if ingest else 0
     spent = sum(busy.values()) / 3600
@@ -182,13 +184,27 @@ def _current(
     shards, rows = (before.shards, before.rows_out) if before else (None, None)
     if rows is not None and name == "back_translate":
         rows *= record.config.nmt.candidates
-    rows_done = sum(receipt.rows_in for receipt in done)
+    rows_done = sum(map(_rows, done))
     found.shards, found.rows = (len(done), shards), (rows_done, rows)
     found.rejected = rejected_rows(done)
     found.rate = _rate(done, start, end)
     if found.rate and rows is not None:
         found.remaining = (rows - rows_done) / found.rate
     return found
+
+
+def _work_done(folder: str, name: str, record: RunRecord) -> list[Receipt]:
+    """The receipts of the work that takes a stage's time: of translations, if those are shared."""
+    path = storage.join(folder, name)
+    config = record.config.input
+    if name == "back_translate" and config and config.unique == "source":
+        path = distinct_folder(path)
+    return receipts(path)
+
+
+def _rows(receipt: Receipt) -> int:
+    """The rows of its shard; it translates fewer if it shares translations."""
+    return int((receipt.numbers.model_extra or {}).get("shard_rows", receipt.rows_in))
 
 
 def _has_pairs(name: str) -> bool:
@@ -209,7 +225,7 @@ def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None
     if not ours:
         return None
     since = ours[-_RECENT - 1].ended if len(ours) > _RECENT else start
-    return sum(receipt.rows_in for receipt in ours[-_RECENT:]) / max(end - since, 1e-3)
+    return sum(map(_rows, ours[-_RECENT:])) / max(end - since, 1e-3)
 
 
 def _finished(name: str, record: StageRecord) -> StageStatus:

@@ -84,12 +84,15 @@ def jobs(tmp_path: Path) -> Jobs:
     at, scorers = str(tmp_path), ["translation_score", "trigram_overlap"]
     criteria = select.Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
     bitext = Bitext(format="tsv", paths=("gs://bucket/a.tsv",), name="1-a.tsv")
-    limits = {"shard_rows": 10, "max_characters": 100, "rows": 30}
+    limits: dict[str, Any] = {"shard_rows": 10, "max_characters": 100, "rows": 30}
     model = NmtOptions(model="/opt/model")
     return {
         "ingest": lambda a: ingest.run([bitext], at, "", arguments=a, **limits),
         "back_translate": lambda a: back_translate.run(
             work, at, "/opt/model", model, a, accelerator=GPU
+        ),
+        "distinct": lambda a: back_translate.run(
+            work, at, "/opt/model", model, a, accelerator=GPU, distinct="key"
         ),
         "idf": lambda a: idf.run(work, at, a),
         "classifier": lambda a: human_likeness.run(work, at, a, seed=1),
@@ -123,7 +126,7 @@ def images(pipeline: Any) -> set[str]:
     return found
 
 
-JOBS = ["ingest", "back_translate", "idf", "classifier", "score", "bucket", "corpus"]
+JOBS = ["ingest", "back_translate", "distinct", "idf", "classifier", "score", "bucket", "corpus"]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -133,7 +136,7 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
     containers = {c["containerImage"] for c in pool["sdkHarnessContainerImages"]}
     experiments = job["environment"]["experiments"]
     found = hinted(pipeline)
-    if name == "back_translate":
+    if name in ("back_translate", "distinct"):
         assert found == {"BackTranslate/Translate": GPU.encode()}
         assert len(pool["sdkHarnessContainerImages"]) == 2  # with and without a GPU
         assert "no_use_multiple_sdk_containers" in experiments

@@ -119,3 +119,30 @@ def test_no_usable_row_is_one_line(
     assert (code, error) == (
         2, "paraloom: input: none of the rows at the beginning of the files can be used",
     )  # fmt: skip
+
+
+def test_what_conditions_and_repeats_save(
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    bitext: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    paths = {}
+    for side, path in bitext.items():
+        paths[side] = str(tmp_path / side)
+        Path(paths[side]).write_text(2 * Path(path).read_text(encoding="utf-8"), encoding="utf-8")
+    write_config(tmp_path, input={"paths": paths, "unique": "source", "where": ["identical = yes"]})
+    code, out, err = told(tmp_path, capsys)
+    assert (code, "no row at the beginning of the files meets" in err) == (2, True)
+    conditions = ["source_tokens <= 4"]
+    config = write_config(tmp_path, input={"paths": paths, "unique": "source", "where": conditions})
+    found = estimate.estimate(read_config(config))
+    where, unique = found.savings
+    assert where.rows + unique.rows + found.jobs["back_translate"].rows == 238
+    assert unique.rows >= found.jobs["back_translate"].rows > 0
+    assert found.jobs["score"].rows <= 238 - where.rows
+    hours = found.jobs["back_translate"].seconds / found.jobs["back_translate"].rows / 3600
+    assert where.hours == pytest.approx(where.rows * hours)
+    code, out, err = told(tmp_path, capsys)
+    assert (code, err) == (0, "")
+    assert "Not translated" in out and "input.where" in out and "input.unique" in out

@@ -1,0 +1,143 @@
+"""First occurrences of texts in a distributed corpus: something is made of each text only once.
+
+Of equal texts in several units, the first one by (unit, row) is the owner's. Only hashes and row
+numbers are shuffled to find out who owns what: 24 bytes for each distinct text of a unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from beam_jobs.transforms.duplicates import (
+    Hashes,
+    owners,
+    partition_hashes,
+    partitions,
+    row_hash,
+    together,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occurrences:
+    """The texts that a unit shares with other units.
+
+    Attributes:
+        repeats: rows whose text occurs in an earlier unit: sorted, int64 [n], one for each text.
+        requests: texts that the unit owns and others need, int64 [m, 3]: the row here, the index of
+            the other unit, and the row there.
+    """
+
+    repeats: np.ndarray
+    requests: np.ndarray
+
+
+def distinct_texts(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The code of each text, int32 [n], and the first row of each code, int64 [m], ascending.
+
+    >>> codes, first = distinct_texts(pa.array(["b", "a", "b", "c"]))
+    >>> codes.tolist(), first.tolist()
+    ([0, 1, 0, 2], [0, 1, 3])
+    """
+    codes = texts.dictionary_encode().indices.to_numpy()
+    first = np.unique(codes, return_index=True)[1]
+    return codes, first.astype(np.int64)
+
+
+def spread(codes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give every row what was made of a row with the same code.
+
+    Args:
+        codes: of each row, int [n].
+        rows: the row that each of m results was made of; a row may have several results.
+
+    Returns:
+        the row and the result of each combination, int64 [k]: by row, then in the order of `rows`.
+
+    Raises:
+        ValueError: a code has no result.
+
+    >>> row, result = spread(np.array([0, 1, 0]), np.array([1, 0]))
+    >>> row.tolist(), result.tolist()
+    ([0, 1, 2], [1, 0, 1])
+    """
+    made = codes[rows]
+    order = np.argsort(made, kind="stable")
+    sorted_codes = made[order]
+    starts = np.searchsorted(sorted_codes, codes, side="left")
+    counts = np.searchsorted(sorted_codes, codes, side="right") - starts
+    if len(counts) and not counts.all():
+        raise ValueError(f"nothing was made of {np.count_nonzero(counts == 0)} of the rows")
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(np.arange(len(codes)), counts), order[np.repeat(starts, counts) + within]
+
+
+class WithFirstOccurrences(beam.PTransform):
+    """Units in; (unit, `Occurrences`) out.
+
+    Args:
+        texts: reads a unit's texts.
+        rows: approximate number of rows of all units.
+    """
+
+    def __init__(self, texts: Callable[[Any], pa.Array], rows: int):
+        super().__init__()
+        self.texts, self.partitions = texts, partitions(rows)
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Group equal hashes, partition by partition, and join what is found with the units."""
+        texts, count = self.texts, self.partitions
+
+        def hashed(unit: Any) -> Iterator[tuple[int, Any]]:
+            found = texts(unit)
+            _, first = distinct_texts(found)
+            hashes: Hashes = row_hash(found.take(pa.array(first))), first
+            return partition_hashes(unit.index, [hashes], count)
+
+        def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, Occurrences]:
+            (unit,) = element[1]["unit"]
+            found = list(element[1]["found"])
+            repeats = [rows for rows in found if rows.ndim == 1]
+            requests = [rows for rows in found if rows.ndim == 2]
+            sorted_requests = np.concatenate([np.empty((0, 3), np.int64), *requests])
+            order = np.lexsort((sorted_requests[:, 2], sorted_requests[:, 1]))
+            return unit, Occurrences(
+                np.sort(np.concatenate([np.empty(0, np.int64), *repeats])), sorted_requests[order]
+            )
+
+        found = (
+            units
+            | "Hash" >> beam.FlatMap(hashed).with_output_types(tuple[int, Any])
+            | "Together" >> beam.GroupByKey()
+            | "Find" >> beam.FlatMap(_find).with_output_types(tuple[int, Any])
+        )
+        by_index = units | "By index" >> beam.Map(lambda u: (u.index, u)).with_output_types(
+            tuple[int, Any]
+        )
+        return {"unit": by_index, "found": found} | "Group" >> beam.CoGroupByKey() | beam.Map(join)
+
+
+def _find(
+    element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
+) -> Iterator[tuple[int, np.ndarray]]:
+    """For each unit its rows that repeat another's, [n], and what others request of it, [m, 3]."""
+    hashes, units, rows = together(element[1])
+    owner = owners(hashes, units, rows)
+    repeats = np.flatnonzero(owner != np.arange(len(owner)))
+    owner = owner[repeats]
+    requests = np.stack([rows[owner], units[repeats], rows[repeats]], axis=1)
+    yield from _by_unit(units[repeats], rows[repeats])
+    yield from _by_unit(units[owner], requests)
+
+
+def _by_unit(units: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    order = np.argsort(units, kind="stable")
+    found, starts = np.unique(units[order], return_index=True)
+    for unit, part in zip(found, np.split(values[order], starts[1:]), strict=False):
+        yield int(unit), part

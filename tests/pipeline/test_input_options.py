@@ -1,0 +1,165 @@
+"""`input.where` and `input.unique` in runs: what they reject, what they save, what they change."""
+
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from run_helpers import again, kill_in, parts, ran
+
+from models.errors import UserError
+from pipeline.cli import main
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.plan import key_of
+from pipeline.stage import Run
+from pipeline.stages import STAGES
+
+WriteConfig = Callable[..., Path]
+CONDITIONS = ["source_tokens <= 4", "identical = no"]
+
+
+@pytest.fixture
+def repeating(tmp_path: Path, bitext: dict[str, str]) -> dict[str, str]:
+    """The pairs of `bitext` twice; of the second ones, every third has another reference."""
+    paths = {}
+    for side, path in bitext.items():
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        again = [
+            line if side == "source" or number % 3 or not line else f"{line} {number}"
+            for number, line in enumerate(lines)
+        ]
+        paths[side] = str(tmp_path / Path(path).name)
+        text = "".join(f"{line}\n" for line in [*lines, *again])
+        Path(paths[side]).write_text(text, encoding="utf-8")
+    return paths
+
+
+def manifest(folder: Path) -> Any:
+    return json.loads((folder / "run" / "manifest.json").read_text())
+
+
+def pairs(folder: Path, stage: str) -> list[dict[str, Any]]:
+    files = sorted((folder / "run" / stage).glob("part-*.parquet"))
+    rows: list[dict[str, Any]] = pa.concat_tables(map(pq.read_table, files)).to_pylist()
+    return rows
+
+
+def test_each_distinct_source_is_translated_once(
+    tmp_path: Path,
+    repeating: dict[str, str],
+    write_config: WriteConfig,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_config(tmp_path, input={"paths": repeating})
+    assert again("select", tmp_path) == 0
+    plain = {stage: pairs(tmp_path, stage) for stage in ("back_translate", "corpus")}
+    plain_files = parts(tmp_path)
+    shutil.rmtree(tmp_path / "run" / "ingest")
+    capsys.readouterr()
+
+    write_config(tmp_path, input={"paths": repeating, "unique": "source"})
+    assert again("select", tmp_path) == 0
+    out, err = capsys.readouterr()
+    assert ran(err)[:2] == ["ingest", "back_translate"]
+    record = manifest(tmp_path)["stages"]["back_translate"]
+    sources = [row["source"] for row in pairs(tmp_path, "ingest")]
+    assert record["rows_in"] == len(sources)
+    assert record["saved"]["input.unique"]["rows"] == len(sources) - len(set(sources))
+    assert record["metrics"]["sentences"] == len(set(sources))
+    assert "Not translated" in out and "input.unique" in out
+    html = (tmp_path / "run" / "report" / "index.html").read_text()
+    assert "Rows that were not translated" in html
+    ours, others = pairs(tmp_path, "back_translate"), plain["back_translate"]
+    for row, other in zip(ours, others, strict=True):
+        score, exact = row.pop("translation_score"), other.pop("translation_score")
+        assert score == pytest.approx(exact, abs=1e-5)
+        assert row == other
+
+    finished = parts(tmp_path)
+    for name in ("back_translate", "score", "bucket", "corpus"):
+        shutil.rmtree(tmp_path / "run" / name)
+    kill_in("back_translate", tmp_path, "distinct/receipts/part-*.json")
+    assert again("select", tmp_path) == 0
+    assert parts(tmp_path) == finished
+
+    write_config(tmp_path, input={"paths": repeating})
+    assert again("select", tmp_path) == 0
+    files = parts(tmp_path)
+    assert {name: files[name] for name in plain_files} == plain_files
+    assert "saved" not in manifest(tmp_path)["stages"]["back_translate"]
+
+
+def test_pairs_and_conditions(
+    tmp_path: Path, repeating: dict[str, str], write_config: WriteConfig
+) -> None:
+    write_config(tmp_path, input={"paths": repeating, "unique": "pair", "where": CONDITIONS})
+    assert again("ingest", tmp_path) == 0
+    record = manifest(tmp_path)["stages"]["ingest"]
+    accepted = pairs(tmp_path, "ingest")
+    rejected = pairs(tmp_path, "ingest/rejected")
+    assert record["rows_in"] == len(accepted) + len(rejected) == 240
+    texts = [(row["source"], row["reference"]) for row in accepted]
+    assert len(set(texts)) == len(texts)
+    repeats = [row for row in rejected if row["reason"].startswith("repeats the pair ")]
+    assert record["rejected"]["repeats the pair"] == len(repeats)
+    assert record["saved"]["input.unique"]["rows"] == len(repeats)
+    ids = {row["id"]: f"{row['source']}\t{row['reference']}" for row in accepted}
+    for row in repeats:
+        assert ids[row["reason"].removeprefix("repeats the pair ")] == row["text"]
+    reasons = Counter(row["reason"] for row in rejected)
+    assert record["saved"]["input.where"]["rows"] == reasons["not source_tokens <= 4"] > 0
+
+
+def test_keys_of_runs_without_are_as_before(write_config: WriteConfig, tmp_path: Path) -> None:
+    def keys(**options: Any) -> dict[str, str]:
+        config = read_config(write_config(tmp_path, input=options))
+        run = Run(config=config, manifest=Manifest(config.run))
+        return {s.name: key_of(s, run) for s in STAGES if s.name in ("ingest", "back_translate")}
+
+    plain = keys()
+    assert keys(where=[], unique=None) == plain
+    source, pair, where = keys(unique="source"), keys(unique="pair"), keys(where=CONDITIONS)
+    assert source["ingest"] == plain["ingest"]
+    assert source["back_translate"] != plain["back_translate"]
+    assert pair["back_translate"] == plain["back_translate"]
+    assert len({k["ingest"] for k in (plain, pair, where, keys(where=CONDITIONS[:1]))}) == 4
+    assert keys(where=["source_tokens<=4.0", "identical  =no"]) == where
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("source_token <= 3", "source_token is no column of untranslated pairs; did you mean"),
+        ("bleu <= 3", "bleu is no column of untranslated pairs; there are source_tokens, "),
+        ("source_tokens ~ 3", "'source_tokens ~ 3' is no condition; write it as"),
+        ("source_tokens = cs", "'source_tokens = cs': source_tokens is compared with a number"),
+        ("source_language = cz", "'cz' is no language code that the identifier knows; similar"),
+        ("source_language >= 1", "'source_language >= 1': write `source_language = en`"),
+        ("identical != yes", "'identical != yes': write `identical = yes`"),
+        ("token_ratio in 2..1", "'token_ratio in 2..1' holds for nothing"),
+    ],
+)
+def test_bad_conditions_end_in_one_line(
+    where: str,
+    said: str,
+    tmp_path: Path,
+    write_config: WriteConfig,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = write_config(tmp_path, input={"where": ["identical = no", where]})
+    assert main(["ingest", "--config", str(path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(re.escape(f"input.where[1]: {said}"), line)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_kind_of_uniqueness(tmp_path: Path, write_config: WriteConfig) -> None:
+    with pytest.raises(UserError, match=r"input\.unique"):
+        read_config(write_config(tmp_path, input={"unique": "reference"}))
