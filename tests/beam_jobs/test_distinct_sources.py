@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_model import new_pairs
 
 import models.nmt.translate
 from beam_jobs import back_translate
@@ -22,6 +21,7 @@ from beam_jobs.io.shards import Unit, receipts, units, write_shard
 from beam_jobs.runners.launch import Result
 from models.nmt.options import NmtOptions
 from models.nmt.translate import SCHEMA, Counters, RetryHints
+from tests.small_model import new_pairs
 
 ONE = ["--direct_num_workers", "1"]
 

@@ -11,15 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from run_helpers import again, kill_in, parts, ran
 
 from models.errors import UserError
 from pipeline.cli import main
+from pipeline.commands.run.status import status
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
 from pipeline.plan import key_of
 from pipeline.stage import Run
 from pipeline.stages import STAGES
+from tests.run_helpers import again, kill_in, parts, ran
 
 WriteConfig = Callable[..., Path]
 CONDITIONS = ["source_tokens <= 4", "identical = no"]
@@ -86,6 +87,10 @@ def test_each_distinct_source_is_translated_once(
     for name in ("back_translate", "score", "bucket", "corpus"):
         shutil.rmtree(tmp_path / "run" / name)
     kill_in("back_translate", tmp_path, "distinct/receipts/part-*.json")
+    stopped = next(s for s in status(str(tmp_path / "run")).stages if s.name == "back_translate")
+    assert stopped.state == "stopped"
+    assert stopped.rows[0] is not None and 0 < stopped.rows[0] <= len(sources)
+    assert stopped.rows[1] == len(sources)
     assert again("select", tmp_path) == 0
     assert parts(tmp_path) == finished
 
