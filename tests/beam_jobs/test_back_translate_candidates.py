@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_model import new_pairs
 
 from beam_jobs import back_translate
 from beam_jobs.io import schema
@@ -15,6 +14,7 @@ from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result
 from models.nmt.options import NmtOptions, SamplingOptions
 from models.nmt.translate import Translator
+from tests.small_model import new_pairs
 
 N_BEST = NmtOptions(beam=4, candidates=3)
 SAMPLED = NmtOptions(candidates=3, sampling=SamplingOptions(top_k=5))
