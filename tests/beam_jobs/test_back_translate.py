@@ -166,7 +166,9 @@ def test_finished_shards_are_not_translated_twice(
     texts = []
 
     class Watching(Translator):
-        def translate(self, sentences: pa.StringArray, hints: RetryHints | None = None) -> pa.Table:
+        def translate(
+            self, sentences: pa.StringArray, hints: RetryHints | None = None, *, seed: int = 1
+        ) -> pa.Table:
             texts.extend(sentences.to_pylist())
             return super().translate(sentences, hints)
 

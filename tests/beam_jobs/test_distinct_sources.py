@@ -35,7 +35,7 @@ class Reversing:
         pass
 
     def translate(
-        self, sentences: pa.Array, hints: RetryHints | None = None
+        self, sentences: pa.Array, hints: RetryHints | None = None, *, seed: int = 1
     ) -> tuple[pa.RecordBatch, Counters]:
         texts = sentences.to_pylist()
         self.seen.update(texts)
