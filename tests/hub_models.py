@@ -216,7 +216,8 @@ def t5(folder: Path) -> Made:
     options = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
     spm = load(joint(folder, "spiece.model", **options))
     tasks = {"translation_cs_to_en": {"prefix": T5_PROMPT}}
-    config = T5Config(**T5_SIZE, vocab_size=spm.get_piece_size() + 104, task_specific_params=tasks)
+    size = {**T5_SIZE, "vocab_size": spm.get_piece_size() + 104, "task_specific_params": tasks}
+    config = T5Config(**size)
 
     def example(given: str, wanted: str) -> Example:
         return Example([*spm.encode(T5_PROMPT + given), 1], [0], [*spm.encode(wanted), 1])
@@ -230,8 +231,8 @@ def madlad(folder: Path) -> Made:
     symbols = "<2en>,<2cs>,<2zh_Hant>"
     path = joint(folder, "spiece.model", **options, user_defined_symbols=symbols)
     spm = load(path)
-    config = T5Config(**T5_SIZE, vocab_size=spm.get_piece_size(), tie_word_embeddings=False,
-                      feed_forward_proj="gated-gelu")  # fmt: skip
+    of_version_1_1 = {"tie_word_embeddings": False, "feed_forward_proj": "gated-gelu"}
+    config = T5Config(**{**T5_SIZE, "vocab_size": spm.get_piece_size(), **of_version_1_1})
     tag = spm.piece_to_id("<2en>")
 
     def example(given: str, wanted: str) -> Example:
@@ -293,7 +294,8 @@ def expect(made: Made, of: Sequence[tuple[str, str]]) -> list[Expected]:
     start = examples[0].start
     config = made.network.config
     is_marian = isinstance(config, MarianConfig)
-    settings = GenerationConfig(
+    generation: Any = GenerationConfig  # transformers leaves its functions untyped
+    settings = generation(
         num_beams=12, num_return_sequences=12, early_stopping=True, length_penalty=1.0,
         max_new_tokens=LONGEST + len(start) - 1, decoder_start_token_id=start[0],
         forced_bos_token_id=start[1] if len(start) > 1 else None,
@@ -368,7 +370,7 @@ def train(made: Made, steps: int, size: int = 48) -> None:
         logits = made.network(input_ids=source, attention_mask=mask, decoder_input_ids=given).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(made.network.parameters(), 1.0)
         optimizer.step()
 

@@ -107,8 +107,8 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
     class Engine:
         batch_tokens, max_source_subwords = 1000, 100
 
-        def submit(self, batch: list[list[str]]) -> Callable[[], list[Hypothesis]]:
-            def wait() -> list[Hypothesis]:
+        def submit(self, batch: list[list[str]]) -> Callable[[], list[list[Hypothesis]]]:
+            def wait() -> list[list[Hypothesis]]:
                 if any("zlomyslná" in "".join(pieces) for pieces in batch):
                     raise RuntimeError("out of\nmemory [here]")
                 return [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
@@ -143,7 +143,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     class Engine:
         batch_tokens, max_source_subwords = 1000, 100
 
-        def submit(self, batch: list[list[str]]) -> Callable[[], list[Hypothesis]]:
+        def submit(self, batch: list[list[str]]) -> Callable[[], list[list[Hypothesis]]]:
             calls.append(len(batch))
             if len(calls) > 1:
                 raise RuntimeError("the device is gone")
