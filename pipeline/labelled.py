@@ -45,5 +45,12 @@ def check_labelled(config: Config) -> None:
 
 
 def labelled_digests(run: Run) -> list[str]:
-    """The digests of the labelled pairs, which `check_labelled` has found."""
-    return [digest(path) for path in run.config.select.labelled_paths]
+    """The digests of the labelled pairs.
+
+    Raises:
+        UserError: a file that `check_labelled` found is gone.
+    """
+    try:
+        return [digest(path) for path in run.config.select.labelled_paths]
+    except UserError as error:
+        raise UserError(f"select.labelled: {error}") from error

@@ -194,11 +194,35 @@ class StatisticsRecord(StageRecord, stage="statistics"):
     results: Statistics
 
 
+class Correlation(Lenient):
+    """Correlations × 100, None where undefined; `mse` only of a model that predicts labels."""
+
+    pearson: float | None
+    spearman: float | None
+    mse: float | None = None
+
+
+class EvaluatedSet(Lenient):
+    """A labelled data set; correlations by model."""
+
+    pairs: int
+    unscored: int = 0
+    models: dict[str, Correlation]
+
+
+class EvaluatedGroup(Lenient):
+    """The data sets of a year of STS, or of SICK; `mean` is by model, None outside STS."""
+
+    data_sets: dict[str, EvaluatedSet]
+    missing: list[str] = []
+    mean: dict[str, Correlation] | None = None
+
+
 class Evaluation(Lenient):
     """What `models.embeddings.applications.evaluation.Report.json` gives."""
 
     models: list[str]
-    groups: dict[str, dict[str, Any]]
+    groups: dict[str, EvaluatedGroup]
 
 
 class EvaluateRecord(StageRecord, stage="evaluate"):

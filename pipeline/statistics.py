@@ -10,6 +10,7 @@ from beam_jobs.analysis import statistics
 from beam_jobs.io import storage
 from models.errors import UserError
 from models.text import statistics as text_statistics
+from pipeline.console import number_table
 from pipeline.records import CorpusStatistics, Moments, Statistics
 
 VERSION = statistics.VERSION
@@ -83,10 +84,9 @@ def describe(
 def table(results: Statistics) -> Table:
     """The corpora side by side: mean ± standard deviation."""
     corpora = results.corpora
-    shown = Table("", title="Statistics: mean ± standard deviation")
+    names = [corpus.name for corpus in corpora]
+    shown = number_table("Statistics: mean ± standard deviation", "", numbers=names)
     shown.caption, shown.caption_justify = _caption(results), "left"
-    for corpus in corpora:
-        shown.add_column(corpus.name, justify="right", overflow="fold")
     shown.add_row("pairs", *(f"{corpus.pairs:,}" for corpus in corpora))
     for name in _names([corpus.statistics for corpus in corpora]):
         shown.add_row(name, *(_cell(corpus.statistics.get(name)) for corpus in corpora))

@@ -1,9 +1,9 @@
 """The table of correlations on STS and SICK."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pipeline.records import EvaluateRecord
+from pipeline.records import Correlation, EvaluateRecord
 from pipeline.report.describe import correlation
 
 
@@ -25,31 +25,28 @@ def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> Evaluat
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))
     groups = evaluated[0][1].results.groups
-    sets = [data for group in groups.values() for data in group["data_sets"].values()]
-    has_mse = any("mse" in found for data in sets for found in data["models"].values())
+    sets = [data for group in groups.values() for data in group.data_sets.values()]
+    has_mse = any(found.mse is not None for data in sets for found in data.models.values())
     columns = ["data set", "pairs"]
     for name, _, model in results:
         prefix = f"{name} " * bool(name) + f"{model} " * (len(models) > 1)
         columns += [f"{prefix}{kind}" for kind in ("Pearson", "Spearman", "MSE")[: 2 + has_mse]]
 
-    def cells(found: Iterable[dict[str, Any]]) -> list[str]:
+    def cells(found: Iterable[Correlation]) -> list[str]:
         shown = []
         for each in found:
-            mse = f"{each['mse']:.3f}" if "mse" in each else ""
-            numbers = [correlation(each[kind]) for kind in ("pearson", "spearman")]
-            shown += [*numbers, mse][: 2 + has_mse]
+            mse = "" if each.mse is None else f"{each.mse:.3f}"
+            shown += [correlation(each.pearson), correlation(each.spearman), mse][: 2 + has_mse]
         return shown
 
     rows, missing = [], []
     for group, content in groups.items():
-        for test, data in content["data_sets"].items():
-            of_set = (
-                of.groups[group]["data_sets"][test]["models"][model] for _, of, model in results
-            )
-            rows.append((f"{group} {test}", [f"{data['pairs']:,}", *cells(of_set)], False))
-        if content.get("mean"):
-            of_group = (of.groups[group]["mean"][model] for _, of, model in results)
+        for test, data in content.data_sets.items():
+            of_set = (of.groups[group].data_sets[test].models[model] for _, of, model in results)
+            rows.append((f"{group} {test}", [f"{data.pairs:,}", *cells(of_set)], False))
+        if content.mean:
+            of_group = ((of.groups[group].mean or {})[model] for _, of, model in results)
             rows.append((f"{group} mean", ["", *cells(of_group)], True))
-        if content.get("missing"):
-            missing.append(f"{group} {', '.join(content['missing'])}")
+        if content.missing:
+            missing.append(f"{group} {', '.join(content.missing)}")
     return EvaluationTable(models, columns, rows, missing)

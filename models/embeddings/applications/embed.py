@@ -1,5 +1,8 @@
 """Vectors, scores and nearest neighbours of streams of lines, in constant memory."""
 
+import fcntl
+import io
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -14,32 +17,33 @@ from numpy.lib import format as npy
 
 from models.embeddings.applications.evaluation import Compare, Embed, Vectors, cosines, embed_pairs
 from models.errors import UserError
-from models.files import opened
+from models.files import atomic_file, opened
 
 _BATCH = 8192  # lines
 
 
-def embed_lines(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
+def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO) -> int:
     """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim]; return `lines`.
 
-    The header comes first and has the number of lines, so the vectors wait in a temporary file: a
-    reader never sees a part of them.
+    A file at `out` is written completely or not at all. A seekable stream (standard output,
+    redirected to a file) becomes a valid .npy with its last write. For any other stream (a pipe),
+    the array is copied when it is complete, because its header contains the number of lines.
 
     Raises:
         UserError: a line is not UTF-8, or `out` cannot be written.
     """
-    count, dim = 0, embed(pa.array([], pa.string())).shape[1]
-    with writing(), tempfile.TemporaryFile() as spool:
-        for batch in line_batches(lines):
-            vectors = embed(pa.array(batch, pa.string()))
-            spool.write(np.ascontiguousarray(vectors, np.float32).data)
-            count += len(batch)
-        header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
-        npy.write_array_header_1_0(out, header)
-        spool.seek(0)
-        shutil.copyfileobj(spool, out, 1 << 20)
-        out.flush()
-    return count
+    if isinstance(out, Path | str):
+        with atomic_file(out) as temporary, temporary.open("wb") as stream:
+            return _write_npy(embed, lines, stream)
+    with writing():
+        if _starts_at_zero(out):
+            return _write_npy(embed, lines, out)
+        with tempfile.TemporaryFile() as spool:
+            count = _write_npy(embed, lines, spool)
+            spool.seek(0)
+            shutil.copyfileobj(spool, out, 1 << 20)
+            out.flush()
+            return count
 
 
 def similarity_lines(
@@ -88,6 +92,40 @@ def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArra
             )
     first, second = zip(*pairs, strict=True)
     return pa.array(first, pa.string()), pa.array(second, pa.string())
+
+
+def _write_npy(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
+    """Write the rows, then the header before them: until then the file is not a valid .npy."""
+    dim = embed(pa.array([], pa.string())).shape[1]
+    out.seek(len(_header(0, dim)))
+    count = 0
+    for batch in line_batches(lines):
+        vectors = embed(pa.array(batch, pa.string()))
+        out.write(np.ascontiguousarray(vectors, np.float32).data)
+        count += len(batch)
+    out.seek(0)
+    out.write(_header(count, dim))
+    out.flush()
+    out.seek(0, os.SEEK_END)
+    return count
+
+
+def _header(count: int, dim: int) -> bytes:
+    """The header of a .npy; numpy pads it to the same length for every `count`."""
+    stream = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
+    npy.write_array_header_1_0(stream, header)
+    return stream.getvalue()
+
+
+def _starts_at_zero(out: BinaryIO) -> bool:
+    """Whether the header can be written last: not to a pipe, nor after existing content."""
+    if not out.seekable() or out.tell() != 0:
+        return False
+    try:
+        return not fcntl.fcntl(out.fileno(), fcntl.F_GETFL) & os.O_APPEND
+    except OSError:
+        return True  # in memory
 
 
 @contextmanager

@@ -37,12 +37,17 @@ class Pipe(io.BytesIO):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_vectors_of_lines(bag_of_words: Embed, count: int, end: str) -> None:
+def test_vectors_of_lines(bag_of_words: Embed, tmp_path: Path, count: int, end: str) -> None:
     lines = LINES[:count]
     expected = bag_of_words(pa.array(lines, pa.string()))
+    path = tmp_path / "vectors.npy"
+    assert embed_lines(bag_of_words, stream(lines, end), path) == count
     pipe = Pipe()
     assert embed_lines(bag_of_words, stream(lines, end), pipe) == count
-    vectors = np.load(io.BytesIO(pipe.getvalue()))
+    memory = io.BytesIO()
+    assert embed_lines(bag_of_words, stream(lines, end), memory) == count
+    assert path.read_bytes() == pipe.getvalue() == memory.getvalue()
+    vectors = np.load(path)
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, expected)
 
@@ -79,14 +84,27 @@ def test_standard_output_in_a_file(tmp_path: Path, mode: str) -> None:
     np.testing.assert_array_equal(np.load(io.BytesIO(written)), np.full((2, 3), 2, np.float32))
 
 
-def test_nothing_is_written_before_the_last_line(bag_of_words: Embed) -> None:
-    out = io.BytesIO()
+def test_what_is_half_written_is_no_npy(bag_of_words: Embed, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.npy"
+    out = path.open("wb")
+    lines = io.BytesIO(b"a\n" * 7 + b"\xff\n")
+    with out, pytest.raises(UserError, match="line 8: not UTF-8"):
+        embed_lines(bag_of_words, lines, out)
+    assert path.stat().st_size > 0
+    with pytest.raises(ValueError, match="pickle"):  # numpy does not know the file
+        np.load(path)
+
+    lines.seek(0)
+    path.write_bytes(b"older")
     with pytest.raises(UserError, match="line 8: not UTF-8"):
-        embed_lines(bag_of_words, io.BytesIO(b"a\n" * 7 + b"\xff\n"), out)
-    assert out.getvalue() == b""
+        embed_lines(bag_of_words, lines, path)
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.npy"]
+    assert path.read_bytes() == b"older"
 
 
 def test_an_output_that_cannot_be_written(bag_of_words: Embed, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written"):
+        embed_lines(bag_of_words, stream(LINES), Path("/dev/null/x"))
     with Path("/dev/full").open("wb", buffering=0) as full:
         with pytest.raises(UserError, match="cannot be written"):
             embed_lines(bag_of_words, stream(LINES), full)
@@ -116,7 +134,7 @@ def test_a_line_that_is_no_pair_is_named(bag_of_words: Embed, line: str, columns
         similarity_lines(bag_of_words, stream(["a\tb"] * 3 + [line]), io.BytesIO())
 
 
-def test_memory_does_not_grow_with_the_lines() -> None:
+def test_memory_does_not_grow_with_the_lines(tmp_path: Path) -> None:
     """Only as many lines are asked for as a batch holds before its vectors are written."""
     open_lines = 0
 
@@ -132,4 +150,4 @@ def test_memory_does_not_grow_with_the_lines() -> None:
         open_lines -= len(text)
         return np.zeros((len(text), 2))
 
-    assert embed_lines(embed, lines(), io.BytesIO()) == 50
+    assert embed_lines(embed, lines(), tmp_path / "v.npy") == 50
