@@ -14,7 +14,7 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result, beam_options
 from models.errors import UserError
-from models.nmt.engine import Hypothesis
+from models.nmt.engine import Hypothesis, Ranked
 from models.nmt.options import NmtOptions
 from models.nmt.translate import RetryHints, Translator
 from tests.small_model import new_pairs
@@ -105,10 +105,10 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Engine:
-        batch_tokens, max_source_subwords = 1000, 100
+        batch_tokens, max_source_subwords, parallel = 1000, 100, 1
 
-        def submit(self, batch: list[list[str]]) -> Callable[[], list[list[Hypothesis]]]:
-            def wait() -> list[list[Hypothesis]]:
+        def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
+            def wait() -> list[Ranked]:
                 if any("zlomyslná" in "".join(pieces) for pieces in batch):
                     raise RuntimeError("out of\nmemory [here]")
                 return [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
@@ -141,9 +141,9 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     calls = []
 
     class Engine:
-        batch_tokens, max_source_subwords = 1000, 100
+        batch_tokens, max_source_subwords, parallel = 1000, 100, 1
 
-        def submit(self, batch: list[list[str]]) -> Callable[[], list[list[Hypothesis]]]:
+        def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
             calls.append(len(batch))
             if len(calls) > 1:
                 raise RuntimeError("the device is gone")

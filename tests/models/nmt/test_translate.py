@@ -176,7 +176,7 @@ class Echo:
         self.poison = poison
         self.sizes: list[int] = []
 
-    def submit(self, batch: Sequence[Pieces]) -> Callable[[], list[Ranked]]:
+    def submit(self, batch: Sequence[Pieces], count: int = 1) -> Callable[[], list[Ranked]]:
         self.sizes.append(len(batch))
 
         def wait() -> list[Ranked]:
@@ -307,7 +307,7 @@ def test_a_useless_translation_is_rejected(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch, hypothesis: Hypothesis, reason: str
 ) -> None:
     engine = Echo(lambda batch: False)
-    monkeypatch.setattr(engine, "submit", lambda batch: lambda: [[hypothesis]])
+    monkeypatch.setattr(engine, "submit", lambda batch, count=1: lambda: [[hypothesis]])
     rows, _ = translator_with(engine, toy_model, monkeypatch).translate(["Muž."])
     assert rows.to_pylist() == [
         {"translation": None, "translation_score": None, "translation_subwords": None}
