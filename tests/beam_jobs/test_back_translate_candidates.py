@@ -43,9 +43,12 @@ def run(
     *,
     workers: int = 1,
     seed: int = 1,
+    distinct: str | None = None,
 ) -> Result:
     arguments = ["--direct_num_workers", str(workers)]
-    return back_translate.run(work, str(out), str(model), options, arguments, seed=seed)
+    return back_translate.run(
+        work, str(out), str(model), options, arguments, seed=seed, distinct=distinct
+    )
 
 
 def tables(result: Result) -> list[pa.Table]:
@@ -114,3 +117,30 @@ def test_samples_have_the_model_s_score(nmt_model: Path) -> None:
         expected = translator.score([sources[i // 2] for i in there], [texts[i] for i in there])
         close = np.isclose(expected, [scores[i] for i in there], atol=1e-3)
         assert close.mean() > 0.5  # others were drawn in other subwords than their text has
+
+
+def test_repeated_sources_get_all_candidates(tmp_path: Path, nmt_model: Path) -> None:
+    distinct = ["", *(czech for czech, _ in new_pairs(5))]
+    rows = [
+        {"id": f"id-{i}", "source": distinct[i * 5 % 6 if i < 6 else i % 4], "reference": "r"}
+        for i in range(12)
+    ]
+    shards = [
+        write_shard(
+            f"{tmp_path}/ingest/part-00000-{start:05d}.parquet",
+            pa.Table.from_pylist(rows[start : start + 4], schema.INGEST),
+        )
+        for start in range(0, 12, 4)
+    ]
+    work = units(shards, "key", candidates=3)
+    plain = run(work, tmp_path / "plain", nmt_model, N_BEST)
+    once = run(work, tmp_path / "once", nmt_model, N_BEST, workers=2, distinct="key")
+    for expected, found in zip(tables(plain), tables(once), strict=True):
+        scores = [table["translation_score"].to_numpy() for table in (expected, found)]
+        assert np.allclose(*scores, atol=1e-5)  # batches differ
+        texts = [table.drop_columns("translation_score") for table in (expected, found)]
+        assert texts[0].equals(texts[1])
+    assert once.metrics["sentences"] == 6 < plain.metrics["sentences"] == 12
+    rejected = [sum(receipt.rejected.values()) for receipt in once.receipts]
+    assert rejected == [sum(receipt.rejected.values()) for receipt in plain.receipts]
+    assert sum(rejected) >= 3

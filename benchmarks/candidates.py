@@ -1,0 +1,114 @@
+"""What several translations of a source cost, and how much they differ, on Multi30k.
+
+python -m benchmarks.candidates [--model DIR] [--sentences N] [--candidates N] [--rounds N]
+
+One thread translates, and its processor time is measured: unlike the wall-clock time, it hardly
+depends on other load on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from beam_jobs.transforms.candidates import diverse_candidates
+from benchmarks.noisy_bitext import read_sides
+from benchmarks.report import Measured
+from models.nmt.options import NmtOptions, SamplingOptions
+from models.nmt.translate import Translator
+from models.scorers import PairScorer
+
+MAX_OVERLAP = 0.5
+"""The default of `select.max_overlap`."""
+
+
+def translate(translator: Translator, sources: Sequence[str]) -> tuple[pa.Table, float]:
+    """Ids and translations, rejected ones left out, and the seconds of processor time."""
+    started = time.process_time()
+    rows, _ = translator.translate(sources)
+    seconds = time.process_time() - started
+    count = len(rows) // len(sources)
+    ids = [str(number) for number in range(len(sources)) for _ in range(count)]
+    table = pa.table({"id": ids, "translation": rows["translation"]})
+    return table.filter(rows["reason"].is_null()), seconds
+
+
+def mean_overlap(texts: Sequence[Sequence[str]]) -> float:
+    """Mean trigram overlap of every two texts of a group, over all groups."""
+    pairs = [
+        (one, other)
+        for group in texts
+        for number, one in enumerate(group)
+        for other in group[:number]
+    ]
+    first, second = zip(*pairs, strict=True)
+    scored = PairScorer(["trigram_overlap"]).score(pa.array(first), pa.array(second))
+    return float(np.mean(scored["trigram_overlap"]))
+
+
+def measure_diversity(measured: Measured, name: str, table: pa.Table) -> None:
+    """Compare the diverse translations of each source with as many of the best."""
+    kept = diverse_candidates(table, MAX_OVERLAP)
+    diverse: dict[str, list[str]] = {}
+    best: dict[str, list[str]] = {}
+    rows = zip(table["id"].to_pylist(), table["translation"].to_pylist(), kept, strict=True)
+    for id_, text, keeps in rows:
+        best.setdefault(id_, []).append(text)
+        if keeps:
+            diverse.setdefault(id_, []).append(text)
+    several = [id_ for id_, texts in diverse.items() if len(texts) > 1]
+    measured.add(f"{name}: kept a source, diverse", float(kept.sum() / len(best)))
+    measured.add(f"{name}: sources with several diverse, %", 100 * len(several) / len(best))
+    measured.add(f"{name}: overlap of diverse", mean_overlap([diverse[id_] for id_ in several]))
+    as_many = [best[id_][: len(diverse[id_])] for id_ in several]
+    measured.add(f"{name}: overlap of as many best", mean_overlap(as_many))
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print."""
+    data = Path(os.environ.get("PARALOOM_DATA", "../shared/data"))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default=str(data.parent / "nmt" / "multi30k-cs-en"))
+    parser.add_argument("--sentences", type=int, default=300)
+    parser.add_argument("--candidates", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=2)
+    options = parser.parse_args(arguments)
+    sources = [czech for czech, _, _ in read_sides(data / "multi30k", "val")][: options.sentences]
+    several, beam = options.candidates, 12
+    sampling = SamplingOptions(top_k=10, temperature=1.0)
+    choices = {
+        "1 of the beam": NmtOptions(beam=beam),
+        f"{several} of the beam": NmtOptions(beam=beam, candidates=several),
+        f"{beam} of the beam": NmtOptions(beam=beam, candidates=beam),
+        f"{several} samples": NmtOptions(candidates=several, sampling=sampling),
+    }
+    measured = Measured(f"Translations of {len(sources):,} sources, beam {beam}, one thread")
+    translators = {}
+    for name, choice in choices.items():
+        translators[name] = Translator(options.model, choice, threads=1)
+        translators[name].translate(sources[:10])
+    seconds = dict.fromkeys(choices, 0.0)
+    tables = {}
+    for _ in range(options.rounds):  # in turns, since other load on the machine changes
+        for name, translator in translators.items():
+            tables[name], spent = translate(translator, sources)
+            seconds[name] += spent / options.rounds
+    one, *others = choices
+    for name in choices:
+        measured.add(f"{name}: processor seconds", seconds[name])
+    for name in others:
+        measured.ratio(f"time of {name}", seconds[name], seconds[one])
+        measure_diversity(measured, name, tables[name])
+    return measured.done("candidates")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

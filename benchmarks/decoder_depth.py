@@ -1,0 +1,96 @@
+"""A deep encoder with a shallow decoder against equal depths: BLEU and decoding speed.
+
+python -m benchmarks.decoder_depth [--config FILE] [--folder DIR] [--updates N] [--rounds N]
+
+Both models are trained on the input of the configuration, the sample by default, unless the folder
+has them from an earlier call. One thread decodes, and its processor time is measured: unlike the
+wall-clock time, it hardly depends on other load on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import sacrebleu
+
+from benchmarks.report import Measured
+from models.nmt.options import NmtOptions
+from models.nmt.train import train_nmt
+from models.nmt.training_data import HeldOut, hold_out
+from models.nmt.translate import Translator
+from pipeline.cli import main as paraloom
+from pipeline.config.read import read_config
+
+DEPTHS = ((3, 3), (6, 1))
+"""Layers of encoder and decoder; the first is what the other is compared with."""
+
+
+def input_files(config: Path, folder: Path) -> list[Path]:
+    """The pairs of the configuration's input, read once."""
+    status = paraloom(["ingest", "--config", str(config), "--set", f"run={folder / 'run'}"])
+    if status:
+        sys.exit(status)
+    return sorted((folder / "run" / "ingest").glob("part-*.parquet"))
+
+
+def measure(model: Path, held_out: HeldOut, beam: int) -> tuple[float, float]:
+    """BLEU on the half of the held-out pairs that did not choose, and sentences/s on a core."""
+    half = len(held_out.sources) // 2
+    sources, references = held_out.sources[half:], held_out.references[half:]
+    translator = Translator(model, NmtOptions(beam=beam, device="cpu"), threads=1)
+    translator.translate(sources[:20])
+    started = time.process_time()
+    rows, _ = translator.translate(sources)
+    seconds = time.process_time() - started
+    found = [text or "" for text in rows["translation"].to_pylist()]
+    return float(sacrebleu.corpus_bleu(found, [references]).score), len(sources) / seconds
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Train, measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", type=Path, default=Path("configs/sample.yaml"))
+    parser.add_argument("--folder", type=Path, help="keeps the models for the next call")
+    parser.add_argument("--updates", type=int, help="of the training, instead of those configured")
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.folder or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        config = read_config(options.config)
+        pairs = input_files(options.config, folder)
+        training = config.nmt.training
+        held_out = hold_out(pairs, training.held_out)
+        models = {}
+        for encoder, decoder in DEPTHS:
+            model = folder / f"{encoder}+{decoder}"
+            models[f"{encoder}+{decoder} layers"] = model
+            if not model.is_dir():
+                changed = {"encoder_layers": encoder, "decoder_layers": decoder}
+                if options.updates:
+                    changed["updates"] = options.updates
+                train_nmt(pairs, model, training.model_copy(update=changed), seed=config.seed)
+        sentences = len(held_out.sources) // 2
+        measured = Measured(f"Depths of encoder and decoder: {sentences} held-out pairs, one core")
+        for beam in (12, 1):
+            rates = dict.fromkeys(models, 0.0)
+            for _ in range(options.rounds):  # in turns, since other load on the machine changes
+                for what, model in models.items():
+                    bleu, rate = measure(model, held_out, beam)
+                    rates[what] += rate / options.rounds
+                    measured.add(f"{what}, beam {beam}: BLEU", bleu)
+            for what, rate in rates.items():
+                measured.add(f"{what}, beam {beam}: sentences/s", rate)
+            first, second = rates
+            measured.ratio(f"{second}, beam {beam}, speed", rates[second], rates[first])
+        return measured.done("decoder_depth")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
