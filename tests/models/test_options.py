@@ -17,6 +17,7 @@ from models.embeddings.tasks.options import (
 from models.nmt.options import NmtOptions, NmtTrainingOptions
 from pipeline.config.options import AutoOptions
 
+SMALL = NmtTrainingOptions(pieces=2000, learning_rate=0.004)
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
 MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")
 PHRASES = PhrasesOptions(table="t", samples=9)
@@ -34,8 +35,8 @@ def of_task(
 @pytest.mark.parametrize(
     ("values", "key"),
     [
-        (NmtTrainingOptions().model_dump(), "0c449c1f68a63ee4"),
-        (NmtTrainingOptions(pieces=2000, learning_rate=0.004).model_dump(), "1344435e29bda8a7"),
+        (NmtTrainingOptions().model_dump(exclude_none=True), "0c449c1f68a63ee4"),
+        (SMALL.model_dump(exclude_none=True), "1344435e29bda8a7"),
         (ParagramOptions().model_dump(), "6962d9dce54b76ba"),
         (ParagramOptions(dim=50).training().chosen(), "7e2bfef4157a0b67"),
         (AutoOptions().model_dump(), "44ece47505dab3db"),

@@ -53,7 +53,10 @@ def test_defaults(tmp_path: Path) -> None:
         ("nmt: {beam: '12'}", "nmt.beam: must be a whole number, not '12'"),
         ("nmt: {beam: 0}", "nmt.beam: must be at least 1"),
         ("nmt: {model: 3}", "nmt.model: must be text or null, not 3"),
-        ("nmt: {engine: marian}", "nmt.engine: must be ctranslate2 or fairseq, not 'marian'"),
+        (
+            "nmt: {engine: marian}",
+            "nmt.engine: must be ctranslate2, fairseq or transformers, not 'marian'",
+        ),
         ("nmt: [1]", "nmt: must be key: value, not [1]"),
         ("nmt:", "nmt: must be key: value, not null"),
         ("nmt: {training: {dropout: high}}", "nmt.training.dropout: must be a number, not 'high'"),
@@ -166,9 +169,10 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 def test_the_configurations_that_come_along_are_sound(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    languages = {"SOURCE": "cs", "TARGET": "en"}
     for name in re.findall(r"\$\{(\w+)\}", path.read_text()):
-        monkeypatch.setenv(name, "/data")
-    assert read_config(path).run == f"runs/{path.stem}"
+        monkeypatch.setenv(name, languages.get(name, "/data"))
+    assert read_config(path).run == f"runs/{path.stem.replace('trained', 'cs-en')}"
 
 
 def test_a_renamed_key_still_works_and_names_its_new_name(
