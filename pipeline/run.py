@@ -103,7 +103,8 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         if not remote.exists(path) and not (key in names and is_hub_name(path)):
-            raise UserError(f"{key}: {path} is not there")
+            on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
+            raise UserError(f"{key}: {path} is not there{on_hub if key in names else ''}")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)
 

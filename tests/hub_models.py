@@ -32,8 +32,8 @@ from tests.small_model import TEXTS, new_pairs, short_pairs
 
 PIECES = 300
 PAIRS = 1000
-STEPS = {"marian": 150, "t5": 200}
-"""Of training; fewer give these two the same translation for every source."""
+STEPS = {"marian": 150, "marian2": 150, "t5": 200, "madlad": 100}
+"""Of training; fewer give these the same translation for every source."""
 LONGEST = 60
 """Most subwords of a translation."""
 SPECIALS = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -104,35 +104,45 @@ LAYERS: dict[str, Any] = {
 }
 
 
-def marian(folder: Path) -> Made:
-    """Two SentencePiece models and one vocabulary, `<pad>` last."""
+def marian(folder: Path, *, separate: bool = False) -> Made:
+    """Two SentencePiece models and one vocabulary, or `separate` ones of one size; `<pad>` last."""
+    names = ("source.spm", "target.spm")
     spms = []
-    for side, name in enumerate(("source.spm", "target.spm")):
+    for side, name in enumerate(names):
         texts = [pair[side] for pair in pairs()]
         spms.append(load(train_sentencepiece(folder, name, texts)))
-    names = ("source.spm", "target.spm")
-    pieces = dict.fromkeys(p for name in names for p in all_pieces(folder / name)[3:])
-    tokens = ["</s>", "<unk>", *pieces, "<pad>"]
-    write_json(folder / "vocab.json", {token: number for number, token in enumerate(tokens)})
+    sides = [all_pieces(folder / name)[3:] for name in names]
+    if not separate:
+        sides = [list(dict.fromkeys([*sides[0], *sides[1]]))] * 2
+    source, target = ([*SPECIALS[2:], *pieces, SPECIALS[1]] for pieces in sides)
+    ids = [{token: number for number, token in enumerate(tokens)} for tokens in (source, target)]
+    write_json(folder / "vocab.json", ids[0])
     tokenizer = {"source_lang": "cs", "target_lang": "en", "tokenizer_class": "MarianTokenizer"}
-    write_json(folder / "tokenizer_config.json", tokenizer)
+    if separate:
+        write_json(folder / "target_vocab.json", ids[1])
+    write_json(folder / "tokenizer_config.json", {**tokenizer, "separate_vocabs": separate})
     (folder / "README.md").write_text(MARIAN_README)
-    pad = len(tokens) - 1
-    ids = {token: number for number, token in enumerate(tokens)}
+    pad = len(source) - 1
     config = MarianConfig(
-        **SMALL, **LAYERS, vocab_size=len(tokens), pad_token_id=pad, eos_token_id=0,
+        **SMALL, **LAYERS, vocab_size=len(source), pad_token_id=pad, eos_token_id=0,
         decoder_start_token_id=pad, forced_eos_token_id=0, scale_embedding=True,
-        activation_function="swish", tie_word_embeddings=True,
+        activation_function="swish", tie_word_embeddings=not separate,
+        share_encoder_decoder_embeddings=not separate, decoder_vocab_size=len(target),
     )  # fmt: skip
 
-    def example(source: str, target: str) -> Example:
+    def example(*texts: str) -> Example:
         given, wanted = (
-            [ids.get(p, 1) for p in spm.encode(text, out_type=str)]
-            for spm, text in zip(spms, (source, target), strict=True)
+            [by_token.get(p, 1) for p in spm.encode(text, out_type=str)]
+            for spm, by_token, text in zip(spms, ids, texts, strict=True)
         )
         return Example([*given, 0], [pad], [*wanted, 0])
 
-    return Made(MarianMTModel(config), tokens, example)
+    return Made(MarianMTModel(config), target, example)
+
+
+def marian2(folder: Path) -> Made:
+    """Marian with two vocabularies."""
+    return marian(folder, separate=True)
 
 
 def m2m100(folder: Path) -> Made:
@@ -226,23 +236,24 @@ def t5(folder: Path) -> Made:
 
 
 def madlad(folder: Path) -> Made:
-    """T5 1.1: gated layers, logits that are not scaled; a tag for the target."""
-    options = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
+    """T5 1.1: gated layers, logits that are not scaled; a tag; `<s>` pads, `<unk>` starts."""
     symbols = "<2en>,<2cs>,<2zh_Hant>"
-    path = joint(folder, "spiece.model", **options, user_defined_symbols=symbols)
+    path = joint(folder, "spiece.model", user_defined_symbols=symbols)
     spm = load(path)
-    of_version_1_1 = {"tie_word_embeddings": False, "feed_forward_proj": "gated-gelu"}
-    config = T5Config(**{**T5_SIZE, "vocab_size": spm.get_piece_size(), **of_version_1_1})
+    changes = {"tie_word_embeddings": False, "feed_forward_proj": "gated-gelu",
+               "pad_token_id": 1, "eos_token_id": 2}  # fmt: skip
+    config = T5Config(**{**T5_SIZE, **changes, "vocab_size": spm.get_piece_size()})
     tag = spm.piece_to_id("<2en>")
 
     def example(given: str, wanted: str) -> Example:
-        return Example([tag, *spm.encode(given), 1], [0], [*spm.encode(wanted), 1])
+        return Example([tag, *spm.encode(given), 2], [0], [*spm.encode(wanted), 2])
 
     return Made(T5ForConditionalGeneration(config), all_pieces(path), example)
 
 
 FAMILIES: dict[str, Callable[[Path], Made]] = {
     "marian": marian,
+    "marian2": marian2,
     "m2m100": m2m100,
     "nllb": nllb,
     "mbart25": mbart25,

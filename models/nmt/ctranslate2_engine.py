@@ -47,6 +47,7 @@ class CTranslate2Engine:
                 "int8_float16"  # float32 activations would not use the GPU's matrix units
             )
         self._model = model = nmt.converted()
+        self._remedy = "convert the original anew" if model.path == nmt.path else "delete it"
         self._layout = nmt.layout
         # On a CPU, a batch and the weights must fit a core's cache (measured).
         self.batch_tokens = 8192 if cuda else 48 if compute_type == "int8" else 256
@@ -73,9 +74,11 @@ class CTranslate2Engine:
 
         try:
             return ctranslate2.Translator(str(self._model.path), **{**self._settings, **changes})
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, LookupError) as error:
             reason = " ".join(str(error).split())
-            raise UserError(f"{self._model.path}: CTranslate2 cannot load it ({reason})") from error
+            raise UserError(
+                f"{self._model.path}: CTranslate2 cannot load it ({reason}); {self._remedy}"
+            ) from error
 
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1

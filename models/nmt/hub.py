@@ -1,5 +1,6 @@
 """Models on Hugging Face's Hub: `owner/name` or `owner/name@revision`."""
 
+import errno
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,17 +73,33 @@ def _download(model: str, repo: str, revision: str | None) -> Path:
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
         raise UserError(
-            f"nmt.model: {model} is no folder, and the Hub has no such {what} (a private model "
-            "needs `hf auth login`)"
+            f"nmt.model: {model} is no folder, and the Hub has no such {what} (a private or gated "
+            "model needs `hf auth login`)"
         ) from error
-    except Exception as error:  # requests, httpx and the library have types of their own
-        version = f" --revision {revision}" if revision else ""
-        raise UserError(
-            f"nmt.model: {model} is no folder, and Hugging Face's Hub cannot be reached; where "
-            f"there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
-            "nmt.model to that folder"
-        ) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise UserError(
+                f"nmt.model: {model} cannot be written to the Hub's cache ({error.strerror}); "
+                "HF_HOME names another place"
+            ) from error
+        raise _unreachable(repo, revision, error) from error
+    except Exception as error:  # the library and its HTTP client have types of their own
+        raise _unreachable(repo, revision, error) from error
     return Path(folder)
+
+
+def _unreachable(repo: str, revision: str | None, error: Exception) -> UserError:
+    import huggingface_hub.constants as constants
+
+    at, version = (f"@{revision}", f" --revision {revision}") if revision else ("", "")
+    reason = " ".join(str(error).split())[:80] or type(error).__name__
+    if constants.HF_HUB_OFFLINE:
+        reason = "HF_HUB_OFFLINE is set"
+    return UserError(
+        f"nmt.model: {repo}{at} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
+        f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
+        "nmt.model to that folder"
+    )
 
 
 def _wanted(names: Sequence[str], patterns: Sequence[str]) -> list[str]:

@@ -331,28 +331,39 @@ def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = Non
     """
     threads = threads or cores()
     engine: Engine
+    check_family(model, options)
     try:
         if options.engine == "ctranslate2":
             from models.nmt.ctranslate2_engine import CTranslate2Engine
 
             engine = CTranslate2Engine(model, options, threads)
-        elif options.engine == "fairseq" and isinstance(model, FairseqModel):
+        elif isinstance(model, FairseqModel):
             from models.nmt.fairseq_engine import FairseqEngine
 
             engine = FairseqEngine(model.folder, options, threads)
-        elif options.engine == "transformers" and isinstance(model, PretrainedModel):
+        else:
             from models.nmt.transformers_engine import TransformersEngine
 
+            assert isinstance(model, PretrainedModel)
             engine = TransformersEngine(model, options, threads)
-        else:
-            raise UserError(
-                f"nmt.engine: {options.engine} does not take a model of {model.family} "
-                f"({model.path}); choose ctranslate2"
-            )
     except ImportError as error:
         raise UserError(f"engine {options.engine}: not installed ({error})") from error
     check_engine(engine, model, options)
     return engine
+
+
+def check_family(model: NmtModel, options: NmtOptions) -> None:
+    """Check that the configured engine takes models of this family.
+
+    Raises:
+        UserError: it does not.
+    """
+    taken = {"fairseq": FairseqModel, "transformers": PretrainedModel}.get(options.engine, NmtModel)
+    if not isinstance(model, taken):
+        raise UserError(
+            f"nmt.engine: {options.engine} does not take a model of {model.family} "
+            f"({model.path}); choose ctranslate2"
+        )
 
 
 def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from beam_jobs import back_translate
-from beam_jobs.io import remote
+from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import content_key, receipts, units
+from models.errors import UserError
 from models.files import digest
 from models.nmt import hub
 from models.nmt.families.base import Layout
 from models.nmt.families.registry import open_model
+from models.nmt.translate import check_family
 from pipeline.config import Config
 from pipeline.model_card import license_of
 from pipeline.records import BackTranslateRecord, TranslationModel
@@ -74,14 +76,21 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check that a model with languages and families is one that can be used.
+    """Check engine, files and languages of a model that is on this machine or on the Hub.
 
     Raises:
         UserError: it cannot.
     """
     model = config.nmt.model
-    if model and (hub.is_hub_name(model) or (Path(model) / "config.json").is_file()):
-        open_model(_folder(model), config.languages)
+    if model and not storage.is_remote(model):
+        found = open_model(_folder(model), config.languages)
+        check_family(found, config.nmt)
+        found.subwords()  # loaded, to find damaged files
+    elif not model and config.nmt.engine == "transformers":
+        raise UserError(
+            "nmt.engine: transformers does not take the fairseq model that a run trains; choose "
+            "ctranslate2 or fairseq, or name a model in nmt.model"
+        )
 
 
 def _folder(model: str) -> Path:

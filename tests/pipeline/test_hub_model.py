@@ -55,6 +55,9 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
         ({"config.json": '{"model_type": "bart"}'}, "model_type 'bart' is of no family"),
         ({"config.json": "{"}, "config.json: cannot be read (not JSON)"),
         ({"source.spm": None}, "source.spm: missing from the model folder"),
+        ({"target.spm": "x"}, "target.spm: not a SentencePiece model"),
+        ({"model.bin": "x"}, "shared_vocabulary.json: missing from the model folder"),
+        ({"config.json": None}, "no model of a family that is known here"),
     ],
 )
 def test_a_bad_model_is_found_before_any_work(
@@ -85,3 +88,41 @@ def test_a_language_that_the_model_does_not_have(
     assert main(["select", "--config", str(config), "--set", "input.source_language=cz"]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("paraloom: input.source_language: the model has no language 'cz'; near")
+
+
+@pytest.mark.parametrize(
+    ("nmt", "message"),
+    [
+        ({"engine": "fairseq"}, "nmt.engine: fairseq does not take a model of Marian"),
+        ({"model": None, "engine": "transformers"}, "does not take the fairseq model that a run"),
+        ({"model": "t5-small"}, "t5-small is not there; a model of the Hub is named owner/name"),
+        ({"model": "a/b/c"}, "nmt.model: a/b/c is not there; a model of the Hub is named"),
+        ({"candidates": 13, "beam": 12}, "nmt.candidates: 13 translations of a source need a beam"),
+    ],
+)
+def test_options_that_do_not_fit_the_model(
+    marian_run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    nmt: dict[str, Any],
+    message: str,
+) -> None:
+    changes = [
+        f"--set=nmt.{key}={'null' if value is None else value}" for key, value in nmt.items()
+    ]
+    assert main(["select", "--config", str(marian_run), *changes]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("paraloom: ")
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_are_read_after_ingest(
+    marian_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = tmp_path / "opus" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert main(["select", "--config", str(marian_run)]) == 2
+    *stages, line = capsys.readouterr().err.strip().splitlines()
+    assert stages == ["ingest …", "back_translate …"]
+    assert line.startswith(f"paraloom: {tmp_path}/opus: the weights cannot be read")

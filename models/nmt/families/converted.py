@@ -58,7 +58,7 @@ class ConvertedModel(NmtModel):
                 return tokens
             path = path.with_suffix(".txt")  # CTranslate2 before 3.0
             if path.is_file():
-                return path.read_text(encoding="utf-8").splitlines()
+                return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         raise UserError(f"{self.path}/shared_vocabulary.json: missing from the model folder")
 
     def _layout(self, languages: Languages) -> Layout:

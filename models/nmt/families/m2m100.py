@@ -6,7 +6,7 @@ from typing import Any
 from models.errors import UserError
 from models.nmt.families.base import Languages, Layout
 from models.nmt.families.languages import find_tag
-from models.nmt.families.pretrained import PretrainedModel, read_json
+from models.nmt.families.pretrained import PretrainedModel, read_json, read_vocabulary
 
 
 class M2M100Model(PretrainedModel):
@@ -28,18 +28,13 @@ class M2M100Model(PretrainedModel):
             return tokens
         from transformers.models.m2m_100 import tokenization_m2m_100
 
-        by_token = read_json(self._vocab)
         codes = tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES
         settings = self.path / "tokenizer_config.json"
-        name = (
-            read_json(settings).get("language_codes", "m2m100") if settings.is_file() else "m2m100"
-        )
+        given = read_json(settings).get("language_codes") if settings.is_file() else None
+        name = str(given or "m2m100")
         if name not in codes:
             raise UserError(f"{settings}: language_codes {name!r} is unknown")
-        return [
-            *sorted(by_token, key=by_token.__getitem__),
-            *(f"__{code}__" for code in codes[name]),
-        ]
+        return [*read_vocabulary(self._vocab), *(f"__{code}__" for code in codes[name])]
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""

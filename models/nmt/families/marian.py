@@ -1,15 +1,25 @@
-"""Marian: OPUS-MT and its kin, with one SentencePiece model for each language."""
+"""Marian: OPUS-MT and its kin, with one SentencePiece model for each language.
+
+Both languages have one vocabulary or, with `separate_vocabs`, one each.
+"""
 
 import re
+from functools import cached_property
 from typing import Any
 
 from models.errors import UserError
 from models.nmt.families.base import Layout
 from models.nmt.families.languages import find_tag
-from models.nmt.families.pretrained import PretrainedModel, read_json
+from models.nmt.families.pretrained import (
+    PretrainedModel,
+    filled_up,
+    read_json,
+    read_vocabulary,
+)
 from models.nmt.families.subwords import SentencePieces, Subwords
 
 _FILES = ("source.spm", "target.spm", "vocab.json")
+_TARGET, _TARGET_SIZE = "target_vocab.json", "decoder_vocab_size"
 _NEVER = -1e4  # a logit of no probability, in float16 too
 
 
@@ -25,18 +35,27 @@ class MarianModel(PretrainedModel):
 
     def check_tokenizer(self) -> None:
         """See `PretrainedModel`."""
-        for name in _FILES:
+        for name in (*_FILES, *((_TARGET,) if self._has_two else ())):
             if not (self.path / name).is_file():
                 raise UserError(f"{self.path / name}: missing from the model folder")
-        if (self.path / "target_vocab.json").is_file():
-            raise UserError(f"{self.path}/target_vocab.json: two vocabularies are not supported")
 
     def read_vocabulary(self) -> list[str]:
         """See `PretrainedModel`."""
-        by_token = read_json(self.path / "vocab.json")
-        if sorted(by_token.values()) != list(range(len(by_token))):
-            raise UserError(f"{self.path}/vocab.json: must give each token an id of its own")
-        return sorted(by_token, key=by_token.__getitem__)
+        return read_vocabulary(self.path / "vocab.json")
+
+    @cached_property
+    def _has_two(self) -> bool:
+        """Whether there are two vocabularies."""
+        settings = self.path / "tokenizer_config.json"
+        return settings.is_file() and read_json(settings).get("separate_vocabs") is True
+
+    @cached_property
+    def target_tokens(self) -> list[str]:
+        """See `PretrainedModel`."""
+        if not self._has_two:
+            return self.tokens
+        key = "vocab_size" if self.config.get("decoder_vocab_size") is None else _TARGET_SIZE
+        return filled_up(read_vocabulary(self.path / _TARGET), self.number(key))
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
@@ -60,7 +79,7 @@ class MarianModel(PretrainedModel):
         network.config.normalize_before = network.config.normalize_embedding = False
         spec = super().make_spec(network)
         bias = network.final_logits_bias[0].clone()
-        bias[self.tokens.index("<pad>")] = _NEVER
+        bias[self.target_tokens.index("<pad>")] = _NEVER
         spec.decoder.projection.bias = bias
         return spec
 

@@ -8,7 +8,7 @@ import logging
 import pickle
 import random
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +54,7 @@ class PretrainedModel(NmtModel):
             )
         self.check_tokenizer()
         self.layout = self.make_layout()
+        self._check_tokens()
 
     @abstractmethod
     def read_vocabulary(self) -> list[str]:
@@ -70,11 +71,23 @@ class PretrainedModel(NmtModel):
     @cached_property
     def tokens(self) -> list[str]:
         """The vocabulary by id, as long as the embeddings."""
-        size = self.number("vocab_size")
-        tokens = self.read_vocabulary()[:size]
-        if "<unk>" not in tokens:
-            raise UserError(f"{self.path}: the tokeniser has no <unk>")
-        return tokens + [f"<unused_{number}>" for number in range(size - len(tokens))]
+        return filled_up(self.read_vocabulary(), self.number("vocab_size"))
+
+    @property
+    def target_tokens(self) -> list[str]:
+        """The decoder's vocabulary by id."""
+        return self.tokens
+
+    def _check_tokens(self) -> None:
+        """Check that the vocabularies have the tokens that the model is given, or must not give."""
+        layout = self.layout
+        start = [layout.decoder_start] if layout.decoder_start else []
+        source = [*layout.source_prefix, *layout.source_suffix]
+        target = [*start, *layout.target_prefix, *layout.barred]
+        for tokens, used in ((self.tokens, source), (self.target_tokens, target)):
+            missing = {"<unk>", "</s>", *used}.difference(tokens)
+            if missing:
+                raise UserError(f"{self.path}: the tokeniser has no {min(missing)}")
 
     def number(self, key: str) -> int:
         """A whole number in config.json.
@@ -88,11 +101,11 @@ class PretrainedModel(NmtModel):
         return value
 
     def token(self, key: str) -> str:
-        """The token that a key of config.json names by id."""
+        """The token of the target that a key of config.json names by id."""
         number = self.number(key)
-        if not 0 <= number < len(self.tokens):
+        if not 0 <= number < len(self.target_tokens):
             raise UserError(f"{self.path / 'config.json'}: {key} is not in the vocabulary")
-        return self.tokens[number]
+        return self.target_tokens[number]
 
     @property
     def positions(self) -> int:
@@ -105,13 +118,7 @@ class PretrainedModel(NmtModel):
         """See `NmtModel`."""
         total = hashlib.sha256(f"{CONVERSION}\0{type(self).__name__}\n".encode())
         for path in sorted(self.path.iterdir()):
-            if path.is_file() and path.suffix in {
-                ".json",
-                ".bin",
-                ".safetensors",
-                ".model",
-                ".spm",
-            }:
+            if path.is_file() and path.suffix in _READ:
                 total.update(f"{path.name}\0{digest(path)}\n".encode())
         return total.hexdigest()
 
@@ -169,7 +176,7 @@ class PretrainedModel(NmtModel):
         """Load the weights in torch, in float32.
 
         Raises:
-            UserError: they are missing or damaged, hold code, or do not fit config.json.
+            UserError: they are missing or damaged, hold code or NaN, or do not fit config.json.
         """
         import torch
         import transformers
@@ -189,15 +196,11 @@ class PretrainedModel(NmtModel):
                     weights_only=True,
                     output_loading_info=True,
                 )
-        except pickle.UnpicklingError as error:
-            raise UserError(
-                f"{self.path}/pytorch_model.bin: refused, it holds code or objects, or is damaged"
-            ) from error
         except Exception as error:  # the library's loader raises many types
-            if isinstance(error.__cause__ or error.__context__, pickle.UnpicklingError):
+            if _is_unsafe(error):
                 raise UserError(
                     f"{self.path}/pytorch_model.bin: refused, it holds code or objects, or is "
-                    "damaged"
+                    "damaged; get the model as safetensors"
                 ) from error
             raise UserError(f"{self.path}: the weights cannot be read ({_short(error)})") from error
         missing = sorted(report["missing_keys"])
@@ -206,9 +209,10 @@ class PretrainedModel(NmtModel):
                 f"{self.path}: the weights do not fit config.json "
                 f"({missing[0] if missing else 'their sizes differ'})"
             )
-        pad = self.config.get("pad_token_id")
-        pad = pad if isinstance(pad, int) else self.tokens.index("<pad>")
-        return TorchModel(network, self.tokens, self.layout, eos="</s>", pad=pad)
+        for name, weights in network.state_dict().items():
+            if weights.isnan().any():
+                raise UserError(f"{self.path}: the weights hold NaN ({name})")
+        return TorchModel(network, self.tokens, self.target_tokens, self.layout)
 
     def _transformers_config(self, kind: Any) -> Any:
         try:
@@ -232,16 +236,16 @@ class PretrainedModel(NmtModel):
             spec.config.unk_token = "<unk>"
             spec.config.decoder_start_token = self.layout.decoder_start
             spec.register_source_vocabulary(self.tokens)
-            spec.register_target_vocabulary(self.tokens)
+            spec.register_target_vocabulary(self.target_tokens)
             spec.validate()
             spec.optimize(quantization=None)
             spec.save(str(out))
-        except (ValueError, NotImplementedError, AttributeError, KeyError) as error:
+            self._compare(model, out)
+        except (ValueError, RuntimeError, LookupError, AttributeError, TypeError) as error:
             raise UserError(
                 f"{self.path}: CTranslate2 cannot convert it ({_short(error)}); "
                 "choose engine transformers"
             ) from error
-        self._compare(model, out)
         return self.positions, self.positions
 
     def make_spec(self, network: Any) -> Any:
@@ -254,11 +258,9 @@ class PretrainedModel(NmtModel):
         """Compare log probabilities of random sentences; conversions can go wrong silently."""
         import ctranslate2
 
-        rng = random.Random(0)
-        words = [token for token in self.tokens if token[0] not in "<>_" and len(token) > 1]
-        words = words or self.tokens
-        sentences = [rng.choices(words, k=length) for length in (3, 5, 8, 13, 21, 34)]
-        sources, targets = sentences, sentences[::-1]
+        lengths = (3, 5, 8, 13, 21, 34)
+        sources = _random_sentences(self.tokens, lengths)
+        targets = _random_sentences(self.target_tokens, lengths)[::-1]
         expected = model.log_probs(sources, targets)
         prefix = list(self.layout.target_prefix)
         converted = ctranslate2.Translator(str(out), device="cpu", compute_type="float32")
@@ -267,11 +269,12 @@ class PretrainedModel(NmtModel):
             [prefix + target for target in targets],
             max_input_length=0,
         )
-        worst = 0.0
-        for result, truth in zip(found, expected, strict=True):
-            probs = result.log_probs[-len(truth) :]
-            worst = max(worst, abs(sum(probs) - sum(truth)) / len(truth))
-        if not worst <= TOLERANCE:
+        apart = [
+            abs(sum(result.log_probs[-len(truth) :]) - sum(truth)) / len(truth)
+            for result, truth in zip(found, expected, strict=True)
+        ]
+        if not all(difference <= TOLERANCE for difference in apart):  # NaN too
+            worst = max(apart)
             raise UserError(
                 f"{self.path}: converted to CTranslate2 it gives other probabilities than in torch "
                 f"(by {worst:.3g} per subword); choose engine transformers"
@@ -292,6 +295,36 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{path}: must be a JSON object")
     return value
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The tokens by id of a vocab.json.
+
+    Raises:
+        UserError: the file cannot be read, or its ids are not 0, 1, 2 and so on.
+    """
+    by_token = read_json(path)
+    if set(map(str, by_token.values())) != set(map(str, range(len(by_token)))):
+        raise UserError(f"{path}: must give each token an id of its own, from 0 on")
+    return sorted(by_token, key=lambda token: int(by_token[token]))
+
+
+def filled_up(tokens: list[str], size: int) -> list[str]:
+    """A vocabulary as long as its embeddings."""
+    return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]
+
+
+def _random_sentences(tokens: Sequence[str], lengths: Sequence[int]) -> list[list[str]]:
+    rng = random.Random(0)
+    words = [token for token in tokens if token[:1] not in "<>_" and len(token) > 1] or tokens
+    return [rng.choices(words, k=length) for length in lengths]
+
+
+def _is_unsafe(error: Exception) -> bool:
+    """Whether torch's safe loading refused the weights."""
+    cause = error.__cause__ or error.__context__
+    refused = isinstance(error, pickle.UnpicklingError) or isinstance(cause, pickle.UnpicklingError)
+    return refused or "weights_only" in str(error)  # the format of torch before 0.1.10
 
 
 @contextmanager

@@ -41,7 +41,8 @@ class T5Model(PretrainedModel):
         )
 
     def _prompt(self) -> str:
-        tasks = self.config.get("task_specific_params") or {}
+        tasks = self.config.get("task_specific_params")
+        tasks = tasks if isinstance(tasks, dict) else {}
         prompts: dict[str, dict[str, str]] = {}
         for name, task in tasks.items():
             match = re.fullmatch(r"translation_(\w+?)_to_(\w+)", name)

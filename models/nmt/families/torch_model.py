@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,21 +18,21 @@ class TorchModel:
 
     Args:
         network: a Transformers model for translation.
-        tokens: the vocabulary by id.
+        source: the encoder's vocabulary by id.
+        target: the decoder's vocabulary by id.
         layout: the tokens around subwords.
-        eos: the end of sentence.
-        pad: the id that fills up rows.
     """
 
     def __init__(
-        self, network: Any, tokens: Sequence[str], layout: Layout, *, eos: str, pad: int
+        self, network: Any, source: Sequence[str], target: Sequence[str], layout: Layout
     ) -> None:
         self.network = network.eval()
-        self._tokens = tokens
-        self._ids = {token: number for number, token in enumerate(tokens)}
-        self._unknown = self._ids["<unk>"]
-        self._layout, self._pad = layout, pad
-        self._eos = self._ids[eos]
+        self._tokens, self._layout = target, layout
+        self._source_ids = {token: number for number, token in enumerate(source)}
+        self._ids = {token: number for number, token in enumerate(target)}
+        self._eos = self._ids["</s>"]
+        pad = network.config.pad_token_id
+        self._pad = pad if isinstance(pad, int) else self._eos  # any will do: it is masked
         start = [layout.decoder_start] if layout.decoder_start else []
         self._start = [self._ids[token] for token in (*start, *layout.target_prefix)]
         self._barred = [self._ids[token] for token in layout.barred]
@@ -57,15 +57,16 @@ class TorchModel:
     def _log_probs(
         self, sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
     ) -> list[list[float]]:
-        rows = [[*self._start, *self._numbers(target)] for target in targets]
+        ids = [_numbers(target, self._ids) for target in targets]
+        rows = [[*self._start, *row] for row in ids]
         given, _ = self._padded(rows)
         logits = self.network(**self._encoder_input(sources), decoder_input_ids=given).logits
         logits = logits.float()  # n × T × V
         logits[..., self._barred] = -torch.inf
         log_probs = logits.log_softmax(-1)
         found = []
-        for row, target in enumerate(targets):
-            expected = [*self._numbers(target), self._eos]
+        for row, given_ids in enumerate(ids):
+            expected = [*given_ids, self._eos]
             first = len(self._start) - 1
             steps = torch.arange(first, first + len(expected), device=logits.device)
             chosen = torch.tensor(expected, device=logits.device)
@@ -158,7 +159,7 @@ class TorchModel:
         return [self._tokens[token] for token in ids[:length]], ended
 
     def _encoder_input(self, sources: Sequence[Sequence[str]]) -> dict[str, torch.Tensor]:
-        rows = [self._numbers(self._layout.source(source)) for source in sources]
+        rows = [_numbers(self._layout.source(source), self._source_ids) for source in sources]
         ids, mask = self._padded(rows)
         return {"input_ids": ids, "attention_mask": mask}
 
@@ -171,5 +172,7 @@ class TorchModel:
             torch.tensor(mask, device=self.device),
         )
 
-    def _numbers(self, pieces: Sequence[str]) -> list[int]:
-        return [self._ids.get(piece, self._unknown) for piece in pieces]
+
+def _numbers(pieces: Sequence[str], ids: Mapping[str, int]) -> list[int]:
+    unknown = ids["<unk>"]
+    return [ids.get(piece, unknown) for piece in pieces]

@@ -1,18 +1,23 @@
 """Models from the Hub give what Transformers gives, in both engines."""
 
+import io
 import json
+import pickle
 import shutil
+import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator
 from models.nmt.engine import Pieces, Sampling
 from models.nmt.families.base import Languages
+from models.nmt.families.converted import ConvertedModel
 from models.nmt.families.pretrained import PretrainedModel
 from models.nmt.families.registry import open_model
 from models.nmt.families.t5 import T5Model
@@ -129,7 +134,10 @@ def test_fairseq_scores_its_own_translations(toy_model: Path) -> None:
         assert best.pieces != second.pieces
 
 
-@pytest.mark.parametrize("family", ["marian", "m2m100", "nllb", "mbart25", "mbart50", "madlad"])
+CONVERTED = ["marian", "marian2", "m2m100", "nllb", "mbart25", "mbart50", "madlad"]
+
+
+@pytest.mark.parametrize("family", CONVERTED)
 def test_a_converted_folder_needs_only_its_tokeniser(
     hub_model: Callable[[str], Path], tmp_path: Path, family: str
 ) -> None:
@@ -187,20 +195,68 @@ def test_a_conversion_that_differs_is_refused(
     translator(folder, "transformers")  # the remedy that the message names
 
 
+def test_a_folder_of_ctranslate2s_own_converter(
+    hub_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Its vocabulary has no `<pad>`, and its decoder starts from zeros."""
+    from ctranslate2.converters import TransformersConverter
+
+    folder = hub_model("marian")
+    converter = TransformersConverter(str(folder), copy_files=["source.spm", "target.spm"])
+    converter.convert(str(tmp_path / "converted"))
+    options = SHORT.replace(beam=2)
+    found = Translator(tmp_path / "converted", options, languages=CZECH, threads=1)
+    sources = [row.source for row in expected_of(folder)]
+    rows, _ = found.translate(sources)
+    assert rows.num_rows == len(sources)
+    assert set(rows["reason"].to_pylist()) == {None}
+
+
+def test_old_vocabularies_of_lines_may_have_any_token(
+    hub_model: Callable[[str], Path], tmp_path: Path
+) -> None:
+    converted = open_model(hub_model("m2m100"), CZECH).converted().path
+    copied = Path(shutil.copytree(converted, tmp_path / "converted"))
+    shutil.copy(hub_model("m2m100") / "sentencepiece.bpe.model", copied)
+    path = copied / "shared_vocabulary.json"
+    tokens = [*json.loads(path.read_text()), "\u2028", "\x85"]
+    path.unlink()
+    path.with_suffix(".txt").write_text("".join(f"{token}\n" for token in tokens))
+    model = open_model(copied, CZECH)
+    assert isinstance(model, ConvertedModel)
+    assert model._target_tokens == tokens
+
+
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("form", ["zip", "legacy", "tar", "pickle", "shards"])
 def test_weights_that_hold_code_are_refused(
     copy: Callable[[str], Path],
     tmp_path: Path,
     engine: Engine,
-    legacy: bool,
+    form: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # must not weaken us
     folder, trace = copy("marian"), tmp_path / "trace"
     weights = {**_weights(folder), "extra": Malicious(trace)}
     (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin", _use_new_zipfile_serialization=not legacy)
+    path = folder / "pytorch_model.bin"
+    if form == "pickle":
+        path.write_bytes(pickle.dumps(weights["extra"]))
+    elif form == "tar":
+        content = pickle.dumps(weights["extra"])
+        with tarfile.open(path, "w") as archive:
+            for name in ("sys_info", "pickle", "storages", "tensors"):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+    else:
+        torch.save(weights, path, _use_new_zipfile_serialization=form != "legacy")
+    if form == "shards":
+        names = dict.fromkeys(
+            weights, path.rename(folder / "pytorch_model-00001-of-00001.bin").name
+        )
+        write_json(folder / "pytorch_model.bin.index.json", {"metadata": {}, "weight_map": names})
     with pytest.raises(UserError, match=r"pytorch_model\.bin: refused, it holds code") as error:
         translator(folder, engine)
     assert "\n" not in str(error.value)
@@ -217,9 +273,56 @@ def test_pickled_weights_load_too(copy: Callable[[str], Path]) -> None:
     assert after.equals(before)
 
 
-def _weights(folder: Path) -> dict[str, object]:
-    from safetensors.torch import load_file
+def test_weights_in_shards_load_too(copy: Callable[[str], Path]) -> None:
+    folder = copy("marian")
+    sources = ["Jan má rád sýr.", "Máš nová trička?"]
+    before, _ = translator(folder).translate(sources)
+    weights = load_file(folder / "model.safetensors")
+    shards = {
+        name: f"model-0000{1 + at % 2}-of-00002.safetensors" for at, name in enumerate(weights)
+    }
+    for shard in set(shards.values()):
+        part = {name: weights[name] for name in weights if shards[name] == shard}
+        save_file(part, folder / shard, metadata={"format": "pt"})
+    write_json(folder / "model.safetensors.index.json", {"metadata": {}, "weight_map": shards})
+    (folder / "model.safetensors").unlink()
+    after, _ = translator(folder).translate(sources)
+    assert after.equals(before)
+    (folder / shard).unlink()
+    with pytest.raises(UserError, match="the weights cannot be read"):
+        translator(folder)
 
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["final_logits_bias", "model.encoder.layers.0.fc1.weight"])
+def test_weights_that_are_not_numbers_are_refused(
+    copy: Callable[[str], Path], engine: Engine, name: str
+) -> None:
+    folder = copy("marian")
+    weights = load_file(folder / "model.safetensors")
+    weights[name][0] = torch.nan
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=f"the weights hold NaN \\({name}\\)"):
+        translator(folder, engine)
+
+
+def test_code_of_a_model_is_never_run(copy: Callable[[str], Path], tmp_path: Path) -> None:
+    folder, trace = copy("marian"), tmp_path / "trace"
+    (folder / "evil.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
+    for name in ("config.json", "tokenizer_config.json"):
+        settings = json.loads((folder / name).read_text())
+        own = {
+            "AutoConfig": "evil.C",
+            "AutoModelForSeq2SeqLM": "evil.M",
+            "AutoTokenizer": ["evil.T"],
+        }
+        write_json(folder / name, {**settings, "auto_map": own})
+    for engine in ENGINES:
+        translator(folder, engine).translate(["Jan má rád sýr."])
+    assert not trace.exists()
+
+
+def _weights(folder: Path) -> dict[str, object]:
     return {**load_file(folder / "model.safetensors")}
 
 
@@ -296,10 +399,14 @@ def test_nllb_as_it_was_first_released(copy: Callable[[str], Path]) -> None:
         ("marian", "config.json", '{"model_type": "bert"}', "model_type 'bert' is of no family"),
         ("marian", "config.json", "{", "config.json: cannot be read"),
         ("marian", "config.json", "[]", "config.json: must be a JSON object"),
+        ("marian", "config.json", '{"model_type": null}', "model_type None is of no family"),
         ("marian", "config.json", None, "no model of a family that is known here"),
         ("marian", "source.spm", None, "source.spm: missing"),
         ("marian", "source.spm", "x", "source.spm: not a SentencePiece model"),
         ("marian", "vocab.json", '{"a": 0, "b": 0}', "each token an id of its own"),
+        ("marian", "vocab.json", '{"a": 0, "b": []}', "each token an id of its own"),
+        ("marian", "vocab.json", '{"</s>": 0, "<pad>": 1}', "the tokeniser has no <unk>"),
+        ("marian2", "target_vocab.json", None, "target_vocab.json: missing"),
         ("marian", "model.safetensors", None, "model.safetensors: missing"),
         ("marian", "model.safetensors", "x", "the weights cannot be read"),
         ("m2m100", "vocab.json", None, "vocab.json: missing"),
