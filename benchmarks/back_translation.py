@@ -132,7 +132,7 @@ def compare(one: pa.Table, other: pa.Table) -> tuple[float, float]:
     )
     same = np.array(both["translation"].to_pylist()) == np.array(both["translation_2"].to_pylist())
     apart = np.abs(both["translation_score"].to_numpy() - both["translation_score_2"].to_numpy())
-    return float(same.mean()), float(apart[same].max())
+    return float(same.mean()), float(apart[same].max(initial=0))
 
 
 if __name__ == "__main__":
