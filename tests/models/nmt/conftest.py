@@ -3,7 +3,7 @@
 import gzip
 import itertools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,3 +84,14 @@ def captions(data: Path) -> list[str]:
     """64 captions that the real model was not trained on."""
     with gzip.open(data / "multi30k" / "val.cs.gz", "rt", encoding="utf-8") as lines:
         return [line.rstrip("\n") for line in itertools.islice(lines, 64)]
+
+
+@pytest.fixture
+def copy(hub_model: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of such a folder, to change; without a conversion."""
+
+    def get(family: str) -> Path:
+        ignore = shutil.ignore_patterns(".*")
+        return Path(shutil.copytree(hub_model(family), tmp_path / family, ignore=ignore))
+
+    return get

@@ -1,17 +1,13 @@
 """Models from the Hub give what Transformers gives, in both engines."""
 
-import io
 import json
-import pickle
 import shutil
-import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator
@@ -24,23 +20,10 @@ from models.nmt.families.t5 import T5Model
 from models.nmt.options import Engine
 from tests.hub_models import FAMILIES, LONGEST, expected_of, write_json
 
-from .test_model_folder import Malicious
-
 CZECH = Languages("cs", "en")
 SHORT = NmtOptions(max_source_subwords=LONGEST // 2)
 ENGINES: tuple[Engine, ...] = ("ctranslate2", "transformers")
 SPM = ("source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "tokenizer.json")
-
-
-@pytest.fixture
-def copy(hub_model: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of such a folder, to change; without a conversion."""
-
-    def get(family: str) -> Path:
-        ignore = shutil.ignore_patterns(".*")
-        return Path(shutil.copytree(hub_model(family), tmp_path / family, ignore=ignore))
-
-    return get
 
 
 def translator(folder: Path, engine: Engine = "ctranslate2") -> Translator:
@@ -227,105 +210,6 @@ def test_old_vocabularies_of_lines_may_have_any_token(
     assert model._target_tokens == tokens
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("form", ["zip", "legacy", "tar", "pickle", "shards"])
-def test_weights_that_hold_code_are_refused(
-    copy: Callable[[str], Path],
-    tmp_path: Path,
-    engine: Engine,
-    form: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")  # must not weaken us
-    folder, trace = copy("marian"), tmp_path / "trace"
-    weights = {**_weights(folder), "extra": Malicious(trace)}
-    (folder / "model.safetensors").unlink()
-    path = folder / "pytorch_model.bin"
-    if form == "pickle":
-        path.write_bytes(pickle.dumps(weights["extra"]))
-    elif form == "tar":
-        content = pickle.dumps(weights["extra"])
-        with tarfile.open(path, "w") as archive:
-            for name in ("sys_info", "pickle", "storages", "tensors"):
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-    else:
-        torch.save(weights, path, _use_new_zipfile_serialization=form != "legacy")
-    if form == "shards":
-        names = dict.fromkeys(
-            weights, path.rename(folder / "pytorch_model-00001-of-00001.bin").name
-        )
-        write_json(folder / "pytorch_model.bin.index.json", {"metadata": {}, "weight_map": names})
-    with pytest.raises(UserError, match=r"pytorch_model\.bin: refused, it holds code") as error:
-        translator(folder, engine)
-    assert "\n" not in str(error.value)
-    assert not trace.exists()
-
-
-def test_pickled_weights_load_too(copy: Callable[[str], Path]) -> None:
-    folder = copy("marian")
-    sources = ["Jan má rád sýr.", "Máš nová trička?"]
-    before, _ = translator(folder).translate(sources)
-    torch.save(_weights(folder), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    after, _ = translator(folder).translate(sources)
-    assert after.equals(before)
-
-
-def test_weights_in_shards_load_too(copy: Callable[[str], Path]) -> None:
-    folder = copy("marian")
-    sources = ["Jan má rád sýr.", "Máš nová trička?"]
-    before, _ = translator(folder).translate(sources)
-    weights = load_file(folder / "model.safetensors")
-    shards = {
-        name: f"model-0000{1 + at % 2}-of-00002.safetensors" for at, name in enumerate(weights)
-    }
-    for shard in set(shards.values()):
-        part = {name: weights[name] for name in weights if shards[name] == shard}
-        save_file(part, folder / shard, metadata={"format": "pt"})
-    write_json(folder / "model.safetensors.index.json", {"metadata": {}, "weight_map": shards})
-    (folder / "model.safetensors").unlink()
-    after, _ = translator(folder).translate(sources)
-    assert after.equals(before)
-    (folder / shard).unlink()
-    with pytest.raises(UserError, match="the weights cannot be read"):
-        translator(folder)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("name", ["final_logits_bias", "model.encoder.layers.0.fc1.weight"])
-def test_weights_that_are_not_numbers_are_refused(
-    copy: Callable[[str], Path], engine: Engine, name: str
-) -> None:
-    folder = copy("marian")
-    weights = load_file(folder / "model.safetensors")
-    weights[name][0] = torch.nan
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(UserError, match=f"the weights hold NaN \\({name}\\)"):
-        translator(folder, engine)
-
-
-def test_code_of_a_model_is_never_run(copy: Callable[[str], Path], tmp_path: Path) -> None:
-    folder, trace = copy("marian"), tmp_path / "trace"
-    (folder / "evil.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
-    for name in ("config.json", "tokenizer_config.json"):
-        settings = json.loads((folder / name).read_text())
-        own = {
-            "AutoConfig": "evil.C",
-            "AutoModelForSeq2SeqLM": "evil.M",
-            "AutoTokenizer": ["evil.T"],
-        }
-        write_json(folder / name, {**settings, "auto_map": own})
-    for engine in ENGINES:
-        translator(folder, engine).translate(["Jan má rád sýr."])
-    assert not trace.exists()
-
-
-def _weights(folder: Path) -> dict[str, object]:
-    return {**load_file(folder / "model.safetensors")}
-
-
 def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str], Path]) -> None:
     folder = copy("marian")
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
@@ -391,58 +275,6 @@ def test_nllb_as_it_was_first_released(copy: Callable[[str], Path]) -> None:
     write_json(folder / "tokenizer_config.json", settings)
     layout = open_model(folder, CZECH).layout
     assert layout.source(["X"]) == ["X", "</s>", "ces_Latn"]
-
-
-@pytest.mark.parametrize(
-    ("family", "file", "content", "message"),
-    [
-        ("marian", "config.json", '{"model_type": "bert"}', "model_type 'bert' is of no family"),
-        ("marian", "config.json", "{", "config.json: cannot be read"),
-        ("marian", "config.json", "[]", "config.json: must be a JSON object"),
-        ("marian", "config.json", '{"model_type": null}', "model_type None is of no family"),
-        ("marian", "config.json", None, "no model of a family that is known here"),
-        ("marian", "source.spm", None, "source.spm: missing"),
-        ("marian", "source.spm", "x", "source.spm: not a SentencePiece model"),
-        ("marian", "vocab.json", '{"a": 0, "b": 0}', "each token an id of its own"),
-        ("marian", "vocab.json", '{"a": 0, "b": []}', "each token an id of its own"),
-        ("marian", "vocab.json", '{"</s>": 0, "<pad>": 1}', "the tokeniser has no <unk>"),
-        ("marian2", "target_vocab.json", None, "target_vocab.json: missing"),
-        ("marian", "model.safetensors", None, "model.safetensors: missing"),
-        ("marian", "model.safetensors", "x", "the weights cannot be read"),
-        ("m2m100", "vocab.json", None, "vocab.json: missing"),
-        ("nllb", "sentencepiece.bpe.model", None, "the tokeniser is missing"),
-        ("mbart50", "tokenizer.json", "{}", "not a tokenizer.json"),
-        ("t5", "spiece.model", None, "the tokeniser is missing"),
-    ],
-)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_bad_files_are_named_in_one_line(
-    copy: Callable[[str], Path],
-    family: str,
-    file: str,
-    content: str | None,
-    message: str,
-    engine: Engine,
-) -> None:
-    folder = copy(family)
-    if content is None:
-        (folder / file).unlink()
-        if file == "vocab.json" and family == "m2m100":
-            write_json(folder / "tokenizer_config.json", {"tokenizer_class": "M2M100Tokenizer"})
-    else:
-        (folder / file).write_text(content)
-    with pytest.raises(UserError, match=message) as error:
-        translator(folder, engine)
-    assert "\n" not in str(error.value)
-
-
-def test_weights_of_another_size(copy: Callable[[str], Path]) -> None:
-    folder = copy("marian")
-    config = (folder / "config.json").read_text().replace('"d_model": 32', '"d_model": 64')
-    (folder / "config.json").write_text(config)
-    with pytest.raises(UserError, match="the weights ") as error:
-        translator(folder)
-    assert "\n" not in str(error.value)
 
 
 def test_an_engine_takes_its_own_models(hub_model: Callable[[str], Path], toy_model: Path) -> None:
