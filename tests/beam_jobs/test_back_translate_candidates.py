@@ -136,8 +136,8 @@ def test_repeated_sources_get_all_candidates(tmp_path: Path, nmt_model: Path) ->
     plain = run(work, tmp_path / "plain", nmt_model, N_BEST)
     once = run(work, tmp_path / "once", nmt_model, N_BEST, workers=2, distinct="key")
     for expected, found in zip(tables(plain), tables(once), strict=True):
-        scores = [table["translation_score"].to_numpy() for table in (expected, found)]
-        assert np.allclose(*scores, atol=1e-5)  # batches differ
+        one, other = (table["translation_score"].to_numpy() for table in (expected, found))
+        assert np.allclose(one, other, atol=1e-5)  # batches differ
         texts = [table.drop_columns("translation_score") for table in (expected, found)]
         assert texts[0].equals(texts[1])
     assert once.metrics["sentences"] == 6 < plain.metrics["sentences"] == 12
