@@ -13,9 +13,10 @@ from pipeline.stage import Run, Stage
 
 
 def fingerprint(run: Run) -> Any:
-    """The parser."""
+    """The parser, and the language of tokens."""
     spacy = _options(run.config).spacy
-    return digest(spacy) if spacy and Path(spacy).exists() else spacy
+    parser = digest(spacy) if spacy and Path(spacy).exists() else spacy
+    return run.with_language(parser)
 
 
 def make(run: Run, key: str) -> StatisticsRecord:
@@ -26,7 +27,11 @@ def make(run: Run, key: str) -> StatisticsRecord:
         "corpus": run.verified_files("corpus"),
     }
     results = statistics.describe(
-        corpora, run.arguments, spacy=_options(run.config).spacy, idf=run.config.score.idf
+        corpora,
+        run.arguments,
+        spacy=_options(run.config).spacy,
+        idf=run.config.score.idf,
+        languages=dict.fromkeys(corpora, run.language),
     )
     return StatisticsRecord(results=results, digest=content_key(results.json_values()))
 
