@@ -8,6 +8,7 @@ from models.errors import UserError
 from models.files import digest
 from pipeline import statistics
 from pipeline.config.options import Config, StatisticsOptions
+from pipeline.notices import notify, of_parser
 from pipeline.records import PairsRecord, StatisticsRecord
 from pipeline.stage import Run, Stage
 
@@ -46,9 +47,10 @@ def check(config: Config) -> None:
 
     if spacy := _options(config).spacy:
         try:
-            Parser(spacy)
+            parser = Parser(spacy)
         except UserError as error:
             raise UserError(f"statistics.spacy: {error}") from error
+        notify(of_parser("statistics.spacy", parser.language, config.language))
 
 
 def _options(config: Config) -> StatisticsOptions:
