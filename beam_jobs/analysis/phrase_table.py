@@ -80,7 +80,10 @@ def _count(
 ) -> Iterator[tuple[int, pa.Table]]:
     pa.set_cpu_count(1)  # the runner decides how many units are counted in parallel
     sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
-    found = merge_phrases(find_phrases(PairText(*batch.columns, language)) for batch in sides)
+    found = merge_phrases(
+        find_phrases(PairText(batch["reference"], batch["translation"], language))
+        for batch in sides
+    )
     found = found.combine_chunks()
     hashes = row_hash(*(found[name].combine_chunks() for name in SCHEMA.names[:2]))[:, 0]
     mine = hashes % rounds == number

@@ -171,11 +171,10 @@ class PairScorer:
         Raises:
             UserError: a text has more tokens than int16 can count.
         """
-        starts = range(0, max(len(reference), 1), _ROWS)
-        sides = (
-            [side[start : start + _ROWS] for side in (reference, translation)] for start in starts
-        )
-        blocks = [self._score(PairText(*both, self.language)) for both in sides]
+        blocks = []
+        for start in range(0, max(len(reference), 1), _ROWS):
+            rows = slice(start, start + _ROWS)
+            blocks.append(self._score(PairText(reference[rows], translation[rows], self.language)))
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def _score(self, pairs: PairText) -> dict[str, np.ndarray]:

@@ -199,4 +199,5 @@ def _evaluate(classifier: Classifier, sample: pa.Table, language: str) -> dict[s
 def _pairs(sample: pa.Table, language: str) -> Iterator[PairText]:
     for start in range(0, max(len(sample), 1), _ROWS):
         block = sample.slice(start, _ROWS)
-        yield PairText(*(block[side].combine_chunks() for side in _SIDES), language)
+        reference, translation = (block[side].combine_chunks() for side in _SIDES)
+        yield PairText(reference, translation, language)
