@@ -1,11 +1,13 @@
 """`paraloom statistics`: corpora side by side."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
+from models.errors import UserError
 from models.languages import ENGLISH, short_code
 from pipeline import statistics
 from pipeline.commands.options import JsonFile, On, beam_options, write_json
@@ -58,7 +60,8 @@ def _language(path: str) -> str | None:
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if storage.exists(storage.join(folder, "manifest.json")):
-            return Manifest(folder).record.language
+            with suppress(UserError):  # a damaged one: the corpus can still be read
+                return Manifest(folder).record.language
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break
