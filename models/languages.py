@@ -9,7 +9,7 @@ ENGLISH = "en"
 
 _UNSPACED = (
     *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
-    *("Tale", "Talu", "Tavt", "Thai", "Tibt"),
+    *("Tale", "Talu", "Tavt", "Thai", "Tibt", "Yiii"),
 )
 """The scripts that put no spaces between words, by their ISO 15924 codes."""
 
@@ -59,8 +59,9 @@ def short_code(code: str) -> str:
     """
     found = parse_language(code)
     if found is None and len(code) == 2 and code.isalpha():
-        country = Language.make(territory=code.upper())
-        found = country.maximize() if country.is_valid() else None
+        found = Language.make(territory=code.upper()).maximize()
+        if found.language == ENGLISH:  # also what an unknown country gives
+            found = None
     if found is None or not found.language:
         return code.lower()
     found = found.prefer_macrolanguage()

@@ -21,7 +21,7 @@ _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 _SCRIPTS = (
     "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
 )
-_CHARACTER = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan"])
+_CHARACTER = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan", "Yi"])
 _CHARACTERS = (
     (r"\p{Cf}+", ""),  # joiners, and marks of where a line may break
     (r"[\p{Z}\p{Cc}]+", " "),
