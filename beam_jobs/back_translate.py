@@ -46,6 +46,7 @@ from beam_jobs.transforms.first_occurrences import (
 )
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
+from models.languages import ENGLISH
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.text.tokens import moses_tokens
@@ -86,6 +87,7 @@ class BackTranslate(beam.PTransform):
     ):
         super().__init__()
         self.output, self.rows, self.accelerator = output, rows, accelerator
+        self.source_language = (languages.source if languages else None) or ENGLISH
         self.distinct = distinct is not None
         self.dofn: beam.DoFn
         given = model, options, languages, threads, seed
@@ -107,7 +109,7 @@ class BackTranslate(beam.PTransform):
             | "Balance" >> beam.Reshuffle()
             | "Translate" >> translate.with_output_types(tuple[int, Any])
             | "Join" >> beam.GroupByKey()
-            | "Write" >> beam.ParDo(_Join(self.output))
+            | "Write" >> beam.ParDo(_Join(self.output, self.source_language))
         )
 
 
@@ -330,6 +332,8 @@ def _messages(translated: pa.Table, occurrences: Occurrences) -> Iterator[tuple[
 class _Join(UnitDoFn):
     """Gives every row of a group of units the translation of its source."""
 
+    source_language: str
+
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
         _, items = element
         units: list[tuple[Unit, Shard]] = []
@@ -353,7 +357,7 @@ class _Join(UnitDoFn):
         owned = np.zeros(table.num_rows, bool)
         owned[translated["row"].to_numpy()[: shard.rows]] = True
         rows, results = spread(codes, translated["row"].to_numpy())
-        tokens = moses_tokens(table["source"].filter(pa.array(~owned)))
+        tokens = moses_tokens(table["source"].filter(pa.array(~owned)), self.source_language)
         saved = Saved(rows=int((~owned).sum()), tokens=len(tokens.values))
         pairs, results = table.take(pa.array(rows)), translated.take(pa.array(results))
         if unit.candidates > 1:

@@ -23,6 +23,8 @@ from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.languages import ENGLISH
+from models.nmt.families.base import Languages
 from models.text.tokens import moses_tokens
 
 VERSION = 1
@@ -53,6 +55,7 @@ class Ingest(beam.PTransform):
         rows: approximate number of rows, for the search for duplicates.
         where: conditions on a pair.
         unique_pairs: accept only the first of equal pairs.
+        languages: of the two sides, for their tokens; None: both English.
     """
 
     def __init__(
@@ -64,9 +67,10 @@ class Ingest(beam.PTransform):
         rows: int,
         where: Sequence[Predicate] = (),
         unique_pairs: bool = False,
+        languages: Languages | None = None,
     ):
         super().__init__()
-        self.output, self.rows = output, rows
+        self.output, self.rows, self.languages = output, rows, languages
         self.where, self.unique_pairs = tuple(where), unique_pairs
         self.limits = {"rows": shard_rows, "max_characters": max_characters}
 
@@ -93,7 +97,9 @@ class Ingest(beam.PTransform):
         joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows)
         if self.unique_pairs:
             joined = joined | "Repeated pairs" >> WithRepeats(pairs, self.rows)
-        return joined | "Write" >> beam.ParDo(_Write(self.output, limits, self.where))
+        return joined | "Write" >> beam.ParDo(
+            _Write(self.output, limits, self.where, self.languages)
+        )
 
 
 def run(
@@ -107,11 +113,12 @@ def run(
     arguments: Sequence[str],
     where: Sequence[Predicate] = (),
     unique_pairs: bool = False,
+    languages: Languages | None = None,
 ) -> Result:
     """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage.
 
     Args:
-        where, unique_pairs: see `Ingest`.
+        where, unique_pairs, languages: see `Ingest`.
     """
     units = [
         IngestUnit(index=i, key=content_key(key, bitext.name), bitext=bitext)
@@ -124,6 +131,7 @@ def run(
         rows=rows,
         where=where,
         unique_pairs=unique_pairs,
+        languages=languages,
     )
     return launch("ingest", units, transform, output, arguments, rows_per_part=shard_rows)
 
@@ -132,6 +140,7 @@ def run(
 class _Write(UnitDoFn):
     limits: dict[str, int]
     where: tuple[Predicate, ...]
+    languages: Languages | None = None
 
     def make(
         self, unit: IngestUnit, duplicates: np.ndarray, repeats: Repeats | None = None
@@ -148,7 +157,7 @@ class _Write(UnitDoFn):
             for number, block in enumerate(read_bitext(unit.bitext, **self.limits)):
                 rows += block.rows
                 name = f"{unit.name}-{number:05d}"
-                yield name, *part(block, duplicates, self.where, repeats, saved)
+                yield name, *part(block, duplicates, self.where, repeats, saved, self.languages)
 
         def measured() -> Measurements:
             return Measurements(saved=saved) if saved else Measurements()
@@ -162,13 +171,16 @@ def part(
     where: Sequence[Predicate] = (),
     repeats: Repeats | None = None,
     saved: dict[str, Saved] | None = None,
+    languages: Languages | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """A block's accepted pairs and its rejected rows.
 
     Args:
         duplicates: lines with an earlier id.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
+        languages: see `Ingest`.
     """
+    source_language = (languages.source if languages else None) or ENGLISH
     pairs = pa.Table.from_batches([block.pairs])
     why = np.full(len(pairs), "", object)
     why[np.isin(block.lines, duplicates)] = "duplicate id"
@@ -176,14 +188,16 @@ def part(
     def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
         why[rows] = found
         if saved is not None:
-            tokens = len(moses_tokens(pairs["source"].take(pa.array(rows[found != ""]))).values)
+            lost = pairs["source"].take(pa.array(rows[found != ""]))
+            tokens = len(moses_tokens(lost, source_language).values)
             before, fails = saved[key], int(np.count_nonzero(found != ""))
             saved[key] = Saved(rows=before.rows + fails, tokens=before.tokens + tokens)
 
     if where:
         rows = np.flatnonzero(why == "")
         left = block.pairs.take(pa.array(rows))
-        reject("input.where", rows, reasons(left["source"], left["reference"], where))
+        failed = reasons(left["source"], left["reference"], where, languages)
+        reject("input.where", rows, failed)
     if repeats is not None:
         here = np.flatnonzero(np.isin(block.lines, repeats.rows) & (why == ""))
         at = pa.array(np.searchsorted(repeats.rows, block.lines[here]))

@@ -14,6 +14,7 @@ from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.languages import ENGLISH
 from models.scorers import PairScorer
 
 VERSION = 1
@@ -55,14 +56,17 @@ def run(
     scorers: Sequence[str],
     resources: Mapping[str, str] | None,
     arguments: Sequence[str],
+    *,
+    language: str = ENGLISH,
 ) -> Result:
     """Score `units` into `output`.
 
     Args:
         scorers: the scores of the output; those that the input already has are copied.
         resources: paths of the scorers' resources, by name (`models.scorers`).
+        language: of references and translations.
     """
-    score = "Score" >> beam.ParDo(_Score(output, tuple(scorers), dict(resources or {})))
+    score = "Score" >> beam.ParDo(_Score(output, tuple(scorers), dict(resources or {}), language))
     return launch("score", units, score, output, arguments)
 
 
@@ -70,6 +74,7 @@ def run(
 class _Score(UnitDoFn):
     scorers: tuple[str, ...]
     resources: dict[str, str]
+    language: str
     scorer: PairScorer | None = None
 
     def setup(self) -> None:
@@ -84,6 +89,6 @@ class _Score(UnitDoFn):
         if self.scorer is None:  # all units of a worker have the same columns
             names = [name for name in self.scorers if name not in table.column_names]
             resources = {name: localise(path) for name, path in self.resources.items()}
-            self.scorer = PairScorer(names, **resources)
+            self.scorer = PairScorer(names, language=self.language, **resources)
         scored, rejected = score_table(table, self.scorer, self.scorers)
         return self.commit(unit, table.num_rows, [(unit.name, scored, rejected)])

@@ -20,6 +20,7 @@ from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, 
 from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.languages import ENGLISH
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
@@ -42,6 +43,7 @@ class Criteria:
     """Which of the translations of a source that meet the other conditions: the best one, those
     that differ from each other, or all."""
     max_overlap: float = 1.0  # largest trigram overlap of two `diverse` translations of a source
+    language: str = ENGLISH  # of the translations, for their overlap
 
     @property
     def columns(self) -> list[str]:
@@ -97,7 +99,7 @@ def pick(table: pa.Table, reasons: np.ndarray, duplicates: np.ndarray, criteria:
     if criteria.per_source == "best":
         chosen, reason = best_candidates(passing), "not the best translation of its source"
     else:
-        chosen = diverse_candidates(passing, criteria.max_overlap)
+        chosen = diverse_candidates(passing, criteria.max_overlap, criteria.language)
         reason = "too similar to another translation of its source"
     reasons[rows[~chosen]] = reason
 

@@ -23,6 +23,7 @@ _LIBRARIES = (
     "pyarrow",
     "numpy",
     "sacrebleu",
+    "sacremoses",
     "opus-fast-mosestokenizer",
 )
 

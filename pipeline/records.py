@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
+from models.languages import ENGLISH, short_code
 
 
 class Lenient(BaseModel):
@@ -251,6 +252,7 @@ class InputSection(Lenient):
 
     license: str | None = None
     source_language: str = "cs"
+    target_language: str = "en"
     where: list[str] = []
     unique: str | None = None
 
@@ -325,6 +327,11 @@ class RunRecord(Lenient):
         """
         found = self.stages.get(name or kind.stage)
         return found if isinstance(found, kind) else None
+
+    @property
+    def language(self) -> str:
+        """The short code of the language of references and translations."""
+        return short_code(self.config.input.target_language if self.config.input else ENGLISH)
 
     @property
     def bleu(self) -> float | None:

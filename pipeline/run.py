@@ -14,6 +14,7 @@ from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.hub import is_hub_name
 from models.options import InputPath
+from pipeline import notices
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
 from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
@@ -95,7 +96,8 @@ def remote_paths(config: Config) -> list[str]:
 
 
 def check(config: Config, stages: Sequence[Stage]) -> None:
-    """Check the files that the configuration names, and what stages need, before any work.
+    """Check the files that the configuration names, and what stages need, before any work; print
+    notices of languages.
 
     Raises:
         UserError: names the key and the path.
@@ -107,6 +109,7 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
             raise UserError(f"{key}: {path} is not there{on_hub if key in names else ''}")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)
+    notices.notify(notices.of_configuration(config, [stage.name for stage in stages]))
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from models.files import digest
+from models.languages import ENGLISH
 from models.scorers import ENCODER, SCORERS
 from pipeline.config.options import Config, InputOptions
 from pipeline.manifest import Manifest
@@ -114,6 +115,15 @@ class Run:
         ]
 
     @property
+    def language(self) -> str:
+        """The short code of the language of references and translations."""
+        return self.config.language
+
+    def with_language(self, values: Any) -> Any:
+        """Values of a key, and the language, unless it is English: as in versions without it."""
+        return values if self.language == ENGLISH else [values, self.language]
+
+    @property
     def scorers(self) -> list[str]:
         """The scores of the pairs in this round."""
         return [*self.config.score.scorers, *([ENCODER] if self.round > 1 else [])]
@@ -140,6 +150,7 @@ class Run:
             where=tuple(map(Predicate.parse, options.where)),
             per_source=options.per_source,
             max_overlap=options.max_overlap,
+            language=self.language,
         )
 
 

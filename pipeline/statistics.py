@@ -9,6 +9,7 @@ from rich.table import Table
 from beam_jobs.analysis import statistics
 from beam_jobs.io import storage
 from models.errors import UserError
+from models.languages import ENGLISH
 from models.text import statistics as text_statistics
 from pipeline.console import number_table
 from pipeline.records import CorpusStatistics, Moments, Statistics
@@ -51,17 +52,20 @@ def describe(
     *,
     spacy: str | None = None,
     idf: str | None = None,
+    languages: Mapping[str, str] | None = None,
 ) -> Statistics:
     """The statistics of corpora (name → Parquet files).
 
     Args:
         spacy: the pipeline that parses; None leaves the entropy of parses out.
         idf: IDF in text form; None counts words over the references of all corpora together.
+        languages: of corpora by name; those without are in English.
     """
+    languages = languages or {}
     blocks = [
         block
-        for number, files in enumerate(corpora.values())
-        for block in statistics.find_blocks(number, files)
+        for number, (name, files) in enumerate(corpora.items())
+        for block in statistics.find_blocks(number, files, languages.get(name, ENGLISH))
     ]
     with tempfile.TemporaryDirectory() as folder:
         output = str(Path(folder) / "statistics")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from beam_jobs.analysis.collect import Merge, collect
 from beam_jobs.io.shards import Unit, read_shard
+from models.languages import ENGLISH
 from models.text.idf import WordCounts, count_words, merge_counts
 
 VERSION = 1
@@ -22,11 +23,14 @@ MERGE_COUNTS = Merge(merge_counts, attrgetter("table.num_rows"))
 """Merges the counts of shards into counts of the corpus."""
 
 
-def run(units: Sequence[Unit], output: str, arguments: Sequence[str]) -> WordCounts:
+def run(
+    units: Sequence[Unit], output: str, arguments: Sequence[str], *, language: str = ENGLISH
+) -> WordCounts:
     """Count the words of the references; `output` is a folder for intermediate files."""
 
     def count(unit: Unit) -> WordCounts:
-        return count_words(read_shard(unit.shard, ["reference"])["reference"].combine_chunks())
+        references = read_shard(unit.shard, ["reference"])["reference"]
+        return count_words(references.combine_chunks(), language)
 
     words = (
         "Count" >> beam.Map(count)

@@ -22,6 +22,7 @@ from beam_jobs.analysis.collect import Merge, collect, concatenate
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.transforms.duplicates import row_hash
+from models.languages import ENGLISH
 from models.text.phrases import SCHEMA, find_phrases, merge_phrases
 from models.text.tokens import PairText
 
@@ -32,7 +33,14 @@ _PARTITIONS = 16  # per round; one worker counts each
 _BATCH = 4_096  # sentence pairs aligned at once
 
 
-def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_count: int = 2) -> int:
+def run(
+    units: Sequence[Unit],
+    table: str,
+    arguments: Sequence[str],
+    *,
+    min_count: int = 2,
+    language: str = ENGLISH,
+) -> int:
     """Write the phrase table of the shards of `units`, in PPDB's text form, as gzip.
 
     A line is `[X] ||| phrase ||| paraphrase ||| Count=n`; the most frequent pairs come first.
@@ -40,6 +48,7 @@ def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_coun
     Args:
         table: path of the file; on any file system that Beam supports.
         min_count: pairs that occur less often are left out.
+        language: of both sides.
 
     Returns:
         the number of pairs.
@@ -54,7 +63,7 @@ def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_coun
         for number, part in enumerate(parts):
             name = "phrases" if rounds == 1 else f"phrases {number + 1} of {rounds}"
             counting = (
-                "Count" >> beam.FlatMap(_count, np.uint64(number), np.uint64(rounds))
+                "Count" >> beam.FlatMap(_count, np.uint64(number), np.uint64(rounds), language)
                 | "Add" >> beam.CombinePerKey(Merge(merge_phrases, attrgetter("num_rows")))
                 | "Frequent" >> beam.Map(frequent)
                 | "Together" >> beam.CombineGlobally(concatenate(SCHEMA))
@@ -66,10 +75,15 @@ def run(units: Sequence[Unit], table: str, arguments: Sequence[str], *, min_coun
         return _write(table, parts)
 
 
-def _count(unit: Unit, number: np.uint64, rounds: np.uint64) -> Iterator[tuple[int, pa.Table]]:
+def _count(
+    unit: Unit, number: np.uint64, rounds: np.uint64, language: str
+) -> Iterator[tuple[int, pa.Table]]:
     pa.set_cpu_count(1)  # the runner decides how many units are counted in parallel
     sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
-    found = merge_phrases(find_phrases(PairText(*batch.columns)) for batch in sides)
+    found = merge_phrases(
+        find_phrases(PairText(batch["reference"], batch["translation"], language))
+        for batch in sides
+    )
     found = found.combine_chunks()
     hashes = row_hash(*(found[name].combine_chunks() for name in SCHEMA.names[:2]))[:, 0]
     mine = hashes % rounds == number

@@ -20,6 +20,7 @@ from beam_jobs.runners.launch import launch
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.options import EmbeddingOptions
+from models.languages import ENGLISH
 
 VERSION = 1
 """Bump when a probe gives another score for the same pairs."""
@@ -67,6 +68,7 @@ def run(
     arguments: Sequence[str],
     *,
     base: str,
+    language: str = ENGLISH,
 ) -> list[list[float]]:
     """The scores of each subset, one per seed: Pearson × 100, the mean over labelled data sets.
 
@@ -74,6 +76,7 @@ def run(
         sample: the pairs.
         shard: the sample's table as a file that workers can read.
         base: the key of the options and the labelled pairs, from `key_of`.
+        language: of the pairs.
     """
     keys: list[list[str]] = [[] for _ in subsets]
     probes: dict[str, Probe] = {}  # two subsets may have the same pairs
@@ -85,7 +88,7 @@ def run(
             probe = Probe(name=name, key=key, rows=len(rows), subset=subset, seed=seed)
             probes.setdefault(key, probe)
             of_subset.append(key)
-    dofn = _RunProbe(output, shard, sample.thresholds, options, list(labelled))
+    dofn = _RunProbe(output, shard, sample.thresholds, options, list(labelled), language)
     train = "Train" >> beam.ParDo(dofn)
     result = launch("probes", list(probes.values()), train, output, arguments)
     scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
@@ -93,14 +96,17 @@ def run(
 
 
 def key_of(
-    options: EmbeddingOptions, labelled: Sequence[LabelledPairs], vectors: str | None
+    options: EmbeddingOptions,
+    labelled: Sequence[LabelledPairs],
+    vectors: str | None,
+    language: str = ENGLISH,
 ) -> str:
     """The key of what all probes depend on; `vectors` is the digest of the initial vectors."""
     settings = options.replace(initial_vectors=vectors).model_dump()
     texts = [
         [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in labelled
     ]
-    return content_key(settings, texts)
+    return content_key(settings, texts, *([language] if language != ENGLISH else []))
 
 
 @dataclass(eq=False)
@@ -109,6 +115,7 @@ class _RunProbe(UnitDoFn):
     thresholds: Mapping[str, np.ndarray]
     options: EmbeddingOptions
     labelled: list[LabelledPairs]
+    language: str
 
     def setup(self) -> None:
         import torch
@@ -121,7 +128,13 @@ class _RunProbe(UnitDoFn):
 
         sample = Sample(table=_table(self.shard), thresholds=self.thresholds)
         rows = probe.subset.rows(sample, probe.seed)
-        score = train(*sample.texts(rows), self.options, self.labelled, seed=probe.seed)
+        score = train(
+            *sample.texts(rows),
+            self.options,
+            self.labelled,
+            seed=probe.seed,
+            language=self.language,
+        )
         receipt = Receipt(
             name=probe.name,
             key=probe.key,

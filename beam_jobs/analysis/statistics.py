@@ -26,6 +26,7 @@ from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.errors import UserError
 from models.hashing import threshold
+from models.languages import ENGLISH
 from models.text.idf import (
     COUNTS,
     WordCounts,
@@ -68,6 +69,7 @@ class Block:
     groups: tuple[int, ...]
     rows: int
     parsed_share: float  # of the pairs
+    language: str = ENGLISH
 
     key = ""
 
@@ -77,8 +79,8 @@ class Block:
         return f"{self.corpus:03d}-{self.index:06d}"
 
 
-def find_blocks(corpus: int, paths: Sequence[str]) -> list[Block]:
-    """The blocks of a corpus of Parquet files.
+def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> list[Block]:
+    """The blocks of a corpus of Parquet files in `language`.
 
     Raises:
         UserError: a file is missing, not Parquet, or lacks the texts `reference` or `translation`.
@@ -100,7 +102,13 @@ def find_blocks(corpus: int, paths: Sequence[str]) -> list[Block]:
     parsed_share = min(1.0, PARSED / max(sum(rows for _, _, rows in groups), 1))
     return [
         Block(
-            corpus=corpus, index=i, path=path, groups=numbers, rows=rows, parsed_share=parsed_share
+            corpus=corpus,
+            index=i,
+            path=path,
+            groups=numbers,
+            rows=rows,
+            parsed_share=parsed_share,
+            language=language,
         )
         for i, (path, numbers, rows) in enumerate(groups)
     ]
@@ -163,7 +171,7 @@ class _Count(OneCoreDoFn):
         parts: dict[str, list[WordCounts]] = {}
         for batch in _batches(block, SIDES):
             for side in SIDES:
-                parts.setdefault(side, []).append(count_words(batch[side]))
+                parts.setdefault(side, []).append(count_words(batch[side], block.language))
                 if self.spacy:
                     texts = batch[side].filter(_sampled(batch, block.parsed_share)).to_pylist()
                     parses = pa.array(self.parser.top_levels(texts), pa.string())
@@ -189,7 +197,8 @@ class _Measure(OneCoreDoFn):
                     values = column.drop_null().to_numpy(zero_copy_only=False)
                     found[name] = Moments.of(values[np.isfinite(values)])
             # Last, since a column may have the name of a statistic
-            found |= sentence_moments(PairText(*(batch[side] for side in SIDES)), self.table)
+            pairs = PairText(batch["reference"], batch["translation"], block.language)
+            found |= sentence_moments(pairs, self.table)
             for name, moments in found.items():
                 parts.setdefault(name, []).append(moments)
         rows = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from models.languages import ENGLISH
 from models.scorers import PairScorer
 
 
@@ -15,7 +16,7 @@ def best_candidates(table: pa.Table) -> np.ndarray:
     return best
 
 
-def diverse_candidates(table: pa.Table, max_overlap: float) -> np.ndarray:
+def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGLISH) -> np.ndarray:
     """Translations of each source that differ from each other, bool [n].
 
     The best one is kept; then, again and again, the one whose largest overlap with those kept is
@@ -28,7 +29,7 @@ def diverse_candidates(table: pa.Table, max_overlap: float) -> np.ndarray:
     width = int(place.max(initial=0)) + 1
     nearest = np.full((int(sources.max(initial=-1)) + 1, width), np.inf)  # to those kept
     nearest[sources, place] = -1.0
-    overlap = _overlaps(table, sources, place, width)
+    overlap = _overlaps(table, sources, place, width, language)
     kept = np.zeros(nearest.shape, bool)
     every = np.arange(len(nearest))
     for _ in range(width):
@@ -46,11 +47,13 @@ def _sources(table: pa.Table) -> np.ndarray:
     return np.cumsum(np.diff(ids, prepend=ids[:1]) != 0)
 
 
-def _overlaps(table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int) -> np.ndarray:
+def _overlaps(
+    table: pa.Table, sources: np.ndarray, place: np.ndarray, width: int, language: str
+) -> np.ndarray:
     """The overlaps of every two candidates of a source: float64 [sources, width, width]."""
     found = np.zeros((int(sources.max(initial=-1)) + 1, width, width))
     texts = table["translation"].combine_chunks()
-    scorer = PairScorer(["trigram_overlap", "unigram_f1"])
+    scorer = PairScorer(["trigram_overlap", "unigram_f1"], language=language)
     for distance in range(1, width):
         first = np.flatnonzero(sources[distance:] == sources[:-distance])
         second = first + distance

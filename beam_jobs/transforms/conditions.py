@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from beam_jobs.transforms.duplicates import normalised
 from beam_jobs.transforms.predicates import Predicate
+from models.languages import ENGLISH
+from models.nmt.families.base import Languages
 from models.text.language import check_language, may_be
 from models.text.tokens import moses_tokens
 
@@ -24,13 +26,13 @@ _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」�
 class Side:
     """One side of n pairs; what several conditions read is computed once."""
 
-    def __init__(self, text: pa.Array) -> None:
-        self.text = text
+    def __init__(self, text: pa.Array, language: str | None = None) -> None:
+        self.text, self.language = text, language or ENGLISH
 
     @cached_property
     def tokens(self) -> np.ndarray:
         """Moses tokens: int [n]."""
-        return np.diff(moses_tokens(self.text).offsets.to_numpy())
+        return np.diff(moses_tokens(self.text, self.language).offsets.to_numpy())
 
     @cached_property
     def characters(self) -> np.ndarray:
@@ -126,6 +128,9 @@ COLUMNS = {
 }
 """The columns of numbers and flags, by name."""
 
+TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
+"""The columns that depend on how the languages of the two sides are tokenised."""
+
 LANGUAGE_COLUMNS = ("source_language", "reference_language")
 """The columns that are compared with language codes."""
 
@@ -161,13 +166,26 @@ def parse_condition(text: str) -> Predicate:
     return condition
 
 
-def reasons(source: pa.Array, reference: pa.Array, conditions: Sequence[Predicate]) -> np.ndarray:
-    """The first condition that each pair fails, as `not <condition>`; "" if none: object [n]."""
+def reasons(
+    source: pa.Array,
+    reference: pa.Array,
+    conditions: Sequence[Predicate],
+    languages: Languages | None = None,
+) -> np.ndarray:
+    """The first condition that each pair fails, as `not <condition>`; "" if none: object [n].
+
+    Args:
+        languages: by which the two sides are tokenised; None: both as English.
+    """
+    of_source, of_reference = (languages.source, languages.target) if languages else (None, None)
     found = np.full(len(source), "", object)
     rows = np.arange(len(source))
     for condition in conditions:
-        texts = (side.take(pa.array(rows)) for side in (source, reference))
-        fails = ~_holds(condition, Pairs(*map(Side, texts)))
+        pairs = Pairs(
+            Side(source.take(pa.array(rows)), of_source),
+            Side(reference.take(pa.array(rows)), of_reference),
+        )
+        fails = ~_holds(condition, pairs)
         found[rows[fails]] = f"not {condition}"
         rows = rows[~fails]
     return found

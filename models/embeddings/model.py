@@ -24,6 +24,7 @@ from models.embeddings.ragged_columns import Kind
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.files import atomic_folder
+from models.languages import ENGLISH
 
 _HEAD = "head.safetensors"
 _SENTENCE_TRANSFORMER = "models.embeddings.sentence_transformer.MosesEncoder"
@@ -54,6 +55,11 @@ class SentenceEncoder:
     def dim(self) -> int:
         """Length of a sentence vector."""
         return self.encoder.dim
+
+    @property
+    def language(self) -> str:
+        """The language of the sentences, by which they are tokenised."""
+        return next(iter(self.vocabularies.values())).language
 
     def embed(
         self, sentences: Sequence[str] | pa.StringArray, batch_size: int = 4096
@@ -124,6 +130,8 @@ class SentenceEncoder:
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
         }
+        if self.language != ENGLISH:
+            config["language"] = self.language
         if isinstance(self.encoder, Context):
             config["outputs"] = self.encoder.outputs
         if self.head is not None:
@@ -157,11 +165,12 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         sizes = config["vocabularies"]
         names = kinds(options.model)
         head = open_head(config["head"]) if "head" in config else None
+        language = config.get("language", ENGLISH)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not the configuration of an encoder ({error})") from error
-    vocabularies = {kind: Vocabulary.load(folder / f"{kind}.txt") for kind in names}
+    vocabularies = {kind: Vocabulary.load(folder / f"{kind}.txt", language) for kind in names}
     for kind, vocabulary in vocabularies.items():
         if len(vocabulary) != sizes.get(kind):
             raise UserError(

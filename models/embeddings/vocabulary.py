@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
 from models.errors import UserError
 from models.files import atomic_file, opened
+from models.languages import ENGLISH
 from models.text.tokens import moses_tokens
 
 UNKNOWN = "<unk>"
@@ -35,10 +36,11 @@ class _Tokens(NamedTuple):
 class Vocabulary:
     """The rows of an embedding matrix: words, or character trigrams of padded words.
 
-    Text is tokenised as for scoring (Moses, lower-cased). `trigrams` pads every word with a space
-    on either side and takes all windows of three characters (`" cat "` gives `" ca"`, `"cat"`,
-    `"at "`), as ParaNMT's Trigram Avg does: a word has as many trigrams as characters, and none
-    spans two words. A word or trigram outside the vocabulary gets the id of the unknown entry (0).
+    Text is tokenised as for scoring (Moses' rules for its language, lower-cased). `trigrams` pads
+    every word with a space on either side and takes all windows of three characters (`" cat "`
+    gives `" ca"`, `"cat"`, `"at "`), as ParaNMT's Trigram Avg does: a word has as many trigrams as
+    characters, and none spans two words. A word or trigram outside the vocabulary gets the id of
+    the unknown entry (0).
 
     The unknown entry and the sentence tags come first. No text can be mistaken for one of them,
     because they are not looked up as words.
@@ -48,10 +50,20 @@ class Vocabulary:
     RaggedIds(ids=array([1, 2, 0, 1, 0], dtype=int32), offsets=array([0, 5, 5]))
     """
 
-    def __init__(self, entries: Sequence[str], *, kind: Kind = "words", tags: bool = False) -> None:
-        """Number `entries` in order, after the unknown entry and, with `tags`, begin and end."""
+    def __init__(
+        self,
+        entries: Sequence[str],
+        *,
+        kind: Kind = "words",
+        tags: bool = False,
+        language: str = ENGLISH,
+    ) -> None:
+        """Number `entries` in order, after the unknown entry and, with `tags`, begin and end.
+
+        `language` is that of the texts; the file of a vocabulary does not have it.
+        """
         self.kind: Kind = kind
-        self.tags = tags
+        self.tags, self.language = tags, language
         special = [UNKNOWN, BEGIN, END] if tags else [UNKNOWN]
         self.words: list[str] = [*special, *entries]
         self.specials = len(special)
@@ -78,7 +90,7 @@ class Vocabulary:
 
     def ids(self, text: pa.StringArray) -> RaggedIds:
         """The ids of every sentence; a sentence without tokens is empty (except for tags)."""
-        return self._look_up(_tokens(text))
+        return self._look_up(_tokens(text, self.language))
 
     def _look_up(self, tokens: _Tokens) -> RaggedIds:
         words, codes, offsets = tokens
@@ -114,8 +126,8 @@ class Vocabulary:
             temporary.write_bytes(head.encode() + body)
 
     @classmethod
-    def load(cls, path: Path | str) -> Self:
-        """Read what `save` wrote.
+    def load(cls, path: Path | str, language: str = ENGLISH) -> Self:
+        """Read what `save` wrote; the texts are in `language`.
 
         Raises:
             UserError: the file is missing, not a vocabulary, truncated or modified.
@@ -132,7 +144,8 @@ class Vocabulary:
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
-        return cls(body.decode().split("\n")[:-1], kind=kind, tags=tags == "tags")
+        entries = body.decode().split("\n")[:-1]
+        return cls(entries, kind=kind, tags=tags == "tags", language=language)
 
 
 def build_vocabularies(
@@ -142,6 +155,7 @@ def build_vocabularies(
     max_size: int | None = None,
     min_count: int = 1,
     tags: bool = False,
+    language: str = ENGLISH,
 ) -> dict[Kind, Vocabulary]:
     """Vocabularies of the words or trigrams of `batches`, which are read once.
 
@@ -149,7 +163,7 @@ def build_vocabularies(
     besides the unknown one and the tags. Memory is bounded: beyond 4 million distinct words, the
     rarest words are dropped while counting.
     """
-    words = _count(batches)
+    words = _count(batches, language)
     built = {}
     for kind in kinds:
         entries, counts = words if kind == "words" else _count_trigrams(*words)
@@ -157,30 +171,33 @@ def build_vocabularies(
         table = table.filter(pc.greater_equal(table["count"], min_count))
         order = pc.sort_indices(table, [("count", "descending"), ("entry", "ascending")])
         entries = table["entry"].take(order[:max_size]).to_pylist()
-        built[kind] = Vocabulary(entries, kind=kind, tags=tags)
+        built[kind] = Vocabulary(entries, kind=kind, tags=tags, language=language)
     return built
 
 
 def ids_by_kind(
     vocabularies: Mapping[Kind, Vocabulary], text: pa.StringArray
 ) -> dict[Kind, RaggedIds]:
-    """The ids of the same sentences in several vocabularies; the text is tokenised once."""
-    tokens = _tokens(text)
+    """The ids of the same sentences in several vocabularies; the text is tokenised once.
+
+    The vocabularies have the same language.
+    """
+    tokens = _tokens(text, next(iter(vocabularies.values())).language)
     return {kind: vocabulary._look_up(tokens) for kind, vocabulary in vocabularies.items()}
 
 
 _Counts = tuple[pa.Array, pa.Array]  # distinct words or trigrams, and how often each occurs
 
 
-def _tokens(text: pa.StringArray) -> _Tokens:
-    tokens = moses_tokens(text, lower=True)
+def _tokens(text: pa.StringArray, language: str) -> _Tokens:
+    tokens = moses_tokens(text, language)
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     encoded = tokens.flatten().dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     return _Tokens(words, codes, offsets - offsets[0])
 
 
-def _count(batches: Iterable[pa.StringArray]) -> _Counts:
+def _count(batches: Iterable[pa.StringArray], language: str) -> _Counts:
     total = pa.table({"word": pa.array([], pa.string()), "count": pa.array([], pa.int64())})
     pending: list[pa.Table] = []
     floor = 0
@@ -191,7 +208,7 @@ def _count(batches: Iterable[pa.StringArray]) -> _Counts:
         return grouped.rename_columns(["word", "count"]).combine_chunks()
 
     for batch in batches:
-        values, counts = moses_tokens(batch, lower=True).flatten().value_counts().flatten()
+        values, counts = moses_tokens(batch, language).flatten().value_counts().flatten()
         pending.append(pa.table({"word": values, "count": counts}))
         if sum(map(len, pending)) > max(_MERGE_AT, len(total)):
             total = merge()

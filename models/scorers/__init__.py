@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.errors import UserError
+from models.languages import ENGLISH
 from models.scorers.edit_distance import edit_distance
 from models.scorers.encoder_similarity import encoder_similarity, open_encoder
 from models.scorers.human_classifier import open_classifier
@@ -143,14 +144,15 @@ class PairScorer:
 
     Args:
         names: of the scorers.
+        language: of both sides.
         resources: by the names of `Resource`, each as a path or already open.
 
     Raises:
         UserError: no scorer has such a name, or its resource is missing.
     """
 
-    def __init__(self, names: Iterable[str], **resources: Any) -> None:
-        self.names = list(names)
+    def __init__(self, names: Iterable[str], *, language: str = ENGLISH, **resources: Any) -> None:
+        self.names, self.language = list(names), language
         self._resources: dict[str, dict[str, Any]] = {}
         for name in self.names:
             if name not in SCORERS:
@@ -169,12 +171,10 @@ class PairScorer:
         Raises:
             UserError: a text has more tokens than int16 can count.
         """
-        blocks = [
-            self._score(
-                PairText(reference[start : start + _ROWS], translation[start : start + _ROWS])
-            )
-            for start in range(0, max(len(reference), 1), _ROWS)
-        ]
+        blocks = []
+        for start in range(0, max(len(reference), 1), _ROWS):
+            rows = slice(start, start + _ROWS)
+            blocks.append(self._score(PairText(reference[rows], translation[rows], self.language)))
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def _score(self, pairs: PairText) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from models.errors import UserError
 from models.hashing import text_hashes
+from models.languages import ENGLISH
 from models.text.tokens import PairText, TokenIds
 
 FOLDS = 5
@@ -63,7 +64,9 @@ def fold_of(reference: pa.Array) -> np.ndarray:
     return (text_hashes(reference) % np.uint64(FOLDS)).astype(np.uint8)
 
 
-def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, Any]:
+def train_classifier(
+    sample: pa.Table, folder: Path, *, seed: int, language: str = ENGLISH
+) -> dict[str, Any]:
     """Train the models on a sample of pairs and write them to `folder`.
 
     Args:
@@ -71,6 +74,7 @@ def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, 
             whole corpus, one bit per fold: `reference_folds`, `translation_folds` (uint8). The
             model of a fold is trained on the texts that do not occur in the fold, so no model is
             trained on a text that it scores.
+        language: of the texts.
 
     Returns:
         results on held-out texts: balanced accuracy (0.5 is chance), accuracy on references and on
@@ -83,7 +87,7 @@ def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, 
     from sklearn.linear_model import SGDClassifier
 
     rows = len(sample)
-    features, human = _features(sample), np.repeat([True, False], rows)
+    features, human = _features(sample, language), np.repeat([True, False], rows)
     seen = np.concatenate([sample[f"{side}_folds"].to_numpy() for side in _SIDES])
     models, trained = [], []
     for fold in range(FOLDS):
@@ -109,7 +113,7 @@ def train_classifier(sample: pa.Table, folder: Path, *, seed: int) -> dict[str, 
         np.concatenate([model.coef_ for model in models]).astype(np.float32),
         np.concatenate([model.intercept_ for model in models]).astype(np.float32),
     )
-    metrics = {**_evaluate(found, sample), "texts": trained}
+    metrics = {**_evaluate(found, sample, language), "texts": trained}
     save_file({"weights": found.weights, "bias": found.bias}, folder / _WEIGHTS)
     record = {"folds": FOLDS, "order": _ORDER, "bits": _BITS, "metrics": metrics}
     (folder / _RECORD).write_text(json.dumps(record, indent=1))
@@ -157,12 +161,12 @@ def _scale(tokens: TokenIds) -> np.ndarray:
     return np.asarray(1 / np.sqrt(np.maximum(counts, 1)))
 
 
-def _features(sample: pa.Table) -> Any:
+def _features(sample: pa.Table, language: str) -> Any:
     """N-grams of all references, then of all translations: a sparse float32 matrix."""
     from scipy.sparse import csr_matrix, vstack
 
     blocks: dict[str, list[Any]] = {side: [] for side in _SIDES}
-    for pairs in _pairs(sample):
+    for pairs in _pairs(sample, language):
         hashes = text_hashes(pairs.vocabulary)
         for side in _SIDES:
             tokens = getattr(pairs, side)
@@ -173,9 +177,9 @@ def _features(sample: pa.Table) -> Any:
     return vstack([*blocks["reference"], *blocks["translation"]], format="csr")
 
 
-def _evaluate(classifier: Classifier, sample: pa.Table) -> dict[str, float]:
+def _evaluate(classifier: Classifier, sample: pa.Table, language: str) -> dict[str, float]:
     found: dict[str, list[np.ndarray]] = {side: [] for side in _SIDES}
-    for pairs in _pairs(sample):
+    for pairs in _pairs(sample, language):
         hashes, fold = text_hashes(pairs.vocabulary), fold_of(pairs.reference_text)
         for side in _SIDES:
             found[side].append(classifier.probability(getattr(pairs, side), hashes, fold))
@@ -192,7 +196,8 @@ def _evaluate(classifier: Classifier, sample: pa.Table) -> dict[str, float]:
     }
 
 
-def _pairs(sample: pa.Table) -> Iterator[PairText]:
+def _pairs(sample: pa.Table, language: str) -> Iterator[PairText]:
     for start in range(0, max(len(sample), 1), _ROWS):
         block = sample.slice(start, _ROWS)
-        yield PairText(*(block[side].combine_chunks() for side in _SIDES))
+        reference, translation = (block[side].combine_chunks() for side in _SIDES)
+        yield PairText(reference, translation, language)

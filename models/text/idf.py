@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.errors import UserError
+from models.languages import ENGLISH
 from models.text.tokens import moses_tokens
 from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, open_vectors, write_vectors
 
@@ -23,9 +24,9 @@ class WordCounts:
     table: pa.Table  # `word`, `documents` (texts that contain it), `occurrences` (in all texts)
 
 
-def count_words(texts: pa.Array) -> WordCounts:
+def count_words(texts: pa.Array, language: str = ENGLISH) -> WordCounts:
     """Count the lower-cased Moses tokens of a block of texts; each text is a document."""
-    tokens = moses_tokens(texts)
+    tokens = moses_tokens(texts, language)
     words = tokens.values.dictionary_encode()
     ids, size = words.indices.to_numpy(), len(words.dictionary)
     rows = np.repeat(np.arange(len(tokens)), np.diff(tokens.offsets.to_numpy()))

@@ -46,6 +46,11 @@ class Parser:
                 f"the spaCy pipeline {name} does not parse (it is {parts}): name one with a parser"
             )
 
+    @property
+    def language(self) -> str:
+        """The code of its language; `xx` if it is for several."""
+        return str(self._pipeline.lang)
+
     def top_levels(self, texts: Iterable[str]) -> Iterator[str]:
         """The top two levels of each text that has a token; ` | ` separates sentences."""
         parsed = (text for text in texts if len(text) <= self._pipeline.max_length)

@@ -1,12 +1,14 @@
 """Moses tokens of text columns, as flat integer arrays that all scorers share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from mosestokenizer import MosesTokenizer
+
+from models.languages import ENGLISH, is_unspaced, short_code
 
 # Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. For them
 # Moses' rules only insert a space before every mark. Arrow does that for whole columns, five times
@@ -15,37 +17,90 @@ _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
+# The scripts of `models.languages.is_unspaced`, as names of Unicode; ー is of no script.
+_SCRIPTS = (
+    "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
+)
+_CHARACTER = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan", "Yi"])
+_CHARACTERS = (
+    (r"\p{Cf}+", ""),  # joiners, and marks of where a line may break
+    (r"[\p{Z}\p{Cc}]+", " "),
+    (rf"[\p{{Latin}}\p{{Nd}}][\p{{Latin}}\p{{Nd}}\p{{M}}]*|[{_CHARACTER}]\p{{M}}*", r" \0 "),
+    (r"[^\p{L}\p{M}\p{N} ]", r" \0 "),
+)
+"""Patterns and what replaces them, one after another: spaces around every token."""
 
-@cache
-def _tokenizer() -> MosesTokenizer:
-    # One per process, shared by its threads: it has no state, and a call holds the GIL.
-    return MosesTokenizer("en")  # no XML escapes: `'s`, not `&apos;s`
 
+def moses_tokens(
+    text: pa.Array | pa.ChunkedArray, language: str = ENGLISH, *, lower: bool = True
+) -> pa.ListArray:
+    """Moses tokens of a column of texts: list<string>, one list per row.
 
-def moses_tokens(text: pa.Array | pa.ChunkedArray, *, lower: bool = True) -> pa.ListArray:
-    """English Moses tokens of a column of texts: list<string>, one list per row.
+    Of a language that is written without spaces, every letter with its marks is a token, and runs
+    of Latin letters and digits are. Lower-casing follows tokenising, because Moses considers case;
+    it maps characters one to one. Empty text, white space and null give an empty list.
 
-    Lower-casing follows tokenising, because Moses considers case; it maps characters one to one.
-    Empty text, white space and null give an empty list.
+    Args:
+        language: a code in any standard.
 
     >>> moses_tokens(pa.array(["It's Mr. Smith.", ""])).to_pylist()
     [['it', "'s", 'mr.', 'smith', '.'], []]
+    >>> moses_tokens(pa.array(["L'été de M. Hulot."]), "fr").to_pylist()
+    [["l'", 'été', 'de', 'm.', 'hulot', '.']]
+    >>> moses_tokens(pa.array(["猫はIBMを。"]), "ja").to_pylist()
+    [['猫', 'は', 'ibm', 'を', '。']]
     """
     if isinstance(text, pa.ChunkedArray):
         text = text.combine_chunks()
     text = pc.fill_null(text.cast(pa.string()), "")
-    spaced = text
-    for mark in ",'.?!":
-        spaced = pc.replace_substring(spaced, mark, f" {mark}")
-    other = pc.invert(pc.match_substring_regex(text, _PLAIN))
-    tokenize = super(MosesTokenizer, _tokenizer()).tokenize  # without the Python wrapper
-    lines = pc.replace_substring(pc.filter(text, other), "\0", " ").to_pylist()  # C++ ends at \0
-    others = [" ".join(tokenize(line)) for line in lines]
-    spaced = pc.replace_with_mask(spaced, other, pa.array(others, pa.string()))
+    if is_unspaced(language):
+        spaced = text
+        for pattern, replacement in _CHARACTERS:
+            spaced = pc.replace_substring_regex(spaced, pattern, replacement)
+        spaced = pc.ascii_trim_whitespace(spaced)
+    elif (code := short_code(language)) == ENGLISH:
+        spaced = _english(text)
+    else:
+        spaced = _tokenized(text, code)
     if lower:
         spaced = pc.utf8_lower(spaced)
     rows = pc.ascii_split_whitespace(pc.if_else(pc.equal(spaced, ""), None, spaced))
     return pa.ListArray.from_arrays(rows.offsets, rows.values)  # no nulls: empty lists
+
+
+def _english(text: pa.StringArray) -> pa.StringArray:
+    """The texts with spaces around all tokens."""
+    spaced = text
+    for mark in ",'.?!":
+        spaced = pc.replace_substring(spaced, mark, f" {mark}")
+    other = pc.invert(pc.match_substring_regex(text, _PLAIN))
+    return pc.replace_with_mask(spaced, other, _tokenized(pc.filter(text, other), ENGLISH))
+
+
+def _tokenized(text: pa.StringArray, language: str) -> pa.StringArray:
+    """The same, by the language's tokeniser, one text after the other."""
+    tokenize = _tokenizer(language)
+    lines = pc.replace_substring(text, "\0", " ").to_pylist()  # C++ ends at \0
+    return pa.array([" ".join(tokenize(line)) for line in lines], pa.string())
+
+
+@cache
+def _tokenizer(language: str) -> Callable[[str], list[str]]:
+    """Moses in C++; sacremoses where that is not installed or does not know the language.
+
+    A language that neither knows gets Moses' default: the abbreviations of English, and an
+    apostrophe is a token.
+    """
+    # One per process, shared by its threads: it has no state, and a call holds the GIL.
+    # No XML escapes: `'s`, not `&apos;s`.
+    try:
+        from mosestokenizer import MosesTokenizer
+
+        return super(MosesTokenizer, MosesTokenizer(language)).tokenize  # type: ignore[no-any-return]  # without the Python wrapper
+    except (ImportError, RuntimeError):
+        from sacremoses import MosesTokenizer as PythonTokenizer
+
+        return partial(PythonTokenizer(language).tokenize, escape=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +122,7 @@ class TokenIds:
 
 
 class PairText:
-    """Two text columns of n rows each, and their tokens.
+    """Two text columns of n rows each, and their tokens in `language`.
 
     Both sides are lower-cased and have a common vocabulary, local to these rows: equal tokens have
     equal ids, `vocabulary[i]` is the token with id i, in order of first appearance.
@@ -77,11 +132,11 @@ class PairText:
     ([0, 1, 2, 3], [4, 1, 2, 3])
     """
 
-    def __init__(self, reference: pa.Array, translation: pa.Array) -> None:
+    def __init__(self, reference: pa.Array, translation: pa.Array, language: str = ENGLISH) -> None:
         if len(reference) != len(translation):
             raise ValueError(f"{len(reference)} references but {len(translation)} translations")
         self.reference_text, self.translation_text = reference, translation
-        first, second = moses_tokens(reference), moses_tokens(translation)
+        first, second = (moses_tokens(side, language) for side in (reference, translation))
         encoded = pa.concat_arrays([first.values, second.values]).dictionary_encode()
         ids, cut = encoded.indices.to_numpy(), len(first.values)
         self.reference = TokenIds(ids[:cut], first.offsets.to_numpy())

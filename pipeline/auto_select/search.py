@@ -23,6 +23,7 @@ from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from models.files import digest
+from models.languages import ENGLISH
 from pipeline.auto_select.ranges import (
     error_of_difference,
     grow_ranges,
@@ -49,6 +50,7 @@ def auto_select(
     criteria: Criteria,
     encoder: EmbeddingOptions,
     arguments: Sequence[str] = (),
+    language: str = ENGLISH,
 ) -> AutoSelectRecord:
     """Select a scorer and a range of its deciles.
 
@@ -60,6 +62,7 @@ def auto_select(
         criteria: what pairs must meet in any decile (tokens, predicates).
         encoder: the run's encoder; probes start from the same word vectors, of the same dimension.
         arguments: for Beam.
+        language: of the pairs.
 
     Raises:
         UserError: too few pairs.
@@ -71,12 +74,21 @@ def auto_select(
     small = small_encoder(options, encoder)
     vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
     shard = write_shard(storage.join(folder, "draw.parquet"), sample.table)
-    base = probes.key_of(small, labelled, vectors)
+    base = probes.key_of(small, labelled, vectors, language)
 
     def run_probes(name: str, subsets: Sequence[Subset]) -> list[list[float]]:
         output = storage.join(folder, name)
         return probes.run(
-            subsets, seeds, sample, shard, output, small, labelled, arguments, base=base
+            subsets,
+            seeds,
+            sample,
+            shard,
+            output,
+            small,
+            labelled,
+            arguments,
+            base=base,
+            language=language,
         )
 
     counts = {scorer: sample.counts(seeds, scorer) for scorer in scorers}

@@ -10,6 +10,7 @@ from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import READ_THE_CORPUS
+from models.languages import ENGLISH, short_code
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.options import Count, InputFile, InputPath, Options
@@ -32,10 +33,11 @@ class InputOptions(Options):
     """Longer sentences are rejected."""
     source_language: str = "cs"
     """Language code of the source side, in any standard (`cs`, `ces`, `cs_CZ`); chooses the tag of
-    a model of several languages, and names the dictionaries of a model trained here."""
+    a model of several languages and the tokens of the source, and names the dictionaries of a model
+    trained here."""
     target_language: str = "en"
     """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
-    of several languages."""
+    of several languages and the tokens of references and translations; see languages.md."""
     license: str | None = None
     """Licence of the bitext; copied into the data card."""
     where: list[str] = Field(default=[])
@@ -44,6 +46,11 @@ class InputOptions(Options):
     unique: Literal["source", "pair"] | None = None
     """source: equal sources are translated once, and every row gets the translation; pair: a
     repeated pair of source and reference is rejected; null: neither."""
+
+    @property
+    def languages(self) -> Languages:
+        """The languages of the two sides, as the user writes them."""
+        return Languages(self.source_language, self.target_language)
 
     @property
     def conditions(self) -> list[Predicate]:
@@ -173,9 +180,12 @@ class Config(Options):
     @property
     def languages(self) -> Languages:
         """The languages that a translation model is asked for."""
-        if self.input is None:
-            return Languages()
-        return Languages(self.input.source_language, self.input.target_language)
+        return self.input.languages if self.input else Languages()
+
+    @property
+    def language(self) -> str:
+        """The short code of the language of references and translations."""
+        return short_code(self.input.target_language) if self.input else ENGLISH
 
     def _check(self) -> None:
         if not self.run.strip():

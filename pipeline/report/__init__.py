@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
+from models.languages import short_code
 from pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from pipeline.report.describe import resolve_auto
 from pipeline.report.final_view import best_round, final_view, rounds
@@ -70,7 +71,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             with_corpus="corpus" in view.stages,
             stage=stage_path("bucket", best_round(record.stages)),
         )
-        select = resolve_auto(view)
+        select, source = resolve_auto(view), view.config.input
         data: dict[str, Any] = {
             "select": select,
             "region": regions(select, bucket.deciles),
@@ -80,7 +81,13 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             section("selection", "Selection", **data),
             *_auto_selections(record),
             section("scores", "Scores", **data),
-            section("pairs", "Example pairs", source=view.config.input, **data),
+            section(
+                "pairs",
+                "Example pairs",
+                source_language=short_code(source.source_language) if source else "",
+                language=view.language,
+                **data,
+            ),
         ]
     if "loop" in view.stages:
         found.append(section("rounds", "Rounds", record=record))

@@ -11,6 +11,7 @@ import yaml
 
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Deciles, receipts
+from models.languages import language_name, short_code
 from models.scorers import ENCODER
 from pipeline.records import (
     BackTranslateRecord,
@@ -68,12 +69,14 @@ def data_card(record: RunRecord, size: int) -> str:
     translated = view.find(BackTranslateRecord) or BackTranslateRecord()
     source = config.input or InputSection()
     candidates = config.nmt.candidates > 1
+    language = language_name(source.target_language)
     columns = schema.bucketed(tuple(config.score.scorers), candidates=candidates)
     head = _metadata(config, source, corpus.rows_out, columns)
     return render_markdown(
         "data_card.md.j2",
         metadata=Markdown(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)),
         name=PurePath(config.run).name,
+        language=language,
         rows=corpus.rows_out,
         shards=corpus.shards,
         size=size,
@@ -91,7 +94,9 @@ def data_card(record: RunRecord, size: int) -> str:
             (name, count(stage.rows_in), count(stage.rows_out), _reasons(stage))
             for name, stage in view.pair_records.items()
         ],
-        columns=[(code(f.name), _dtype(f.type), Markdown(meaning(f.name))) for f in columns],
+        columns=[
+            (code(f.name), _dtype(f.type), Markdown(meaning(f.name, language))) for f in columns
+        ],
         scored=bucket.rows_out,
         scores=[code(name) for name in bucket.deciles],
         deciles=list(_distribution(list(bucket.deciles.values()))),
@@ -106,12 +111,13 @@ def _metadata(
         slug = re.sub(r"[^a-z0-9.]+", "-", source.license.lower()).strip("-")
         known = slug in _LICENSES
         license = {"license": slug} if known else {"license": "other", "license_name": slug}
-    language = source.source_language
-    languages = ["en", language] if re.fullmatch("[a-z]{2,3}", language) else ["en"]
+    codes = (short_code(code) for code in (source.target_language, source.source_language))
+    languages = (code.partition("-")[0] for code in codes)
+    language = language_name(source.target_language)
     files = {"split": "train", "path": "part-*.parquet"}
     return {
-        "pretty_name": f"{PurePath(config.run).name}: English paraphrases from bitext",
-        "language": list(dict.fromkeys(languages)),
+        "pretty_name": f"{PurePath(config.run).name}: {language} paraphrases from bitext",
+        "language": [code for code in dict.fromkeys(languages) if re.fullmatch("[a-z]{2,3}", code)],
         **license,
         "size_categories": [size_category(rows)],
         "task_categories": ["sentence-similarity", "text-generation"],

@@ -18,8 +18,8 @@ class Score(NamedTuple):
 _TEXTS = {
     "id": "unique in the run; the id of the bitext if it has one",
     "source": "sentence in the foreign language",
-    "reference": "its English side in the bitext",
-    "translation": "English translation of `source` by the model",
+    "reference": "its {language} side in the bitext",
+    "translation": "{language} translation of `source` by the model",
     "candidate": "rank among the translations of `source`, 0 the best",
     "translation_subwords": "subwords of `translation`, end of sentence included",
     "reference_tokens": "Moses tokens of `reference`",
@@ -47,12 +47,17 @@ def score(name: str) -> Score:
     return Score(f"score of the scorer {name}", "score")
 
 
-def meaning(column: str) -> str:
-    """A column of the pair record in one line."""
+def meaning(column: str, language: str) -> str:
+    """A column of the pair record in one line; `language` is the name of that of the corpus.
+
+    >>> meaning("reference", "French")
+    'its French side in the bitext'
+    """
     suffix = schema.decile("")
     if column.endswith(suffix):
         return f"decile of all pairs by `{column.removesuffix(suffix)}`: 0 lowest, 9 highest"
-    return _TEXTS.get(column) or score(column).meaning
+    text = _TEXTS.get(column)
+    return text.format(language=language) if text else score(column).meaning
 
 
 def readable(name: str) -> str:

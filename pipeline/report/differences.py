@@ -5,21 +5,25 @@ from difflib import SequenceMatcher
 
 from markupsafe import Markup, escape
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+from models.languages import ENGLISH, is_unspaced
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_CHARACTER = re.compile(r"[A-Za-z0-9]+|\S")
 _Spans = list[tuple[int, int]]
 
 
-def mark_differences(first: str, second: str) -> tuple[Markup, Markup]:
+def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
     """Both texts as HTML, with <mark> around words that the other text does not have.
 
-    The comparison ignores case.
+    The comparison ignores case. It is by characters in languages that are written without spaces.
 
     >>> for html in mark_differences("A dog runs.", "a big dog runs."):
     ...     print(html)
     A dog runs.
     a <mark>big</mark> dog runs.
     """
-    spans = [[match.span() for match in _TOKEN.finditer(text)] for text in (first, second)]
+    token = _CHARACTER if is_unspaced(language) else _WORD
+    spans = [[match.span() for match in token.finditer(text)] for text in (first, second)]
     words = [
         [text[start:end].lower() for start, end in of]
         for text, of in zip((first, second), spans, strict=True)

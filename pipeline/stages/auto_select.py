@@ -15,18 +15,20 @@ from pipeline.stage import Run, Stage
 def fingerprint(run: Run) -> Any:
     """The options of the search, the criteria of selection, and the labelled pairs."""
     options, encoder = run.config.select, run.config.embeddings
-    return [
-        options.auto.model_dump(),
-        options.max_tokens,
-        options.size,
-        options.where,
-        labelled_digests(run),
-        encoder.dim,
-        digest(encoder.initial_vectors) if encoder.initial_vectors else None,
-        run.config.seed,
-        run.ranked_by,
-        [sampling.VERSION, probes.VERSION],
-    ]
+    return run.with_language(
+        [
+            options.auto.model_dump(),
+            options.max_tokens,
+            options.size,
+            options.where,
+            labelled_digests(run),
+            encoder.dim,
+            digest(encoder.initial_vectors) if encoder.initial_vectors else None,
+            run.config.seed,
+            run.ranked_by,
+            [sampling.VERSION, probes.VERSION],
+        ]
+    )
 
 
 def make(run: Run, key: str) -> AutoSelectRecord:
@@ -42,6 +44,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
         criteria=run.criteria(),
         encoder=config.embeddings,
         arguments=run.arguments,
+        language=run.language,
     )
 
 

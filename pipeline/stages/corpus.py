@@ -7,6 +7,7 @@ from beam_jobs import select
 from beam_jobs.io import storage
 from beam_jobs.io.copy_stage import copy_pairs
 from beam_jobs.io.shards import units
+from models.languages import ENGLISH
 from pipeline.records import AutoSelectRecord, PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
@@ -27,8 +28,11 @@ def fingerprint(run: Run) -> Any:
     values = asdict(criteria(run))
     if run.config.nmt.candidates == 1:
         del values["per_source"]
+    language = values.pop("language")
     if values.get("per_source") != "diverse":
         del values["max_overlap"]
+    elif language != ENGLISH:
+        values["language"] = language
     return values
 
 

@@ -28,9 +28,10 @@ def fingerprint(run: Run) -> Any:
     vectors = options.initial_vectors
     values["initial_vectors"] = digest(vectors) if vectors else None
     if options.section is None:
-        return [values, run.config.seed]
+        return run.with_language([values, run.config.seed])
     files = {key: digest(path) for key, path in options.section.files().items()}
-    return [{**values, options.task: options.section.without_files()}, files, run.config.seed]
+    values[options.task] = options.section.without_files()
+    return run.with_language([values, files, run.config.seed])
 
 
 def make(run: Run, key: str) -> TrainingRecord:
@@ -40,6 +41,7 @@ def make(run: Run, key: str) -> TrainingRecord:
         run.local_folder("embeddings"),
         shards=run.local_files("corpus") if "corpus" in depends_on(run.config) else [],
         seed=run.config.seed,
+        language=run.language,
         threads=cores(),
     )
     return TrainingRecord(training=metrics, digest=run.publish("embeddings"))

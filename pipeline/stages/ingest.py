@@ -4,7 +4,9 @@ from typing import Any
 
 from beam_jobs import ingest
 from beam_jobs.io.bitext import find_bitext
+from beam_jobs.transforms.conditions import TOKEN_COLUMNS
 from models.errors import UserError
+from models.languages import short_code
 from pipeline.config import Config
 from pipeline.records import PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
@@ -21,7 +23,11 @@ def fingerprint(run: Run) -> Any:
     # this stage.
     where = list(map(str, options.conditions))
     unique = options.unique == "pair"
-    return [*made, where, unique] if where or unique else made
+    if not where and not unique:
+        return made
+    codes = map(short_code, (options.source_language, options.target_language))
+    tokens = any(condition.column in TOKEN_COLUMNS for condition in options.conditions)
+    return [*made, where, unique, *(codes if tokens else [])]
 
 
 def make(run: Run, key: str) -> PairsRecord:
@@ -42,6 +48,7 @@ def make(run: Run, key: str) -> PairsRecord:
         arguments=run.arguments,
         where=options.conditions,
         unique_pairs=options.unique == "pair",
+        languages=options.languages,
     )
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from models.cpu import cores
+from models.errors import UserError
+from pipeline.config import Config
 from pipeline.records import NmtRecord, NmtTraining
 from pipeline.stage import Run, Stage, folder_is_valid
 
@@ -33,11 +35,26 @@ def make(run: Run, key: str) -> NmtRecord:
     return NmtRecord(training=training, digest=run.publish("nmt"))
 
 
+def check(config: Config) -> None:
+    """Check that the two languages differ: they name the files of the model.
+
+    Raises:
+        UserError: they do not.
+    """
+    source, target = config.languages.source, config.languages.target
+    if config.input is not None and source == target:
+        raise UserError(
+            f"input.source_language: is {source}, as input.target_language is; set both to train a "
+            "translation model"
+        )
+
+
 STAGE = Stage(
     name="nmt",
     depends_on=("ingest",),
     fingerprint=fingerprint,
     make=make,
     is_valid=folder_is_valid,
+    check=check,
     enabled=lambda config: config.nmt.model is None,
 )

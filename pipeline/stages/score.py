@@ -28,8 +28,15 @@ def make(run: Run, key: str) -> PairsRecord:
     else:
         pairs, paths = run.shards("back_translate"), resource_paths(run)
         digests = {name: run.digest(name) for name in paths}
-    work = units(pairs, content_key("score", score.VERSION, run.scorers, digests))
-    result = score.run(work, run.folder("score"), run.scorers, paths, run.arguments)
+    key = content_key("score", score.VERSION, run.with_language(run.scorers), digests)
+    result = score.run(
+        units(pairs, key),
+        run.folder("score"),
+        run.scorers,
+        paths,
+        run.arguments,
+        language=run.language,
+    )
     return pairs_record(PairsRecord, result)
 
 
@@ -37,7 +44,7 @@ STAGE = Stage(
     name="score",
     depends_on=("back_translate", *(stage.name for stage in RESOURCES)),
     version=score.VERSION,
-    fingerprint=lambda run: run.scorers,
+    fingerprint=lambda run: run.with_language(run.scorers),
     make=make,
     is_valid=shards_are_valid,
 )

@@ -8,14 +8,16 @@ from models.errors import UserError
 from models.files import digest
 from pipeline import statistics
 from pipeline.config.options import Config, StatisticsOptions
+from pipeline.notices import notify, of_parser
 from pipeline.records import PairsRecord, StatisticsRecord
 from pipeline.stage import Run, Stage
 
 
 def fingerprint(run: Run) -> Any:
-    """The parser."""
+    """The parser, and the language of tokens."""
     spacy = _options(run.config).spacy
-    return digest(spacy) if spacy and Path(spacy).exists() else spacy
+    parser = digest(spacy) if spacy and Path(spacy).exists() else spacy
+    return run.with_language(parser)
 
 
 def make(run: Run, key: str) -> StatisticsRecord:
@@ -26,7 +28,11 @@ def make(run: Run, key: str) -> StatisticsRecord:
         "corpus": run.verified_files("corpus"),
     }
     results = statistics.describe(
-        corpora, run.arguments, spacy=_options(run.config).spacy, idf=run.config.score.idf
+        corpora,
+        run.arguments,
+        spacy=_options(run.config).spacy,
+        idf=run.config.score.idf,
+        languages=dict.fromkeys(corpora, run.language),
     )
     return StatisticsRecord(results=results, digest=content_key(results.json_values()))
 
@@ -41,9 +47,10 @@ def check(config: Config) -> None:
 
     if spacy := _options(config).spacy:
         try:
-            Parser(spacy)
+            parser = Parser(spacy)
         except UserError as error:
             raise UserError(f"statistics.spacy: {error}") from error
+        notify(of_parser("statistics.spacy", parser.language, config.language))
 
 
 def _options(config: Config) -> StatisticsOptions:

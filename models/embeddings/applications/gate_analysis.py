@@ -46,7 +46,7 @@ def gate_norms(model: SentenceEncoder, parser: Parser, batches: Iterable[pa.Stri
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
     for text in batches:
         norms = _norms(model, input, networks, text)
-        tokens = moses_tokens(text, lower=False).to_pylist()
+        tokens = moses_tokens(text, model.language, lower=False).to_pylist()
         labels = [label for sentence in parser.labels(tokens) for label in sentence]
         kinds = zip(*((part, label, f"{part} {label}") for part, label in labels), strict=True)
         for found, of_tokens in zip(by_label, map(np.array, kinds), strict=False):

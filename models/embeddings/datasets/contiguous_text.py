@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,10 @@ from models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, posit
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.files import atomic_folder
+from models.languages import ENGLISH, is_unspaced, short_code
+
+if TYPE_CHECKING:
+    from spacy.language import Language
 
 _SENTENCES = 10_000  # of a block
 _GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
@@ -30,20 +34,22 @@ class Block(NamedTuple):
 
 
 def read_text(
-    paths: Sequence[Path | str], format: Literal["plain", "czeng20"] = "plain"
+    paths: Sequence[Path | str],
+    format: Literal["plain", "czeng20"] = "plain",
+    language: str = ENGLISH,
 ) -> Iterator[Block]:
     """The sentences of files, plain or gzip, in blocks.
 
-    `plain`: paragraphs are separated by empty lines, and spaCy's rules split them into sentences;
-    header and footer of a Project Gutenberg book are left out. `czeng20`: one sentence per row (the
-    last of six columns), and empty lines between documents.
+    `plain`: paragraphs are separated by empty lines, and spaCy's rules (of the language, or common
+    ones) split them into sentences; header and footer of a Project Gutenberg book are left out.
+    `czeng20`: one sentence per row (the last of six columns), and empty lines between documents.
 
     Raises:
         UserError: a file cannot be read, is not UTF-8, not of the format, or has no sentence.
     """
     before = 0
     for path in map(Path, paths):
-        rows = _plain(path) if format == "plain" else _czeng(path)
+        rows = _plain(path, language) if format == "plain" else _czeng(path)
         last = -1
         while block := list(islice(rows, _SENTENCES)):
             documents, sentences = zip(*block, strict=True)
@@ -112,15 +118,25 @@ def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
     return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))
 
 
-def _plain(path: Path) -> Iterator[tuple[int, str]]:
-    import spacy
-
-    pipeline = spacy.blank("en")
+def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
+    pipeline = _rules(language)
     pipeline.add_pipe("sentencizer")
     for doc in pipeline.pipe(_paragraphs(line for _, line in numbered_lines(path))):
         for sentence in doc.sents:
             if text := sentence.text.strip():
                 yield 0, text
+
+
+def _rules(language: str) -> "Language":
+    """spaCy's tokeniser; where it would need a further package, one of single characters."""
+    import spacy
+
+    if is_unspaced(language):
+        return spacy.blank("zh")
+    try:
+        return spacy.blank(short_code(language))
+    except ImportError:
+        return spacy.blank("xx")
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:

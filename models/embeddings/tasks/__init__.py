@@ -2,12 +2,12 @@
 
 A task is a module in this folder with one function; it is imported when it is chosen:
 
-    train(options, folder, *, shards, seed) -> metrics
+    train(options, folder, *, shards, seed, language) -> metrics
 
 `options` are the `EmbeddingOptions`; a section with the name of the task has the options and data
 files of this task only (`models/embeddings/tasks/options.py`). The task writes a model folder for
 `load_encoder`, completely or not at all. `shards` are those of the corpus; they are empty unless
-the task is in `READ_THE_CORPUS`.
+the task is in `READ_THE_CORPUS`. `language` is that of the sentences, which `new_model` takes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from models.languages import ENGLISH
 
 if TYPE_CHECKING:
     from models.embeddings.options import EmbeddingOptions
@@ -30,6 +32,7 @@ def train(
     *,
     shards: Sequence[str] = (),
     seed: int,
+    language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train an encoder on its task, write its folder, and return the metrics of the task.
@@ -44,5 +47,7 @@ def train(
 
         torch.set_num_threads(threads)
     task = import_module(f"{__name__}.{options.task}")
-    metrics: dict[str, Any] = task.train(options, folder, shards=shards, seed=seed)
+    metrics: dict[str, Any] = task.train(
+        options, folder, shards=shards, seed=seed, language=language
+    )
     return metrics

@@ -18,7 +18,7 @@ from models.embeddings.datasets.contiguous_text import Text, read_text
 from models.embeddings.encoders.context import Context, Neighbours
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind, take
+from models.embeddings.ragged_columns import take
 from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.trainer import Pool, Trainer
 from models.embeddings.vocabulary import Vocabulary
@@ -29,7 +29,7 @@ _POOL = 200_000  # sentences shuffled together
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
 ) -> dict[str, Any]:
     """Train on contiguous text.
 
@@ -39,12 +39,12 @@ def train(
     section = options.context
     assert section is not None
     options = options.replace(tags=True, mega_batch=1)  # saved with the model
-    texts = (block.sentences for block in read_text(section.text, section.format))
-    model = new_model(options, texts, seed)
+    texts = (block.sentences for block in read_text(section.text, section.format, language))
+    model = new_model(options, texts, seed, language=language)
     words = model.vocabularies["words"]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{folder.name}.text.", dir=folder.parent) as work:
-        blocks = read_text(section.text, section.format)
+        blocks = read_text(section.text, section.format, language)
         text = Text.write(Path(work) / "text", blocks, words, max_words=section.max_words)
         trainer = ContextTrainer(model.encoder, _Source(text, section.text, seed), options, seed)
         trainer.fit()
@@ -125,5 +125,5 @@ def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncod
     new = [word for word in dict.fromkeys(larger.words.to_pylist()) if word not in known]
     vectors = larger.matrix[larger.rows(new)] @ linear.astype(np.float32)
     matrix.weight = torch.cat([weight, torch.from_numpy(vectors).to(weight)])
-    vocabularies: dict[Kind, Vocabulary] = {"words": Vocabulary([*own, *new], tags=True)}
-    return SentenceEncoder(model.encoder, vocabularies, model.options), len(new)
+    words = Vocabulary([*own, *new], tags=True, language=model.language)
+    return SentenceEncoder(model.encoder, {"words": words}, model.options), len(new)

@@ -37,7 +37,7 @@ _GAMMA = (0.1, 0.3, 1.0)  # over the number of features
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 
@@ -52,7 +52,7 @@ def train(
         rescaled(pairs, data.train.scale) for p in section.pretrain for pairs in read_labelled(p)
     ]
     texts = [side for pairs in [data.train, *other] for side in (pairs.first, pairs.second)]
-    model = new_model(options, texts, seed)
+    model = new_model(options, texts, seed, language=language)
     head = Manhattan(lowest=lowest, highest=highest).to(device_of(options))
     model.head = head
     initialise(model.encoder, seed)

@@ -19,6 +19,7 @@ from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.embeddings.training.trainer import Memory, Progress
 from models.errors import UserError
+from models.languages import ENGLISH
 from models.text.vectors import WordVectors, read_vectors
 
 _COLUMNS = ("reference", "translation")
@@ -31,7 +32,7 @@ def weight_options(options: EmbeddingOptions) -> dict[str, Any]:
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
 ) -> dict[str, Any]:
     """Train on the pairs of the corpus, which are in Parquet files.
 
@@ -45,9 +46,9 @@ def train(
             `folder` is not written then.
     """
     source = Shards(shards, _COLUMNS, seed=seed, loaders=options.loaders)
-    key = _fingerprint(shards, options, seed)
+    key = _fingerprint(shards, options, seed, language)
     work = TrainingFolder(folder.with_name(f"{folder.name}.training"), key)
-    model = new_model(options, source.texts(), seed, folder=work.folder)
+    model = new_model(options, source.texts(), seed, language=language, folder=work.folder)
     source.vocabularies = model.vocabularies
     trainer = PairTrainer(model.encoder, source, options, seed, folder=work)
     if (last := work.last()) is not None:
@@ -69,7 +70,9 @@ def train(
     return metrics
 
 
-def _fingerprint(shards: Sequence[str], options: EmbeddingOptions, seed: int) -> dict[str, Any]:
+def _fingerprint(
+    shards: Sequence[str], options: EmbeddingOptions, seed: int, language: str
+) -> dict[str, Any]:
     """The inputs of the weights; shards by size and footer, which describes their row groups."""
     sizes = hashlib.sha256()
     for shard in shards:
@@ -84,6 +87,7 @@ def _fingerprint(shards: Sequence[str], options: EmbeddingOptions, seed: int) ->
         "shards": sizes.hexdigest(),
         "columns": list(_COLUMNS),
         "development": None,  # of earlier versions, which go on with the same folders
+        **({"language": language} if language != ENGLISH else {}),
     }
 
 
@@ -94,6 +98,7 @@ def run_probe(
     labelled: Sequence[LabelledPairs],
     *,
     seed: int,
+    language: str = ENGLISH,
 ) -> float:
     """Train a small encoder on n pairs; return the mean Pearson × 100 over labelled data sets.
 
@@ -105,7 +110,7 @@ def run_probe(
     """
     initial = _vectors(options.initial_vectors) if options.initial_vectors else None
     cpu = torch.device("cpu")
-    model = new_model(options, [left, right], seed, initial=initial, device=cpu)
+    model = new_model(options, [left, right], seed, language=language, initial=initial, device=cpu)
     pairs = Memory(learnable(left, right, model.vocabularies), f"{len(left):,} pairs")
     PairTrainer(model.encoder, pairs, options, seed).fit()
     return float(np.mean(np.nan_to_num([agreement(model.embed, d).pearson for d in labelled])))

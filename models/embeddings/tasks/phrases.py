@@ -25,7 +25,7 @@ from models.text.vectors import read_vectors
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
 ) -> dict[str, Any]:
     """Train on a phrase table.
 
@@ -44,7 +44,7 @@ def train(
         raise UserError(
             f"{section.table}: no pair is left to train on (fraction {section.fraction})"
         )
-    model = new_model(options, list(train), seed, initial=initial)
+    model = new_model(options, list(train), seed, language=language, initial=initial)
     usable = Memory(learnable(train.left, train.right, model.vocabularies), section.table)
     chosen = options.replace(learning_rate=section.learning_rate, clip=section.clip)
     trainer = PhraseTrainer(

@@ -20,17 +20,17 @@ from models.embeddings.training.label_trainer import LabelTrainer
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int
+    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels."""
     section = options.similarity
     assert section is not None
     data = split(section.data, held_out=section.held_out)
-    model = (
-        trained_model(options, section.start)
-        if section.start
-        else new_model(options, [data.train.first, data.train.second], seed)
-    )
+    if section.start:
+        model = trained_model(options, section.start)
+    else:
+        texts = [data.train.first, data.train.second]
+        model = new_model(options, texts, seed, language=language)
     lowest, highest = data.train.scale
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -14,6 +14,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
 from models.embeddings.vocabulary import Vocabulary, build_vocabularies
 from models.errors import UserError
+from models.languages import ENGLISH
 from models.text.vectors import UNKNOWN, WordVectors, read_vectors
 
 SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
@@ -25,11 +26,12 @@ def new_model(
     texts: Iterable[pa.StringArray],
     seed: int,
     *,
+    language: str = ENGLISH,
     initial: WordVectors | None = None,
     folder: Path | None = None,
     device: torch.device | None = None,
 ) -> SentenceEncoder:
-    """An untrained encoder of the words of some texts and of the initial vectors.
+    """An untrained encoder of the words of some texts in `language` and of the initial vectors.
 
     `initial` are the vectors of `options.initial_vectors` if they were read before. The
     vocabularies are saved in `folder`, or loaded from there.
@@ -43,9 +45,9 @@ def new_model(
         {} if folder is None else {kind: folder / f"{kind}.txt" for kind in kinds(options.model)}
     )
     if paths and all(path.exists() for path in paths.values()):
-        vocabularies = {kind: Vocabulary.load(path) for kind, path in paths.items()}
+        vocabularies = {kind: Vocabulary.load(path, language) for kind, path in paths.items()}
     else:
-        vocabularies = _vocabularies(options, texts, initial)
+        vocabularies = _vocabularies(options, texts, initial, language)
         for kind, path in paths.items():
             vocabularies[kind].save(path)
     vectors = {
@@ -85,7 +87,10 @@ def device_of(options: EmbeddingOptions) -> torch.device:
 
 
 def _vocabularies(
-    options: EmbeddingOptions, texts: Iterable[pa.StringArray], initial: WordVectors | None
+    options: EmbeddingOptions,
+    texts: Iterable[pa.StringArray],
+    initial: WordVectors | None,
+    language: str,
 ) -> dict[Kind, Vocabulary]:
     """Those of the texts; the words of the initial vectors follow those of the texts."""
     built = build_vocabularies(
@@ -94,11 +99,14 @@ def _vocabularies(
         max_size=options.max_vocabulary,
         min_count=options.min_count,
         tags=options.tags,
+        language=language,
     )
     if initial is not None and (known := built.get("words")) is not None:
         words = dict.fromkeys(known.words[known.specials :])
         words.update(dict.fromkeys(word for word in initial.words.to_pylist() if word != UNKNOWN))
-        built["words"] = Vocabulary(list(words)[: options.max_vocabulary], tags=known.tags)
+        built["words"] = Vocabulary(
+            list(words)[: options.max_vocabulary], tags=known.tags, language=language
+        )
     return built
 
 

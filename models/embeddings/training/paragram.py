@@ -13,6 +13,7 @@ from models.embeddings.training.pair_trainer import PairTrainer
 from models.embeddings.training.trainer import Memory
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
+from models.languages import ENGLISH
 from models.text.vectors import write_vectors
 
 
@@ -22,6 +23,7 @@ def train_paragram(
     options: ParagramOptions,
     *,
     seed: int,
+    language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train word vectors on phrase pairs and write them in text form (`word v1 … vd`).
@@ -35,7 +37,7 @@ def train_paragram(
     if threads is not None:
         torch.set_num_threads(threads)
     columns = list(phrase_blocks(phrases, options.format))
-    words = Vocabulary.build(side for sides in columns for side in sides)
+    words = Vocabulary.build((side for sides in columns for side in sides), language=language)
     pairs = stack([learnable(left, right, {"words": words}) for left, right in columns])
     if not len(pairs):
         raise UserError(f"{phrases}: no pair of different phrases to train on")

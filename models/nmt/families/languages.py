@@ -4,9 +4,9 @@ import difflib
 from collections.abc import Mapping
 
 import langcodes
-from langcodes.tag_parser import LanguageTagError
 
 from models.errors import UserError
+from models.languages import parse_language
 
 _NEAR = 3
 """Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
@@ -44,11 +44,8 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
 
 def _closest(language: str, tags: Mapping[str, str]) -> str | None:
     """The code of the same language: regions are ignored, scripts are not."""
-    try:
-        wanted = langcodes.Language.get(language)
-    except LanguageTagError:
-        return None
-    if not wanted.is_valid():
+    wanted = parse_language(language)
+    if wanted is None:
         return None
     codes = [code for code in tags if langcodes.tag_is_valid(code)]
     full = wanted.maximize()  # `zh-TW` is written `Hant`

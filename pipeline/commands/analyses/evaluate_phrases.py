@@ -15,6 +15,7 @@ from models.embeddings.model import load_encoder
 from models.errors import UserError
 from pipeline.commands.options import JsonFile, Models, write_json
 from pipeline.console import console
+from pipeline.notices import notify, of_models
 
 
 def command(
@@ -48,11 +49,14 @@ def command(
     questions = read_turney2012(turney2012) if turney2012 else None
     if pairs is not None and held_out is not None:
         _, pairs = split(pairs, held_out)
+    encoders = [(folder, load_encoder(folder)) for folder in model]
+    if semeval or questions:
+        notify(of_models(encoders, "the tests of SemEval and Turney are"))
     results = {
         folder: evaluate_phrases(
-            load_encoder(folder).named(folder), pairs=pairs, semeval=semeval, questions=questions
+            encoder.named(folder), pairs=pairs, semeval=semeval, questions=questions
         )
-        for folder in model
+        for folder, encoder in encoders
     }
     shown = Table("test", *results, caption="× 100")
     first, *_ = results.values()

@@ -9,6 +9,7 @@ from beam_jobs.io import storage
 from beam_jobs.io.shards import receipts, units
 from models.errors import UserError
 from pipeline.commands.options import RunFolder, beam_options
+from pipeline.manifest import Manifest
 
 
 def command(
@@ -35,7 +36,13 @@ def command(
         raise UserError(f"{run}: no run with a corpus; `paraloom select` makes one")
     table = out or storage.join(run, "phrases.txt.gz")
     work = units(shards, "phrases")
-    found = phrase_table.run(work, table, beam_options(context), min_count=min_count)
+    found = phrase_table.run(
+        work,
+        table,
+        beam_options(context),
+        min_count=min_count,
+        language=Manifest(run).record.language,
+    )
     pairs = sum(shard.rows for shard in shards)
     if not found:
         storage.remove(table)

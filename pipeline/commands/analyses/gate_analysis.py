@@ -14,6 +14,7 @@ from models.embeddings.model import load_encoder
 from models.text.parses import Parser
 from pipeline.commands.options import JsonFile, Model, write_json
 from pipeline.console import console
+from pipeline.notices import notify, of_parser
 
 
 def command(
@@ -34,6 +35,7 @@ def command(
     Reads one sentence a line on standard input.
     """
     encoder, parser = load_encoder(model), Parser(spacy)
+    notify(of_parser("--spacy", parser.language, encoder.language))
     batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
     norms_by_kind = gate_norms(encoder, parser, batches)._asdict()
     tables = []

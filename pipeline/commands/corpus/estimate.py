@@ -161,14 +161,15 @@ def choose(pairs: pa.Table, options: InputOptions) -> Choice:
     saved: dict[str, tuple[int, int]] = {}
 
     def save(key: str, left: pa.Table, lost: np.ndarray) -> pa.Table:
-        tokens = moses_tokens(left["source"].filter(pa.array(lost)))
+        tokens = moses_tokens(left["source"].filter(pa.array(lost)), options.source_language)
         saved[key] = int(np.count_nonzero(lost)), len(tokens.values)
         return left.filter(pa.array(~lost))
 
     left = pairs
     if options.where:
         source, reference = (left[side].combine_chunks() for side in ("source", "reference"))
-        left = save("input.where", left, reasons(source, reference, options.conditions) != "")
+        why = reasons(source, reference, options.conditions, options.languages)
+        left = save("input.where", left, why != "")
     accepted = len(left)
     if options.unique:
         columns = ("source", "reference") if options.unique == "pair" else ("source",)

@@ -148,8 +148,16 @@ def _run_jobs(
         rows=len(table),
         where=options.conditions,
         unique_pairs=options.unique == "pair",
+        languages=options.languages,
     )
-    scored = timed("score", score.run, units(parts, ""), scorers=scorers, resources=paths)
+    scored = timed(
+        "score",
+        score.run,
+        units(parts, ""),
+        scorers=scorers,
+        resources=paths,
+        language=run.language,
+    )
     bucketed = timed("bucket", bucket.run, scored, scorers=scorers)
     timed("corpus", select.run, bucketed, criteria=_criteria(run, scorers))
     return found

@@ -11,6 +11,7 @@ from models.embeddings.model import load_encoder
 from models.errors import UserError
 from pipeline.commands.options import JsonFile, Models, Sick, Sts, write_json
 from pipeline.console import console
+from pipeline.notices import notify, of_models
 
 
 def command(
@@ -30,7 +31,10 @@ def command(
         raise UserError(
             "evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or --transfer DIR"
         )
-    models = [load_encoder(folder).named(folder) for folder in model]
+    encoders = [(folder, load_encoder(folder)) for folder in model]
+    if sick or transfer_tasks:
+        notify(of_models(encoders, "SICK and the transfer tasks are"))
+    models = [encoder.named(folder) for folder, encoder in encoders]
     report = evaluate_models(models, sts=sts and Path(sts), sick=sick and Path(sick))
     results = report.json()
     if sts or sick:

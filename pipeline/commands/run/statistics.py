@@ -1,13 +1,18 @@
 """`paraloom statistics`: corpora side by side."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
+from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
+from models.errors import UserError
+from models.languages import ENGLISH, short_code
 from pipeline import statistics
 from pipeline.commands.options import JsonFile, On, beam_options, write_json
 from pipeline.console import console
+from pipeline.manifest import Manifest
 
 
 def command(
@@ -30,6 +35,10 @@ def command(
             metavar="FILE", help="IDF of words (`word idf`), such as a run's idf/idf.txt."
         ),
     ] = None,
+    language: Annotated[
+        str,
+        typer.Option(metavar="CODE", help="Language of corpora that are not in a run's folder."),
+    ] = ENGLISH,
     json: JsonFile = None,
     on: On = None,
 ) -> None:
@@ -40,6 +49,20 @@ def command(
     beam = beam_options(context, on)
     connect(beam, corpora)
     files = {path: statistics.find_corpus(path) for path in corpora}
-    results = statistics.describe(files, beam, spacy=spacy, idf=idf)
+    languages = {path: _language(path) or short_code(language) for path in files}
+    results = statistics.describe(files, beam, spacy=spacy, idf=idf, languages=languages)
     console(max(120, 40 + 26 * len(files))).print(statistics.table(results))
     write_json(json, results.json_values())
+
+
+def _language(path: str) -> str | None:
+    """The language of the run that a corpus is of: the folder itself, or one above it."""
+    folder = path.rstrip("/")
+    for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
+        if storage.exists(storage.join(folder, "manifest.json")):
+            with suppress(UserError):  # a damaged one: the corpus can still be read
+                return Manifest(folder).record.language
+        folder, slash, _ = folder.rpartition("/")
+        if not slash:
+            break
+    return None

@@ -15,14 +15,14 @@ def make(run: Run, key: str) -> TrainingRecord:
     work = units(run.shards("back_translate"), key)
     sample = human_likeness.run(work, run.folder("classifier"), run.arguments, seed=seed)
     with atomic_folder(run.local_folder("classifier")) as folder:
-        metrics = train_classifier(sample, folder, seed=seed)
+        metrics = train_classifier(sample, folder, seed=seed, language=run.language)
     return TrainingRecord(training=metrics, digest=run.publish("classifier"))
 
 
 STAGE = Stage(
     name="classifier",
     depends_on=("back_translate",),
-    fingerprint=lambda run: [human_likeness.VERSION, run.config.seed],
+    fingerprint=lambda run: run.with_language([human_likeness.VERSION, run.config.seed]),
     make=make,
     is_valid=folder_is_valid,
     enabled=needed_by_scorers("classifier"),

@@ -12,7 +12,8 @@ from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 def fingerprint(run: Run) -> Any:
     """The content of the file; without a file, the version of the job that counts words."""
-    return digest(run.config.score.idf) if run.config.score.idf else ["counted", idf.VERSION]
+    file = run.config.score.idf
+    return digest(file) if file else run.with_language(["counted", idf.VERSION])
 
 
 def make(run: Run, key: str) -> IdfRecord:
@@ -22,7 +23,8 @@ def make(run: Run, key: str) -> IdfRecord:
     file = run.config.score.idf
     counts = None
     if not file:
-        counts = idf.run(units(run.shards("ingest"), key), run.folder("idf"), run.arguments)
+        work = units(run.shards("ingest"), key)
+        counts = idf.run(work, run.folder("idf"), run.arguments, language=run.language)
     with atomic_folder(run.local_folder("idf")) as folder:
         text = Path(file) if file else folder / "idf.txt"
         if counts is not None:

@@ -15,7 +15,8 @@ def fingerprint(run: Run) -> Any:
     if options.paragram:
         return digest(options.paragram)
     assert options.phrases is not None
-    return [digest(options.phrases), options.training.model_dump(), run.config.seed]
+    trained = [digest(options.phrases), options.training.model_dump(), run.config.seed]
+    return run.with_language(trained)
 
 
 def make(run: Run, key: str) -> TrainingRecord:
@@ -31,7 +32,12 @@ def make(run: Run, key: str) -> TrainingRecord:
             assert options.phrases is not None
             phrases = Path(options.phrases)
             metrics = train_paragram(
-                phrases, text, options.training, seed=run.config.seed, threads=cores()
+                phrases,
+                text,
+                options.training,
+                seed=run.config.seed,
+                language=run.language,
+                threads=cores(),
             )
         compact_vectors(text, folder / "compact")
     return TrainingRecord(training=metrics, digest=run.publish("paragram"))

@@ -38,7 +38,10 @@ WEIGHTS = torch.from_numpy(np.random.default_rng(2).normal(size=(8, 5)).astype(n
 ENCODER = SentenceEncoder(
     build_encoder(OPTIONS, {"words": WEIGHTS}), {"words": Vocabulary(WORDS[:7])}, OPTIONS
 )
-TABLES = {"paragram": VECTORS, "idf": IDF, "classifier": CLASSIFIER, "encoder": ENCODER}
+TABLES: dict[str, Any] = {
+    **{"paragram": VECTORS, "idf": IDF},
+    **{"classifier": CLASSIFIER, "encoder": ENCODER},
+}
 SCORER = PairScorer(NAMES, **TABLES)
 
 sentences = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)

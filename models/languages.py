@@ -1,0 +1,97 @@
+"""Language codes as users write them, English names of languages, and how they are written."""
+
+from functools import cache
+
+from langcodes import Language
+from langcodes.tag_parser import LanguageTagError
+
+ENGLISH = "en"
+
+_UNSPACED = (
+    *("Hani", "Hans", "Hant", "Hira", "Jpan", "Kana", "Khmr", "Lana", "Laoo", "Mymr"),
+    *("Tale", "Talu", "Tavt", "Thai", "Tibt", "Yiii"),
+)
+"""The scripts that put no spaces between words, by their ISO 15924 codes."""
+
+_NAMES = """
+af Afrikaans, am Amharic, ar Arabic, as Assamese, ast Asturian, az Azerbaijani, ba Bashkir,
+be Belarusian, bg Bulgarian, bn Bengali, bo Tibetan, br Breton, bs Bosnian, ca Catalan, ceb Cebuano,
+cs Czech, cy Welsh, da Danish, de German, dz Dzongkha, el Greek, en English, eo Esperanto,
+es Spanish, et Estonian, eu Basque, fa Persian, ff Fulah, fi Finnish, fil Filipino, fo Faroese,
+fr French, fy Western Frisian, ga Irish, gd Scottish Gaelic, gl Galician, gu Gujarati, ha Hausa,
+he Hebrew, hi Hindi, hr Croatian, ht Haitian Creole, hu Hungarian, hy Armenian, id Indonesian,
+ig Igbo, ilo Iloko, is Icelandic, it Italian, ja Japanese, jv Javanese, ka Georgian, kk Kazakh,
+km Khmer, kn Kannada, ko Korean, ku Kurdish, ky Kyrgyz, la Latin, lb Luxembourgish, lg Ganda,
+ln Lingala, lo Lao, lt Lithuanian, lv Latvian, mg Malagasy, mi Maori, mk Macedonian, ml Malayalam,
+mn Mongolian, mni Manipuri, mr Marathi, ms Malay, mt Maltese, my Burmese, nb Norwegian Bokmål,
+ne Nepali, nl Dutch, nn Norwegian Nynorsk, no Norwegian, ny Nyanja, oc Occitan, or Odia, pa Punjabi,
+pl Polish, ps Pashto, pt Portuguese, ro Romanian, ru Russian, rw Kinyarwanda, sd Sindhi, si Sinhala,
+sk Slovak, sl Slovenian, sn Shona, so Somali, sq Albanian, sr Serbian, ss Swati, st Southern Sotho,
+su Sundanese, sv Swedish, sw Swahili, ta Tamil, tdt Tetum, te Telugu, tg Tajik, th Thai,
+ti Tigrinya, tk Turkmen, tl Tagalog, tn Tswana, tr Turkish, ts Tsonga, tt Tatar, ug Uyghur,
+uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, wo Wolof, wuu Wu Chinese, xh Xhosa, yi Yiddish,
+yo Yoruba, yue Cantonese, zh Chinese, zu Zulu
+"""
+
+
+def parse_language(code: str) -> Language | None:
+    """A code in any standard (`cs`, `ces`, `cs_CZ`, `ces_Latn`); None if there is no such language.
+
+    >>> parse_language("ces_Latn").language, parse_language("cz")
+    ('cs', None)
+    """
+    try:
+        found = Language.get(code)
+    except LanguageTagError:
+        return None
+    return found if found.is_valid() else None
+
+
+@cache
+def short_code(code: str) -> str:
+    """The shortest code of a language, for tokenisers and keys; the same for all its spellings.
+
+    Regions are left out, and scripts if they are the usual one. A country stands for its most
+    spoken language (`cz`, `jp`). An unknown code is returned in lower case.
+
+    >>> [short_code(code) for code in ("ces_Latn", "cz", "en-GB", "zho_Hans", "sr-Latn")]
+    ['cs', 'cs', 'en', 'zh', 'sr-Latn']
+    """
+    found = parse_language(code)
+    if found is None and len(code) == 2 and code.isalpha():
+        found = Language.make(territory=code.upper()).maximize()
+        if found.language == ENGLISH:  # also what an unknown country gives
+            found = None
+    if found is None or not found.language:
+        return code.lower()
+    found = found.prefer_macrolanguage()
+    usual = Language.make(language=found.language, territory=found.territory).maximize().script
+    script = None if found.script == usual else found.script
+    return Language.make(language=found.language, script=script).to_tag()
+
+
+def language_name(code: str) -> str:
+    """The English name of a language; its code in quotes if it is not among the known ones.
+
+    >>> language_name("fra"), language_name("sr-Latn"), language_name("tlh")
+    ('French', 'Serbian', "'tlh'")
+    """
+    short = short_code(code)
+    return _names().get(short.partition("-")[0], f"'{short}'")
+
+
+@cache
+def is_unspaced(code: str) -> bool:
+    """Whether a language is written without spaces between words.
+
+    >>> [is_unspaced(code) for code in ("zh", "jpn", "th", "dz", "ko", "zh-Latn", "fr")]
+    [True, True, True, True, False, False, False]
+    """
+    found = parse_language(short_code(code))
+    return found is not None and found.maximize().script in _UNSPACED
+
+
+@cache
+def _names() -> dict[str, str]:
+    entries = (entry.split(" ", 1) for entry in " ".join(_NAMES.split()).split(", "))
+    return dict(entries)

@@ -1,0 +1,80 @@
+"""One-line notices of what a configuration or a command reads in another language than its texts.
+
+None of it stops the work: it runs in any language, but its result may mean little.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from models.languages import ENGLISH, language_name, parse_language, short_code
+from pipeline.config import Config
+
+if TYPE_CHECKING:
+    from models.embeddings.model import SentenceEncoder
+
+_FILES = {
+    "score": ("score.paragram", "score.phrases", "score.idf"),
+    "choice": ("select.labelled",),
+    "loop": ("select.labelled",),
+    "embeddings": ("embeddings",),
+    "evaluate": ("evaluate.sts",),
+}
+"""The keys of files in the language of the corpus, by the stage that needs them."""
+
+_ENGLISH_FORMATS = ("czeng16", "czeng20")
+
+
+def notify(lines: Iterable[str]) -> None:
+    """Print notices on standard error."""
+    for line in lines:
+        print(f"paraloom: {line}", file=sys.stderr)
+
+
+def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
+    """Notices of languages, given the names of the stages that are to run."""
+    if config.input is None:
+        return
+    code, short = config.input.target_language, config.language
+    name = language_name(code)
+    if parse_language(code) is None:
+        known = parse_language(short) is not None
+        rules = f"taken for {short} ({name})" if known else "unknown; its tokens are Moses' default"
+        yield f"input.target_language: {code} is {rules}"
+    if short == short_code(config.input.source_language):
+        yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
+    if short == ENGLISH:
+        return
+    if config.input.format in _ENGLISH_FORMATS:
+        yield f"input.format: the references of {config.input.format} are English, not {name}"
+    if files := _files(config, stages):
+        keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
+        yield f"{keys}: must be in {name} too; PPDB, PARAGRAM and the STS sets are English"
+    if "evaluate" in stages and config.evaluate.sick:
+        yield f"evaluate.sick: SICK is English, the corpus {name}"
+    context = config.embeddings.context
+    if "embeddings" in stages and context and context.format in _ENGLISH_FORMATS:
+        yield f"embeddings.context.format: the sentences of {context.format} are English"
+
+
+def _files(config: Config, stages: Collection[str]) -> list[str]:
+    """The keys that name files in the language of the corpus, without numbers in lists."""
+    wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
+    named = (key.partition("[")[0] for key in config.files())
+    return [key for key in dict.fromkeys(named) if key.startswith(wanted)] if wanted else []
+
+
+def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Iterator[str]:
+    """Notices of the models, by their folders, that are not for the English of `data`."""
+    for folder, model in models:
+        if model.language != ENGLISH:
+            yield f"{folder}: an encoder of {language_name(model.language)}; {data} English"
+
+
+def of_parser(parser: str, parses: str, language: str) -> Iterator[str]:
+    """A notice that a spaCy pipeline parses another language than that of the texts."""
+    if parses not in (language, "xx"):
+        names = language_name(parses), language_name(language)
+        yield "{}: this pipeline parses {}, the texts are {}".format(parser, *names)

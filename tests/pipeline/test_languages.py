@@ -1,0 +1,136 @@
+"""Runs with another target language: stages, tokens, data card, encoder, notices."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from mosestokenizer import MosesTokenizer
+
+from models.errors import UserError
+from pipeline.config import Config, read_config
+from pipeline.manifest import Manifest
+from pipeline.notices import of_configuration
+from pipeline.plan import key_of, plan
+from pipeline.report.differences import mark_differences
+from pipeline.stage import Run
+from pipeline.stages import nmt
+from tests.run_helpers import again, ran
+
+WriteConfig = Callable[..., Path]
+
+
+def test_another_language_scores_again(
+    a_run: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The small model speaks English, whatever the language is called."""
+    before = {name: stage.key for name, stage in Manifest(str(a_run / "run")).stages.items()}
+    write_config(a_run, input={"target_language": "deu"})
+    assert again("select", a_run) == 0
+    _, err = capsys.readouterr()
+    assert ran(err)[0] == "score" and "paraloom:" not in err
+    moses = MosesTokenizer("de")
+    for file in (a_run / "run/score").glob("part-*.parquet"):
+        table = pq.read_table(file)
+        for side in ("reference", "translation"):
+            counts = [len(moses.tokenize(text)) for text in table[side].to_pylist()]
+            assert table[f"{side}_tokens"].to_pylist() == counts
+    card = (a_run / "run/corpus/README.md").read_text(encoding="utf-8")
+    assert "English" not in card and "pairs of German sentences" in card
+    head = yaml.safe_load(card.split("---\n")[1])
+    assert head["pretty_name"] == "run: German paraphrases from bitext"
+    assert head["language"] == ["de", "cs"]
+    html = (a_run / "run/report/index.html").read_text(encoding="utf-8")
+    assert '<html lang="en">' in html and '<p lang="de">' in html
+
+    write_config(a_run, input={"target_language": "en-GB"})
+    assert again("select", a_run) == 0
+    after = {name: stage.key for name, stage in Manifest(str(a_run / "run")).stages.items()}
+    assert after == before
+
+
+def configuration(folder: Path, write_config: WriteConfig, **changes: Any) -> Config:
+    return read_config(write_config(folder, **changes))
+
+
+def keys(config: Config) -> dict[str, str]:
+    run = Run(config=config, manifest=Manifest(config.run))
+    return {stage.name: key_of(stage, run) for stage in plan(config) if stage.enabled(config)}
+
+
+def test_the_stages_that_tokenise_have_other_keys(
+    tmp_path: Path, write_config: WriteConfig
+) -> None:
+    def of(code: str) -> dict[str, str]:
+        scorers = ["trigram_overlap", "mean_idf", "human_likeness"]
+        given = {"score": {"scorers": scorers}, "statistics": {}, "nmt": {"candidates": 2}}
+        return keys(configuration(tmp_path, write_config, input={"target_language": code}, **given))
+
+    english, french = of("en"), of("fr")
+    assert of("eng") == english and of("fra_Latn") == french
+    assert {name for name, key in french.items() if english[name] == key} == {
+        "ingest", "back_translate", "bucket",
+    }  # fmt: skip
+
+
+def notices(config: Config, *stages: str) -> list[str]:
+    return list(of_configuration(config, stages))
+
+
+def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
+    def of(code: str, **changes: Any) -> list[str]:
+        given = {"sts": "s", "sick": "k"}
+        lines = configuration(
+            tmp_path, write_config, input={"target_language": code}, evaluate=given, **changes
+        )
+        return notices(lines, "score", "rounds/2/choice", "embeddings", "evaluate")
+
+    assert of("en") == []
+    assert of("fr", score={"phrases": "p"}, select={"labelled": ["a", "b"]}) == [
+        "score.phrases, select.labelled and evaluate.sts: must be in French too; PPDB, PARAGRAM "
+        "and the STS sets are English",
+        "evaluate.sick: SICK is English, the corpus French",
+    ]
+    assert of("ja")[0].startswith("evaluate.sts: must be in Japanese too")
+    assert of("cz")[:2] == [
+        "input.target_language: cz is taken for cs (Czech)",
+        "input.source_language: is Czech, as input.target_language is; one may be wrong",
+    ]
+    assert of("klingon")[0] == (
+        "input.target_language: klingon is unknown; its tokens are Moses' default"
+    )
+
+
+def test_a_model_is_trained_between_two_languages(
+    tmp_path: Path, write_config: WriteConfig
+) -> None:
+    config = configuration(tmp_path, write_config, input={"target_language": "cs"})
+    with pytest.raises(UserError, match=r"^input.source_language: is cs, as input.target_language"):
+        nmt.check(config)
+
+
+def test_words_are_marked_by_characters() -> None:
+    _, marked = mark_differences("猫が走る。", "犬が走る。", "ja")
+    assert marked == "<mark>犬</mark>が走る。"
+
+
+def test_statistics_know_the_language_of_a_run(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pipeline.cli import main
+
+    manifest = a_run / "run/manifest.json"
+    found = []
+    for code in ("ja", "en"):
+        content = json.loads(manifest.read_text())
+        content["config"]["input"]["target_language"] = code
+        manifest.write_text(json.dumps(content))
+        out = a_run / f"{code}.json"
+        one = ["--json", str(out), "--", "--direct_num_workers", "1"]
+        assert main(["statistics", str(a_run / "run/score"), *one]) == 0
+        found.append(json.loads(out.read_text())["corpora"][0]["statistics"])
+    assert found[0]["reference_tokens"]["mean"] > found[1]["reference_tokens"]["mean"]
+    capsys.readouterr()
