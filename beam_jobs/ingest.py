@@ -148,7 +148,8 @@ class _Write(UnitDoFn):
             for number, block in enumerate(read_bitext(unit.bitext, **self.limits)):
                 rows += block.rows
                 name = f"{unit.name}-{number:05d}"
-                yield name, *part(block, duplicates, self.where, repeats, saved)
+                has_source = READERS[unit.bitext.format].has_source
+                yield name, *part(block, duplicates, self.where, repeats, saved, has_source)
 
         def measured() -> Measurements:
             return Measurements(saved=saved) if saved else Measurements()
@@ -162,13 +163,16 @@ def part(
     where: Sequence[Predicate] = (),
     repeats: Repeats | None = None,
     saved: dict[str, Saved] | None = None,
+    has_source: bool = True,
 ) -> tuple[pa.Table, pa.Table]:
     """A block's accepted pairs and its rejected rows.
 
     Args:
         duplicates: lines with an earlier id.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
+        has_source: whether the rows are pairs; those of plain text get no column for the source.
     """
+    sides = ["source", "reference"] if has_source else ["reference"]
     pairs = pa.Table.from_batches([block.pairs])
     why = np.full(len(pairs), "", object)
     why[np.isin(block.lines, duplicates)] = "duplicate id"
@@ -176,7 +180,7 @@ def part(
     def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
         why[rows] = found
         if saved is not None:
-            tokens = len(moses_tokens(pairs["source"].take(pa.array(rows[found != ""]))).values)
+            tokens = len(moses_tokens(pairs[sides[0]].take(pa.array(rows[found != ""]))).values)
             before, fails = saved[key], int(np.count_nonzero(found != ""))
             saved[key] = Saved(rows=before.rows + fails, tokens=before.tokens + tokens)
 
@@ -195,10 +199,11 @@ def part(
         {
             "id": apart["id"],
             "row": pa.array(block.lines[~accepted]),
-            "text": pc.binary_join_element_wise(apart["source"], apart["reference"], "\t"),
+            "text": pc.binary_join_element_wise(*(apart[side] for side in sides), "\t"),
             "reason": pa.array(why[~accepted], pa.string()),
         },
         schema=schema.INGEST_REJECTED,
     )
     invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
+    pairs = pairs.select(["id", *sides])
     return pairs.filter(pa.array(accepted)), pa.concat_tables([invalid, rejected]).sort_by("row")

@@ -20,10 +20,13 @@ def is_hub_name(model: str) -> bool:
     return _NAME.fullmatch(model) is not None and not Path(model).exists()
 
 
-def fetch(model: str) -> Path:
+def fetch(model: str, key: str = "nmt.model") -> Path:
     """The folder of a model: `model` itself, or a snapshot in the Hub's cache of what it names.
 
     The whole snapshot is of one commit. What is in the cache needs no network.
+
+    Args:
+        key: of the configuration, for errors.
 
     Raises:
         UserError: it is not in the cache, and the Hub cannot be reached or does not have it.
@@ -32,7 +35,7 @@ def fetch(model: str) -> Path:
         return Path(model)
     match = _NAME.fullmatch(model)
     assert match
-    return _cached(match[1], match[2]) or _download(model, match[1], match[2])
+    return _cached(match[1], match[2]) or _download(model, match[1], match[2], key)
 
 
 def revision(folder: Path) -> str | None:
@@ -59,7 +62,7 @@ def _cached(repo: str, revision: str | None) -> Path | None:
     return folder if any(_wanted([path.name for path in folder.iterdir()], _WEIGHTS)) else None
 
 
-def _download(model: str, repo: str, revision: str | None) -> Path:
+def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     import huggingface_hub
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
@@ -72,15 +75,15 @@ def _download(model: str, repo: str, revision: str | None) -> Path:
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
         raise UserError(
-            f"nmt.model: {model} is no folder, and the Hub has no such {what} (a private model "
+            f"{key}: {model} is no folder, and the Hub has no such {what} (a private model "
             "needs `hf auth login`)"
         ) from error
     except Exception as error:  # requests, httpx and the library have types of their own
         version = f" --revision {revision}" if revision else ""
         raise UserError(
-            f"nmt.model: {model} is no folder, and Hugging Face's Hub cannot be reached; where "
+            f"{key}: {model} is no folder, and Hugging Face's Hub cannot be reached; where "
             f"there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
-            "nmt.model to that folder"
+            f"{key} to that folder"
         ) from error
     return Path(folder)
 
