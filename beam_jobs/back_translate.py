@@ -249,12 +249,8 @@ class _Translate(UnitDoFn):
         table = read_shard(unit.shard)
 
         def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
-            rows, candidate = _by_candidate(len(table), unit)
-            pairs = table.take(pa.array(rows)) if unit.candidates > 1 else table
-            if unit.candidates > 1:
-                pairs = pairs.append_column(schema.CANDIDATE, candidate)
-            piece = (unit.name, *_with_translations(pairs, translations, self.direction))
-            return self.commit(unit, unit.rows, [piece], measurements)
+            found = with_translations(table, translations, unit.candidates, self.direction)
+            return self.commit(unit, unit.rows, [(unit.name, *found)], measurements)
 
         return self.translate(unit, table[self.direction.text].combine_chunks(), commit)
 
@@ -264,10 +260,24 @@ class _Translate(UnitDoFn):
         return int.from_bytes(digest[:4], "little")
 
 
-def _by_candidate(sources: int, unit: Unit) -> tuple[np.ndarray, pa.Array]:
+def with_translations(
+    table: pa.Table, translations: pa.RecordBatch, candidates: int, direction: Direction
+) -> tuple[pa.Table, pa.Table]:
+    """The rows that were translated, and those that were not, with the reason.
+
+    Args:
+        translations: by `Translator.translate`, `candidates` for each row of the table.
+    """
+    if candidates > 1:
+        rows, number = _by_candidate(len(table), candidates)
+        table = table.take(pa.array(rows)).append_column(schema.CANDIDATE, number)
+    return _with_translations(table, translations, direction)
+
+
+def _by_candidate(sources: int, candidates: int) -> tuple[np.ndarray, pa.Array]:
     """The source of every translation, and its number among those of the source."""
-    number = np.tile(np.arange(unit.candidates, dtype=np.int8), sources)
-    return np.repeat(np.arange(sources), unit.candidates), pa.array(number)
+    number = np.tile(np.arange(candidates, dtype=np.int8), sources)
+    return np.repeat(np.arange(sources), candidates), pa.array(number)
 
 
 def _with_translations(
@@ -315,7 +325,7 @@ class _TranslateOwned(_Translate):
 
     def make(self, unit: Unit, rows: np.ndarray, owned: pa.Array) -> Receipt:  # type: ignore[override]
         def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
-            source, candidate = _by_candidate(len(rows), unit)
+            source, candidate = _by_candidate(len(rows), unit.candidates)
             columns = [pa.array(rows[source], pa.int32()), candidate, *translations.columns]
             piece = unit.name, pa.table(columns, schema.DISTINCT), schema.DISTINCT.empty_table()
             numbers = measurements.model_copy(update={"shard_rows": unit.rows})
