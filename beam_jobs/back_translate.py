@@ -1,5 +1,6 @@
 """Back-translation: translates the source of every pair, and scores the translation.
 
+With `direction=PIVOT`, the job makes the sources of plain text: it translates the references.
 With `distinct`, equal sources are translated once. The translations of the sources that a shard
 owns (see `transforms.first_occurrences`) are committed to `distinct/`, and then given to all rows:
 
@@ -13,14 +14,17 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
+from beam_jobs.directions import BACK, Direction
 from beam_jobs.io import schema, storage
 from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import (
@@ -70,6 +74,7 @@ class BackTranslate(beam.PTransform):
         seed: of translations drawn at random.
         distinct: translate equal sources of all units once; the key of model and options.
         rows: approximate number of rows of all units, for `distinct`.
+        direction: `directions.BACK` or `directions.PIVOT`.
     """
 
     def __init__(
@@ -84,13 +89,15 @@ class BackTranslate(beam.PTransform):
         seed: int = 1,
         distinct: str | None = None,
         rows: int = 0,
+        direction: Direction = BACK,
     ):
         super().__init__()
         self.output, self.rows, self.accelerator = output, rows, accelerator
-        self.source_language = (languages.source if languages else None) or ENGLISH
+        self.direction = direction
+        self.text_language = (languages.source if languages else None) or ENGLISH
         self.distinct = distinct is not None
         self.dofn: beam.DoFn
-        given = model, options, languages, threads, seed
+        given = model, options, languages, threads, seed, direction
         if distinct is None:
             self.dofn = _Translate(output, *given)
         else:
@@ -105,11 +112,12 @@ class BackTranslate(beam.PTransform):
             return units | "Translate" >> translate
         return (
             units
-            | "Repeated sources" >> WithFirstOccurrences(_sources, self.rows)
+            | "Repeated sources"
+            >> WithFirstOccurrences(partial(_texts, column=self.direction.text), self.rows)
             | "Balance" >> beam.Reshuffle()
             | "Translate" >> translate.with_output_types(tuple[int, Any])
             | "Join" >> beam.GroupByKey()
-            | "Write" >> beam.ParDo(_Join(self.output, self.source_language))
+            | "Write" >> beam.ParDo(_Join(self.output, self.direction, self.text_language))
         )
 
 
@@ -124,13 +132,15 @@ def run(
     accelerator: str | None = None,
     seed: int = 1,
     distinct: str | None = None,
+    direction: Direction = BACK,
 ) -> Result:
-    """Back-translate `units` into `output`.
+    """Translate `units` into `output`.
 
     On this machine one process translates with all cores, so that the model is loaded once.
 
     Args:
         distinct: translate equal sources of all units once; the key of model and options.
+        direction: `directions.BACK` or `directions.PIVOT`.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     if accelerator:
@@ -146,9 +156,10 @@ def run(
         seed=seed,
         distinct=distinct,
         rows=rows,
+        direction=direction,
     )
     if distinct is None:
-        return launch("back_translate", units, transform, output, arguments, processes=1)
+        return launch(direction.job, units, transform, output, arguments, processes=1)
     units, folder = _chained(units), distinct_folder(output)
     for receipt in receipts(folder):
         if not receipt.key.startswith(distinct):
@@ -159,7 +170,7 @@ def run(
         names = storage.names(storage.join(folder, "receipts"))
         return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
 
-    result = launch("back_translate", units, transform, output, arguments, processes=1, done=done)
+    result = launch(direction.job, units, transform, output, arguments, processes=1, done=done)
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result
@@ -179,8 +190,8 @@ def _chained(units: Sequence[Unit]) -> list[Unit]:
     return found
 
 
-def _sources(unit: Unit) -> pa.Array:
-    return read_shard(unit.shard, ["source"])["source"].combine_chunks()
+def _texts(unit: Unit, column: str) -> pa.Array:
+    return read_shard(unit.shard, [column])[column].combine_chunks()
 
 
 @dataclass(eq=False)
@@ -192,6 +203,7 @@ class _Translate(UnitDoFn):
     languages: Languages | None
     threads: int | None
     seed: int
+    direction: Direction
 
     def __post_init__(self) -> None:
         self.shared = Shared()
@@ -239,14 +251,10 @@ class _Translate(UnitDoFn):
         table = read_shard(unit.shard)
 
         def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
-            rows, candidate = _by_candidate(len(table), unit)
-            pairs = table.take(pa.array(rows)) if unit.candidates > 1 else table
-            if unit.candidates > 1:
-                pairs = pairs.append_column(schema.CANDIDATE, candidate)
-            piece = (unit.name, *_with_translations(pairs, translations))
-            return self.commit(unit, unit.rows, [piece], measurements)
+            found = with_translations(table, translations, unit.candidates, self.direction)
+            return self.commit(unit, unit.rows, [(unit.name, *found)], measurements)
 
-        return self.translate(unit, table["source"].combine_chunks(), commit)
+        return self.translate(unit, table[self.direction.text].combine_chunks(), commit)
 
     def _seed_of(self, unit: Unit) -> int:
         """A seed of the shard's content: the same on any worker and in any order."""
@@ -254,21 +262,39 @@ class _Translate(UnitDoFn):
         return int.from_bytes(digest[:4], "little")
 
 
-def _by_candidate(sources: int, unit: Unit) -> tuple[np.ndarray, pa.Array]:
+def with_translations(
+    table: pa.Table, translations: pa.RecordBatch, candidates: int, direction: Direction
+) -> tuple[pa.Table, pa.Table]:
+    """The rows that were translated, and those that were not, with the reason.
+
+    Args:
+        translations: by `Translator.translate`, `candidates` for each row of the table.
+    """
+    if candidates > 1:
+        rows, number = _by_candidate(len(table), candidates)
+        table = table.take(pa.array(rows)).append_column(schema.CANDIDATE, number)
+    return _with_translations(table, translations, direction)
+
+
+def _by_candidate(sources: int, candidates: int) -> tuple[np.ndarray, pa.Array]:
     """The source of every translation, and its number among those of the source."""
-    number = np.tile(np.arange(unit.candidates, dtype=np.int8), sources)
-    return np.repeat(np.arange(sources), unit.candidates), pa.array(number)
+    number = np.tile(np.arange(candidates, dtype=np.int8), sources)
+    return np.repeat(np.arange(sources), candidates), pa.array(number)
 
 
 def _with_translations(
-    table: pa.Table, translations: pa.Table | pa.RecordBatch
+    table: pa.Table, translations: pa.Table | pa.RecordBatch, direction: Direction
 ) -> tuple[pa.Table, pa.Table]:
     """The translated pairs, and those without a translation, with the reason; rows are aligned."""
     given = table.schema
-    for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
-        table = table.append_column(name, translations[name])
-    reason = translations["reason"]
-    target = schema.translated(candidates=schema.has_candidates(table))
+    for name, of in direction.added.items():
+        table = table.append_column(name, translations[of])
+    # What the translator calls a source is the reference of plain text.
+    reason = pc.replace_substring_regex(
+        translations["reason"], r"^(empty )?source\b", rf"\1{direction.text}"
+    )
+    more = [schema.CANDIDATE] if schema.has_candidates(table) else []
+    target = pa.schema([*direction.output, *more])
     accepted = table.filter(reason.is_null()).select(target.names).cast(target)
     rejected = table.append_column("reason", reason).filter(reason.is_valid())
     refused = schema.rejected(given)
@@ -287,7 +313,7 @@ class _TranslateOwned(_Translate):
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Any]:
         unit, occurrences = element
-        sources = _sources(unit)
+        sources = _texts(unit, self.direction.text)
         _, first = distinct_texts(sources)
         rows = np.setdiff1d(first, occurrences.repeats, assume_unique=True)
         owned = sources.take(pa.array(rows))
@@ -301,7 +327,7 @@ class _TranslateOwned(_Translate):
 
     def make(self, unit: Unit, rows: np.ndarray, owned: pa.Array) -> Receipt:  # type: ignore[override]
         def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
-            source, candidate = _by_candidate(len(rows), unit)
+            source, candidate = _by_candidate(len(rows), unit.candidates)
             columns = [pa.array(rows[source], pa.int32()), candidate, *translations.columns]
             piece = unit.name, pa.table(columns, schema.DISTINCT), schema.DISTINCT.empty_table()
             numbers = measurements.model_copy(update={"shard_rows": unit.rows})
@@ -332,7 +358,8 @@ def _messages(translated: pa.Table, occurrences: Occurrences) -> Iterator[tuple[
 class _Join(UnitDoFn):
     """Gives every row of a group of units the translation of its source."""
 
-    source_language: str
+    direction: Direction
+    text_language: str
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Receipt]:
         _, items = element
@@ -353,16 +380,17 @@ class _Join(UnitDoFn):
     def make(self, unit: Unit, shard: Shard, received: pa.Table) -> Receipt:
         table = read_shard(unit.shard)
         translated = pa.concat_tables([read_shard(shard), received])
-        codes, _ = distinct_texts(table["source"].combine_chunks())
+        codes, _ = distinct_texts(table[self.direction.text].combine_chunks())
         owned = np.zeros(table.num_rows, bool)
         owned[translated["row"].to_numpy()[: shard.rows]] = True
         rows, results = spread(codes, translated["row"].to_numpy())
-        tokens = moses_tokens(table["source"].filter(pa.array(~owned)), self.source_language)
+        repeated = table[self.direction.text].filter(pa.array(~owned))
+        tokens = moses_tokens(repeated, self.text_language)
         saved = Saved(rows=int((~owned).sum()), tokens=len(tokens.values))
         pairs, results = table.take(pa.array(rows)), translated.take(pa.array(results))
         if unit.candidates > 1:
             pairs = pairs.append_column(schema.CANDIDATE, results["candidate"])
-        piece = (unit.name, *_with_translations(pairs, results))
+        piece = (unit.name, *_with_translations(pairs, results, self.direction))
         measurements = Measurements(saved={"input.unique": saved})
         return self.commit(unit, unit.rows, [piece], measurements)
 

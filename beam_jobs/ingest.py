@@ -157,7 +157,9 @@ class _Write(UnitDoFn):
             for number, block in enumerate(read_bitext(unit.bitext, **self.limits)):
                 rows += block.rows
                 name = f"{unit.name}-{number:05d}"
-                yield name, *part(block, duplicates, self.where, repeats, saved, self.languages)
+                has_source = READERS[unit.bitext.format].has_source
+                checks = duplicates, self.where, repeats, saved
+                yield name, *part(block, *checks, has_source, self.languages)
 
         def measured() -> Measurements:
             return Measurements(saved=saved) if saved else Measurements()
@@ -171,6 +173,7 @@ def part(
     where: Sequence[Predicate] = (),
     repeats: Repeats | None = None,
     saved: dict[str, Saved] | None = None,
+    has_source: bool = True,
     languages: Languages | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """A block's accepted pairs and its rejected rows.
@@ -178,9 +181,12 @@ def part(
     Args:
         duplicates: lines with an earlier id.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
+        has_source: whether the rows are pairs; those of plain text get no column for the source.
         languages: see `Ingest`.
     """
-    source_language = (languages.source if languages else None) or ENGLISH
+    sides = ["source", "reference"] if has_source else ["reference"]
+    languages = languages or Languages()
+    language = (languages.source if has_source else languages.target) or ENGLISH
     pairs = pa.Table.from_batches([block.pairs])
     why = np.full(len(pairs), "", object)
     why[np.isin(block.lines, duplicates)] = "duplicate id"
@@ -188,8 +194,8 @@ def part(
     def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
         why[rows] = found
         if saved is not None:
-            lost = pairs["source"].take(pa.array(rows[found != ""]))
-            tokens = len(moses_tokens(lost, source_language).values)
+            lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
+            tokens = len(moses_tokens(lost, language).values)
             before, fails = saved[key], int(np.count_nonzero(found != ""))
             saved[key] = Saved(rows=before.rows + fails, tokens=before.tokens + tokens)
 
@@ -209,10 +215,11 @@ def part(
         {
             "id": apart["id"],
             "row": pa.array(block.lines[~accepted]),
-            "text": pc.binary_join_element_wise(apart["source"], apart["reference"], "\t"),
+            "text": pc.binary_join_element_wise(*(apart[side] for side in sides), "\t"),
             "reason": pa.array(why[~accepted], pa.string()),
         },
         schema=schema.INGEST_REJECTED,
     )
     invalid = pa.Table.from_batches([block.rejected]).cast(schema.INGEST_REJECTED)
+    pairs = pairs.select(["id", *sides])
     return pairs.filter(pa.array(accepted)), pa.concat_tables([invalid, rejected]).sort_by("row")

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+from apache_beam.utils.shared import Shared
 
 from beam_jobs.io import schema
 from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import Receipt, Unit, read_shard
-from beam_jobs.runners.launch import Result, launch
+from beam_jobs.runners import dataflow
+from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.cpu import cores
 from models.languages import ENGLISH
-from models.scorers import PairScorer
+from models.nmt.families.base import Languages
+from models.nmt.options import NmtOptions
+from models.scorers import SCORERS, PairScorer
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
+
+
+MODEL = "translation_model"
+"""The resource that is a translation model, which a process loads once."""
+
+
+class ScoringModel(NamedTuple):
+    """A translation model, and how it computes."""
+
+    model: str
+    options: NmtOptions
+    languages: Languages
 
 
 def score_table(
@@ -28,9 +46,8 @@ def score_table(
 
     Returns the scored rows, and those with a score that is not finite, with a `reason`.
     """
-    columns = scorer.score(
-        table["reference"].combine_chunks(), table["translation"].combine_chunks()
-    )
+    texts = ["reference", "translation", *(["source"] if scorer.reads_source else [])]
+    columns = scorer.score(*(table[name].combine_chunks() for name in texts))
     target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
     given = pa.schema([field for field in target if field.name in table.column_names])
     scored = table
@@ -58,16 +75,28 @@ def run(
     arguments: Sequence[str],
     *,
     language: str = ENGLISH,
+    model: ScoringModel | None = None,
+    accelerator: str | None = None,
 ) -> Result:
     """Score `units` into `output`.
+
+    With a model, one process scores with all cores of this machine, so that it is loaded once.
 
     Args:
         scorers: the scores of the output; those that the input already has are copied.
         resources: paths of the scorers' resources, by name (`models.scorers`).
         language: of references and translations.
+        model: for scorers that read a translation model.
+        accelerator: Beam resource hint, if there is a model.
     """
-    score = "Score" >> beam.ParDo(_Score(output, tuple(scorers), dict(resources or {}), language))
-    return launch("score", units, score, output, arguments)
+    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
+    dofn = _Score(output, tuple(scorers), dict(resources or {}), language, model, threads)
+    score = beam.ParDo(dofn)
+    if model and accelerator:
+        score = score.with_resource_hints(accelerator=accelerator)
+        arguments = dataflow.one_process(arguments)
+    processes = 1 if model else None
+    return launch("score", units, "Score" >> score, output, arguments, processes=processes)
 
 
 @dataclass(eq=False)
@@ -75,7 +104,12 @@ class _Score(UnitDoFn):
     scorers: tuple[str, ...]
     resources: dict[str, str]
     language: str
+    model: ScoringModel | None = None
+    threads: int | None = None  # for the model; None: all cores
     scorer: PairScorer | None = None
+
+    def __post_init__(self) -> None:
+        self.shared = Shared()
 
     def setup(self) -> None:
         super().setup()
@@ -88,7 +122,20 @@ class _Score(UnitDoFn):
         table = read_shard(unit.shard)
         if self.scorer is None:  # all units of a worker have the same columns
             names = [name for name in self.scorers if name not in table.column_names]
-            resources = {name: localise(path) for name, path in self.resources.items()}
+            resources: dict[str, Any] = {n: localise(path) for n, path in self.resources.items()}
+            if any(name in SCORERS and SCORERS[name].resource_name == MODEL for name in names):
+                resources[MODEL] = self.shared.acquire(self._load)
             self.scorer = PairScorer(names, language=self.language, **resources)
         scored, rejected = score_table(table, self.scorer, self.scorers)
         return self.commit(unit, table.num_rows, [(unit.name, scored, rejected)])
+
+    def _load(self) -> Any:
+        from models.nmt.translate import Translator
+
+        assert self.model is not None, "the job was not given the model"
+        return Translator(
+            localise(self.model.model),
+            self.model.options,
+            languages=self.model.languages,
+            threads=self.threads or cores(),
+        )

@@ -81,6 +81,10 @@ class BackTranslateRecord(PairsRecord, stage="back_translate"):
     model: TranslationModel = TranslationModel()
 
 
+class PivotRecord(BackTranslateRecord, stage="pivot"):
+    """Pairs of plain text and its translations by the forward model."""
+
+
 class BucketRecord(PairsRecord, stage="bucket"):
     """Pairs with deciles; `deciles` is by scorer."""
 

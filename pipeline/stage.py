@@ -22,8 +22,8 @@ from pipeline.config.options import Config, InputOptions
 from pipeline.manifest import Manifest
 from pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 
-PAIR_STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
-"""The stages that produce pairs, in their order."""
+PAIR_STAGES = ("ingest", "pivot", "back_translate", "score", "bucket", "corpus")
+"""The stages that produce pairs, in their order; `pivot` only in runs with plain text."""
 
 RESULTS = ("corpus", "embeddings", "evaluate")
 """The stages that every round has a result of; the best round's result is the run's."""
@@ -104,6 +104,11 @@ class Run:
         """The bitext of a run that has one."""
         assert self.config.input is not None
         return self.config.input
+
+    @property
+    def pairs_stage(self) -> str:
+        """The stage with the pairs to translate."""
+        return "pivot" if self.config.is_plain_text else "ingest"
 
     @cached_property
     def input_files(self) -> list[InputFile]:
@@ -188,7 +193,8 @@ class Stage:
     """Raises a UserError, before any stage runs, if the stage cannot run."""
     copy: Callable[[Run, Run], None] | None = None
     """Copies the result of one round (first argument) to another."""
-    resource: str = ""  # the path below the stage's folder that scorers open
+    resource: str | None = ""
+    """The path below the stage's folder that scorers open; None if they open no file of it."""
 
     @property
     def kind(self) -> str:

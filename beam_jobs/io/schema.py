@@ -8,6 +8,9 @@ def _columns(**kinds: pa.DataType) -> list[pa.Field]:
     return [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
 
 
+TEXT = pa.schema(_columns(id=pa.string(), reference=pa.string()))
+"""After `ingest` of plain text; `pivot` adds the source."""
+
 INGEST = pa.schema(_columns(id=pa.string(), source=pa.string(), reference=pa.string()))
 
 BACK_TRANSLATE = pa.schema(

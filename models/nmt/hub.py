@@ -21,10 +21,13 @@ def is_hub_name(model: str) -> bool:
     return _NAME.fullmatch(model) is not None and not Path(model).exists()
 
 
-def fetch(model: str) -> Path:
+def fetch(model: str, key: str = "nmt.model") -> Path:
     """The folder of a model: `model` itself, or a snapshot in the Hub's cache of what it names.
 
     The whole snapshot is of one commit. What is in the cache needs no network.
+
+    Args:
+        key: of the configuration, for errors.
 
     Raises:
         UserError: it is not in the cache, and the Hub cannot be reached or does not have it.
@@ -33,7 +36,7 @@ def fetch(model: str) -> Path:
         return Path(model)
     match = _NAME.fullmatch(model)
     assert match
-    return _cached(match[1], match[2]) or _download(model, match[1], match[2])
+    return _cached(match[1], match[2]) or _download(model, match[1], match[2], key)
 
 
 def revision(folder: Path) -> str | None:
@@ -60,7 +63,7 @@ def _cached(repo: str, revision: str | None) -> Path | None:
     return folder if any(_wanted([path.name for path in folder.iterdir()], _WEIGHTS)) else None
 
 
-def _download(model: str, repo: str, revision: str | None) -> Path:
+def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     import huggingface_hub
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
@@ -73,22 +76,22 @@ def _download(model: str, repo: str, revision: str | None) -> Path:
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
         raise UserError(
-            f"nmt.model: {model} is no folder, and the Hub has no such {what} (a private or gated "
+            f"{key}: {model} is no folder, and the Hub has no such {what} (a private or gated "
             "model needs `hf auth login`)"
         ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
             raise UserError(
-                f"nmt.model: {model} cannot be written to the Hub's cache ({error.strerror}); "
+                f"{key}: {model} cannot be written to the Hub's cache ({error.strerror}); "
                 "HF_HOME names another place"
             ) from error
-        raise _unreachable(repo, revision, error) from error
+        raise _unreachable(key, repo, revision, error) from error
     except Exception as error:  # the library and its HTTP client have types of their own
-        raise _unreachable(repo, revision, error) from error
+        raise _unreachable(key, repo, revision, error) from error
     return Path(folder)
 
 
-def _unreachable(repo: str, revision: str | None, error: Exception) -> UserError:
+def _unreachable(key: str, repo: str, revision: str | None, error: Exception) -> UserError:
     import huggingface_hub.constants as constants
 
     at, version = (f"@{revision}", f" --revision {revision}") if revision else ("", "")
@@ -96,9 +99,9 @@ def _unreachable(repo: str, revision: str | None, error: Exception) -> UserError
     if constants.HF_HUB_OFFLINE:
         reason = "HF_HUB_OFFLINE is set"
     return UserError(
-        f"nmt.model: {repo}{at} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
+        f"{key}: {repo}{at} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
         f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
-        "nmt.model to that folder"
+        f"{key} to that folder"
     )
 
 

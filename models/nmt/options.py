@@ -74,6 +74,9 @@ class NmtOptions(Options):
     """A model: a folder of fairseq, of Hugging Face or of CTranslate2, or a name on Hugging Face's
     Hub (`Helsinki-NLP/opus-mt-cs-en@REVISION`, the revision is optional); null trains one on the
     input."""
+    forward_model: Annotated[str, InputPath(copied=False, hub=True)] | None = None
+    """A model in the other direction, from `input.target_language` into `input.source_language`,
+    named as `model`; it makes the sources of `input.format: text`."""
     engine: Engine = "ctranslate2"
     """Decoder: CTranslate2 is several times faster; fairseq and transformers are the references,
     each for its own models."""

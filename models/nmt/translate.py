@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -172,7 +172,11 @@ class Translator:
     ) -> NDArray[np.float32]:
         """log p(reference | source) per target subword, end of sentence included: float32 [n].
 
-        Natural logarithm, comparable to `translation_score`. NaN where a side is empty or too long.
+        Natural logarithm, comparable to `translation_score`. NaN where a side is empty or too long,
+        or the engine fails on the pair.
+
+        Raises:
+            UserError: the engine has stopped working.
         """
         found = np.full(len(sources), np.nan, np.float32)
         given = self._subwords.encode_source([text or "" for text in sources])
@@ -184,10 +188,25 @@ class Translator:
             if 0 < len(source) <= self._limit and 0 < len(target) <= longest
         ]
         budget = self.options.batch_tokens or self._engine.batch_tokens
-        for batch in batches_by_tokens(rows, wanted, budget):
-            found[batch] = self._engine.score(
-                [given[row] for row in batch], [wanted[row] for row in batch]
-            )
+        longer = [max(pair, key=len) for pair in zip(given, wanted, strict=True)]
+        batches = list(batches_by_tokens(rows, longer, budget))
+
+        def score(batch: list[int]) -> None:
+            """Score a batch; if the engine fails, its halves."""
+            try:
+                found[batch] = self._engine.score(
+                    [given[row] for row in batch], [wanted[row] for row in batch]
+                )
+            except Exception:
+                if len(batch) == 1:
+                    check_engine(self._engine, self._model, self.options)
+                    return
+                middle = len(batch) // 2
+                score(batch[:middle])
+                score(batch[middle:])
+
+        with ThreadPoolExecutor(self._engine.parallel) as workers:
+            list(workers.map(score, batches))
         return found
 
 

@@ -22,6 +22,7 @@ from models.scorers.human_likeness import human_likeness
 from models.scorers.length_ratio import length_ratio
 from models.scorers.mean_idf import mean_idf
 from models.scorers.paragram_similarity import paragram_similarity
+from models.scorers.reference_score import open_translation_model, reference_score
 from models.scorers.trigram_overlap import trigram_overlap
 from models.scorers.unigram_f1 import unigram_f1
 from models.scorers.word_order import word_order
@@ -48,6 +49,7 @@ class Scorer:
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)  # of the values; None: no bound
     resource: Resource | None = None
+    reads_source: bool = False  # whether the function reads `PairText.source_text`
 
     @property
     def resource_name(self) -> str | None:
@@ -119,6 +121,19 @@ SCORERS = {
             remedy="its classifier, trained on the corpus",
         ),
     ),
+    "reference_score": Scorer(
+        function=reference_score,
+        meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
+        "model that translated",
+        unit="log p per subword",
+        range=(None, 0.0),
+        resource=Resource(
+            name="translation_model",
+            open=open_translation_model,
+            remedy="the model that translates the sources",
+        ),
+        reads_source=True,
+    ),
     ENCODER: Scorer(
         function=encoder_similarity,
         meaning="cosine of the two sides under the encoder of the round before",
@@ -165,16 +180,30 @@ class PairScorer:
                 opened = resource.open(Path(given)) if is_path else given
                 self._resources[name] = {resource.name: opened}
 
-    def score(self, reference: pa.Array, translation: pa.Array) -> dict[str, np.ndarray]:
+    @property
+    def reads_source(self) -> bool:
+        """Whether a scorer needs the sources."""
+        return any(SCORERS[name].reads_source for name in self.names)
+
+    def score(
+        self, reference: pa.Array, translation: pa.Array, source: pa.Array | None = None
+    ) -> dict[str, np.ndarray]:
         """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
 
+        Args:
+            source: only for scorers that read it.
+
         Raises:
-            UserError: a text has more tokens than int16 can count.
+            UserError: a text has more tokens than int16 can count, or the source is missing.
         """
+        if source is None and self.reads_source:
+            names = [name for name in self.names if SCORERS[name].reads_source]
+            raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
+        texts = [column for column in (reference, translation, source) if column is not None]
         blocks = []
         for start in range(0, max(len(reference), 1), _ROWS):
-            rows = slice(start, start + _ROWS)
-            blocks.append(self._score(PairText(reference[rows], translation[rows], self.language)))
+            block = (column[start : start + _ROWS] for column in texts)
+            blocks.append(self._score(PairText(*block, language=self.language)))
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def _score(self, pairs: PairText) -> dict[str, np.ndarray]:

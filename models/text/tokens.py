@@ -125,17 +125,26 @@ class PairText:
     """Two text columns of n rows each, and their tokens in `language`.
 
     Both sides are lower-cased and have a common vocabulary, local to these rows: equal tokens have
-    equal ids, `vocabulary[i]` is the token with id i, in order of first appearance.
+    equal ids, `vocabulary[i]` is the token with id i, in order of first appearance. The source,
+    which few scorers read, has no tokens here.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()
     ([0, 1, 2, 3], [4, 1, 2, 3])
     """
 
-    def __init__(self, reference: pa.Array, translation: pa.Array, language: str = ENGLISH) -> None:
+    def __init__(
+        self,
+        reference: pa.Array,
+        translation: pa.Array,
+        source: pa.Array | None = None,
+        *,
+        language: str = ENGLISH,
+    ) -> None:
         if len(reference) != len(translation):
             raise ValueError(f"{len(reference)} references but {len(translation)} translations")
         self.reference_text, self.translation_text = reference, translation
+        self.source_text = source
         first, second = (moses_tokens(side, language) for side in (reference, translation))
         encoded = pa.concat_arrays([first.values, second.values]).dictionary_encode()
         ids, cut = encoded.indices.to_numpy(), len(first.values)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from beam_jobs.io.bitext import Format
+from beam_jobs.io.bitext import READERS, Format
 from beam_jobs.select import PerSource
 from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.predicates import Predicate
@@ -37,7 +37,9 @@ class InputOptions(Options):
     trained here."""
     target_language: str = "en"
     """Language code of the reference side, in which the paraphrases are; chooses the tag of a model
-    of several languages and the tokens of references and translations; see languages.md."""
+    of several languages and the tokens of references and translations; see languages.md. Of
+    `format: text` it is the language of the text, and `source_language` the one that it is
+    translated into and back from."""
     license: str | None = None
     """Licence of the bitext; copied into the data card."""
     where: list[str] = Field(default=[])
@@ -167,7 +169,8 @@ class Config(Options):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """Seed of all random numbers."""
     accelerator: str | None = None
-    """Beam resource hint for back-translation, such as `type:nvidia-l4;count:1`."""
+    """Beam resource hint for the stages that load a translation model, such as
+    `type:nvidia-l4;count:1`; one process serves all GPUs of a machine, so `count` may be higher."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     score: ScoreOptions = ScoreOptions()
@@ -176,6 +179,11 @@ class Config(Options):
     embeddings: EmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
+
+    @property
+    def is_plain_text(self) -> bool:
+        """Whether the input has one language, and a forward model makes the sources."""
+        return self.input is not None and not READERS[self.input.format].has_source
 
     @property
     def languages(self) -> Languages:
@@ -201,6 +209,7 @@ class Config(Options):
                 parse_condition(condition)
             except ValueError as error:
                 raise ValueError(f"input.where[{i}]: {error}") from error
+        self._check_forward_model(self.input)
         score = self.score
         if "paragram_similarity" in score.scorers and not (score.paragram or score.phrases):
             raise ValueError(
@@ -223,6 +232,29 @@ class Config(Options):
                 Predicate.parse(predicate).check(score.scorers)
             except ValueError as error:
                 raise ValueError(f"select.where[{i}]: {error}") from error
+
+    def _check_forward_model(self, options: InputOptions) -> None:
+        if not self.is_plain_text:
+            if self.nmt.forward_model:
+                raise ValueError(
+                    f"nmt.forward_model: translates plain text, but input.format {options.format} "
+                    "has sources; remove the key, or set input.format to text"
+                )
+            return
+        missing = [key for key in ("forward_model", "model") if getattr(self.nmt, key) is None]
+        if missing:
+            languages = [options.target_language, options.source_language]
+            into = " into ".join(languages if missing[0] == "forward_model" else languages[::-1])
+            raise ValueError(
+                f"nmt.{missing[0]}: is missing; input.format text needs a model that translates "
+                f"{into} (input.target_language is that of the text)"
+            )
+        for i, condition in enumerate(options.conditions):
+            if not condition.column.startswith("reference_"):
+                raise ValueError(
+                    f"input.where[{i}]: {condition.column} needs a source, which plain text does "
+                    "not have when it is read; use conditions on reference_…"
+                )
 
     def _check_rounds(self) -> None:
         if self.embeddings.task not in READ_THE_CORPUS:

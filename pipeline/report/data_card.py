@@ -19,6 +19,7 @@ from pipeline.records import (
     ConfigRecord,
     InputSection,
     PairsRecord,
+    PivotRecord,
     RunRecord,
 )
 from pipeline.report.describe import count, meaning, resolve_auto, selection_in_words
@@ -83,6 +84,8 @@ def data_card(record: RunRecord, size: int) -> str:
         license=source.license,
         nmt=config.nmt,
         model=translated.model,
+        forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
+        source_language=source.source_language,
         bleu=view.bleu,
         select=select,
         selection=Markdown(selection_in_words(select)),

@@ -68,7 +68,7 @@ def pair_stages(stages: Mapping[str, StageRecord]) -> list[str]:
     """The finished pair stages that lead to the run's corpus, in order."""
     number = best_round(stages)
     ranked = (stage_path(name, number) for name in ("score", "bucket"))
-    names = dict.fromkeys(("ingest", "back_translate", "score", *ranked, "corpus"))
+    names = dict.fromkeys(("ingest", "pivot", "back_translate", "score", *ranked, "corpus"))
     return [name for name in names if name in stages]
 
 

@@ -53,7 +53,7 @@ def _html() -> Environment:
 def _markdown() -> Environment:
     environment = _environment(autoescape=False)
     environment.finalize = _plain
-    environment.filters |= {"code": code, "table": table}
+    environment.filters |= {"code": code, "table": table, "markdown": Markdown}
     return environment
 
 

@@ -14,7 +14,7 @@ class Saving(NamedTuple):
     Attributes:
         key: of the configuration.
         rows: rows that were not translated.
-        tokens: Moses tokens of their sources.
+        tokens: Moses tokens of their texts.
         hours: worker hours that their translation would take, at the seconds per translated row
             that were measured; None without a translated row.
     """
@@ -26,13 +26,18 @@ class Saving(NamedTuple):
 
 
 def savings(record: RunRecord) -> list[Saving]:
-    """What each key saves of back-translation; none if neither is set."""
-    translated = record.find(BackTranslateRecord)
-    seconds = seconds_per_row(translated) if translated else None
-    return [
-        Saving(key, rows, tokens, None if seconds is None else rows * seconds / 3600)
-        for key, rows, tokens in _saved(record)
-    ]
+    """What each key saves of each translation; none if neither is set."""
+    jobs = {
+        name: found
+        for name in ("pivot", "back_translate")
+        if (found := record.find(BackTranslateRecord, name))
+    }
+    seconds = [seconds_per_row(job) for job in jobs.values()]
+    every = None if not seconds or None in seconds else sum(filter(None, seconds))
+    savings = list(_savings(record.find(PairsRecord, "ingest"), every))
+    for name, job in jobs.items():
+        savings += _savings(job, seconds_per_row(job), f" ({name})" if len(jobs) > 1 else "")
+    return savings
 
 
 def seconds_per_row(translated: BackTranslateRecord) -> float | None:
@@ -53,7 +58,9 @@ def hours_in_words(hours: float | None) -> str:
     return f"{hours:,.0f}" if hours >= 100 else f"{hours:.2g}"
 
 
-def _saved(record: RunRecord) -> Iterator[tuple[str, int, int]]:
-    for stage in (record.find(PairsRecord, "ingest"), record.find(BackTranslateRecord)):
-        for key, saved in (stage.saved if stage else {}).items():
-            yield key, saved.rows, saved.tokens
+def _savings(
+    stage: PairsRecord | None, seconds: float | None, suffix: str = ""
+) -> Iterator[Saving]:
+    for key, saved in (stage.saved if stage else {}).items():
+        hours = None if seconds is None else saved.rows * seconds / 3600
+        yield Saving(key + suffix, saved.rows, saved.tokens, hours)

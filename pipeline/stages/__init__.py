@@ -5,7 +5,7 @@ is made and how it is checked: see `pipeline.stage.Stage`. A new stage is a modu
 one that makes the resource of a scorer is only a module, with the name of the resource.
 
     ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
-                      paragram, idf, classifier ↗                  ↘ statistics
+        pivot ↗     paragram, idf, … ↗                             ↘ statistics
 
 With several rounds, `pipeline.rounds` repeats the stages from `score` on.
 """
@@ -20,6 +20,7 @@ from pipeline.stages import (
     evaluate,
     ingest,
     nmt,
+    pivot,
     score,
     statistics,
 )
@@ -27,6 +28,7 @@ from pipeline.stages.resources import RESOURCES
 
 STAGES: tuple[Stage, ...] = (
     ingest.STAGE,
+    pivot.STAGE,
     nmt.STAGE,
     back_translate.STAGE,
     *RESOURCES,

@@ -48,7 +48,10 @@ def test_scores_stand_beside_their_rows() -> None:
 def test_scored_rows_get_only_what_they_lack() -> None:
     class Two(PairScorer):
         def score(
-            self, reference: pa.StringArray, translation: pa.StringArray
+            self,
+            reference: pa.StringArray,
+            translation: pa.StringArray,
+            source: pa.StringArray | None = None,
         ) -> dict[str, NDArray[Any]]:
             return {"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)}
 
@@ -73,7 +76,10 @@ def test_a_score_that_is_no_number_sets_the_row_apart(bad: float) -> None:
 def test_a_scorer_that_fails_is_named() -> None:
     class Failing(PairScorer):
         def score(
-            self, reference: pa.StringArray, translation: pa.StringArray
+            self,
+            reference: pa.StringArray,
+            translation: pa.StringArray,
+            source: pa.StringArray | None = None,
         ) -> dict[str, NDArray[Any]]:
             counts = np.ones(len(reference), np.int16)
             values = np.array([0.5, np.nan, np.inf], np.float32)

@@ -82,7 +82,10 @@ def test_each_mistake_is_one_line_that_names_the_key(
         ("run='  '", "run: must name a folder"),
         ("input.paths=a.tsv", "input.paths: must be a list or key: value, not 'a.tsv'"),
         ("input.paths=[1]", "input.paths[0]: must be text, not 1"),
-        ("input.format=csv", "input.format: must be czeng16, czeng20, moses or tsv, not 'csv'"),
+        (
+            "input.format=csv",
+            "input.format: must be czeng16, czeng20, moses, text or tsv, not 'csv'",
+        ),
         ("input.shard_rows=0", "input.shard_rows: must be at least 1"),
         ("select.deciles=[10]", "select.deciles[0]: must be at most 9, not 10"),
         ("select.deciles=[]", "select.deciles: must not be empty; null is allowed"),

@@ -14,8 +14,9 @@ normalisation, no unescaping). A row is rejected, with a reason, if
 - it has the wrong number of columns;
 - id, source or reference is empty, or longer than `max_characters` (including surrounding white
   space), or the whole line is far longer than that allows;
-- a column is not valid UTF-8, or contains a control character (C0, DEL, C1; in Moses files also the
-  tab) or one of the separators U+2028 and U+2029, at which some tools would break the line.
+- a column is not valid UTF-8, or contains a control character (C0, DEL, C1; in Moses files and
+  plain text also the tab) or one of the separators U+2028 and U+2029, at which some tools would
+  break the line.
 
 Missing, unreadable or empty files, a glob without a match, truncated or corrupt gzip, other
 compressions, UTF-16 and Moses files of different length raise `UserError`.

@@ -64,10 +64,22 @@ class Tsv(BitextReader):
         return self.columns[-count:]
 
 
+class Text(BitextReader):
+    """Sentences of one language, which are the references; `pivot` makes the sources."""
+
+    name = "text"
+    columns = ("reference",)
+
+    def fault(self, line: bytes) -> str | None:
+        """A tab separates no columns here."""
+        return "control character U+0009 in reference" if b"\t" in line else None
+
+
 _FORMATS: tuple[type[BitextReader], ...] = (
     CzEng16,
     CzEng20,
     Moses,
+    Text,
     Tsv,
 )
 

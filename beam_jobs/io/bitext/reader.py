@@ -48,10 +48,16 @@ class BitextReader:
 
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
-    """The tab-separated columns of a line. `source` and `reference` are required; rows without `id`
-    get a generated one. The fields of other columns are only validated."""
+    """The tab-separated columns of a line. `reference` is required, and `source` except in plain
+    text, where it is empty; rows without `id` get a generated one. The fields of other columns are
+    only validated."""
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
     id_is_optional: ClassVar[bool] = False  # a row with an empty id gets a generated one
+
+    @property
+    def has_source(self) -> bool:
+        """Whether its lines are pairs, and not sentences of one language."""
+        return "source" in self.columns
 
     def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
         """The files of each bitext in `input.paths`: one file each, unless a format overrides this.
@@ -126,6 +132,9 @@ class BitextReader:
             made = pc.binary_join_element_wise(name, digits, ":")
             own = columns.get("id", made)
             columns["id"] = pc.if_else(pc.equal(own, ""), made, own)
+
+        if not self.has_source:
+            columns["source"] = pa.repeat("", len(columns["reference"]))
 
         rejected: dict[str, list[str | int]] = {name: [] for name in INGEST_REJECTED.names}
         for row in np.setdiff1d(np.arange(len(lines)), valid, assume_unique=True).tolist():

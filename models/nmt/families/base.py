@@ -41,6 +41,12 @@ class Languages:
 
     source: str | None = None
     target: str | None = None
+    source_key: str = "input.source_language"  # of the configuration, for errors
+    target_key: str = "input.target_language"
+
+    def reversed(self) -> "Languages":
+        """The languages of a translation in the other direction."""
+        return Languages(self.target, self.source, self.target_key, self.source_key)
 
 
 class NmtModel(ABC):

@@ -75,13 +75,13 @@ class ConvertedModel(NmtModel):
         if tags := t5_tags(self._target_tokens):
             from models.nmt.families.languages import find_tag
 
-            tag = find_tag("input.target_language", languages.target, tags)
+            tag = find_tag(languages.target_key, languages.target, tags)
             return Layout(source_prefix=(tag,), source_suffix=eos, decoder_start=start)
         if "<extra_id_0>" in tokens:
             raise UserError(
                 f"{self.path}: a converted T5 does not say its prompt; give the original folder"
             )
-        prefix = marian_tag(self._source_tokens, languages.target)
+        prefix = marian_tag(self._source_tokens, languages)
         return Layout(source_prefix=prefix, source_suffix=eos, decoder_start=start)
 
     def _check_tokenizer(self) -> None:

@@ -76,18 +76,18 @@ def m2m100_layout(tokens: list[str], languages: Languages) -> Layout:
     found = (re.fullmatch(r"__([a-z]{2,3})__", token) for token in tokens)
     tags = {match[1]: match[0] for match in found if match}
     return Layout(
-        source_prefix=(find_tag("input.source_language", languages.source, tags),),
+        source_prefix=(find_tag(languages.source_key, languages.source, tags),),
         source_suffix=("</s>",),
-        target_prefix=(find_tag("input.target_language", languages.target, tags),),
+        target_prefix=(find_tag(languages.target_key, languages.target, tags),),
     )
 
 
 def nllb_layout(tokens: list[str], languages: Languages, *, legacy: bool = False) -> Layout:
     """The layout of NLLB, with the tags in its vocabulary."""
     tags = {token: token for token in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", token)}
-    source = find_tag("input.source_language", languages.source, tags)
+    source = find_tag(languages.source_key, languages.source, tags)
     return Layout(
         source_prefix=() if legacy else (source,),
         source_suffix=("</s>", source) if legacy else ("</s>",),
-        target_prefix=(find_tag("input.target_language", languages.target, tags),),
+        target_prefix=(find_tag(languages.target_key, languages.target, tags),),
     )

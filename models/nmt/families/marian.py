@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from models.errors import UserError
-from models.nmt.families.base import Layout
+from models.nmt.families.base import Languages, Layout
 from models.nmt.families.languages import find_tag
 from models.nmt.families.pretrained import (
     PretrainedModel,
@@ -60,7 +60,7 @@ class MarianModel(PretrainedModel):
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
         return Layout(
-            source_prefix=marian_tag(self.tokens, self.languages.target),
+            source_prefix=marian_tag(self.tokens, self.languages),
             source_suffix=("</s>",),
             decoder_start=self.token("decoder_start_token_id"),
             barred=("<pad>",),
@@ -84,8 +84,8 @@ class MarianModel(PretrainedModel):
         return spec
 
 
-def marian_tag(tokens: list[str], language: str | None) -> tuple[str, ...]:
+def marian_tag(tokens: list[str], languages: Languages) -> tuple[str, ...]:
     """The tag of the target language; none if the model has only one."""
     found = (re.fullmatch(r">>(.+)<<", token) for token in tokens)
     tags = {match[1]: match[0] for match in found if match}
-    return (find_tag("input.target_language", language, tags),) if tags else ()
+    return (find_tag(languages.target_key, languages.target, tags),) if tags else ()

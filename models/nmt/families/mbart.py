@@ -81,6 +81,6 @@ def _tags(tokens: list[str], languages: Languages) -> tuple[str, str]:
     found = (re.fullmatch(r"([a-z]{2,3})_[A-Z]{2}", token) for token in tokens)
     tags = {match[1]: match[0] for match in found if match}
     return (
-        find_tag("input.source_language", languages.source, tags),
-        find_tag("input.target_language", languages.target, tags),
+        find_tag(languages.source_key, languages.source, tags),
+        find_tag(languages.target_key, languages.target, tags),
     )

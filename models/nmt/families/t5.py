@@ -32,7 +32,7 @@ class T5Model(PretrainedModel):
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
         tags = t5_tags(self.tokens)
-        tag = (find_tag("input.target_language", self.languages.target, tags),) if tags else ()
+        tag = (find_tag(self.languages.target_key, self.languages.target, tags),) if tags else ()
         return Layout(
             source_prefix=tag,
             source_suffix=("</s>",),
@@ -51,8 +51,8 @@ class T5Model(PretrainedModel):
         if not prompts:
             return ""
         sources = {code: code for code in prompts}
-        source = find_tag("input.source_language", self.languages.source, sources)
-        return find_tag("input.target_language", self.languages.target, prompts[source])
+        source = find_tag(self.languages.source_key, self.languages.source, sources)
+        return find_tag(self.languages.target_key, self.languages.target, prompts[source])
 
     def make_spec(self, network: Any) -> Any:
         """See `PretrainedModel`.

@@ -16,9 +16,12 @@ from rich.console import Group
 from rich.filesize import decimal
 from rich.table import Table
 
-from beam_jobs.io.bitext import find_bitext
+from beam_jobs.directions import BACK, PIVOT
+from beam_jobs.io import schema
+from beam_jobs.io.bitext import READERS, find_bitext
 from beam_jobs.io.bitext.preview import Preview, preview
 from beam_jobs.runners.launch import connect
+from beam_jobs.score import MODEL
 from beam_jobs.transforms.conditions import reasons
 from beam_jobs.transforms.duplicates import repeated, row_hash
 from models.cpu import cores
@@ -36,16 +39,19 @@ from pipeline.report.savings import Saving
 from pipeline.report.summary import savings_table
 from pipeline.stage import PAIR_STAGES, Run
 from pipeline.stages.score import resource_paths
+from pipeline.translation import backward, forward
 
 _SENTENCES = 2_000  # sentences to translate
 _READ = 20_000  # rows that they are sampled from
+TRANSLATIONS = ("pivot", "back_translate")
+"""The stages that translate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """The estimate of one stage."""
 
-    rows: int  # number that it will read; of back-translation, that it will translate
+    rows: int  # number that it will read; of a translation, that it will translate
     rate: float  # rows per second, as measured on `cores` cores
     cores: int
     size: float  # bytes that it will write
@@ -68,6 +74,16 @@ class Estimate:
     """Scorers that were not timed, because their resource does not exist yet."""
     savings: tuple[Saving, ...] = ()  # of `input.where` and `input.unique`
 
+    @property
+    def on_all_cores(self) -> tuple[str, ...]:
+        """Stages with one process: those that load a translation model."""
+        return (*TRANSLATIONS, "score") if self.translation.scoring else TRANSLATIONS
+
+    @property
+    def translation_seconds(self) -> float:
+        """Of all translations."""
+        return sum(self.jobs[name].seconds for name in TRANSLATIONS if name in self.jobs)
+
 
 def command(
     context: typer.Context, config: ConfigFile, changes: Changes = None, gpu_hour: GpuHour = None
@@ -81,7 +97,7 @@ def command(
     found = estimate(run)
     lines = _basis_lines(run, found)
     if gpu_hour is not None:
-        hours = found.jobs["back_translate"].seconds / 3600
+        hours = found.translation_seconds / 3600
         cost = f"{hours:,.2f} hours in all, {hours * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour."
         lines.insert(0, f"Back-translation on machines like this one: {cost}")
     tables = [_table(found), *([savings_table(found.savings)] if found.savings else [])]
@@ -95,7 +111,7 @@ def estimate(config: Config) -> Estimate:
         UserError: the input or the model is missing or cannot be read.
     """
     run = Run(config=config, manifest=Manifest(config.run))
-    model = _model(run)
+    _check_model(run)
     seen = preview(
         find_bitext(run.input.format, run.input.paths),
         rows=_READ,
@@ -109,26 +125,38 @@ def estimate(config: Config) -> Estimate:
     rng = np.random.default_rng(config.seed)
     sentences = min(_SENTENCES, len(pairs.translated))
     chosen = np.sort(rng.choice(len(pairs.translated), sentences, replace=False))
-    translation = translate(run, model, pairs.translated.take(chosen).combine_chunks())
+    sample = pairs.translated.take(chosen).combine_chunks()
+    translations: dict[str, Translation] = {}
+    if config.is_plain_text:
+        text = sample.select(schema.TEXT.names)
+        translations["pivot"] = translate(run, PIVOT, forward(config), text)
+        sample = translations["pivot"].pairs
+    translation = translate(run, BACK, backward(run), sample)
+    translations["back_translate"] = translation
     scorers, paths = _scorers(run)
     with tempfile.TemporaryDirectory() as folder:
         timed = time_jobs(run, translation.pairs, scorers, paths, Path(folder))
-    timed["back_translate"] = translation.timed
+    timed |= {stage: made.timed for stage, made in translations.items()}
     scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
-    usable = round(scale * pairs.accepted)
-    accepted = round(usable * len(translation.pairs) / len(chosen))
+    rows, distinct = float(seen.rows), scale * len(pairs.translated)
+    # With a model, `score` has one process, too.
+    on_all_cores = {*translations, *(["score"] if translation.scoring else [])}
     jobs = {}
-    for stage in PAIR_STAGES:
-        rows = {"ingest": seen.rows, "back_translate": usable}.get(stage, accepted)
-        translated = stage == "back_translate"
+    for stage in (name for name in PAIR_STAGES if name in timed):
+        more = translation.scoring if stage == "score" else 0.0
         jobs[stage] = Job(
-            rows=round(scale * len(pairs.translated)) if translated else rows,
-            rate=timed[stage].rows / timed[stage].seconds,
-            cores=cores() if translated else 1,
+            rows=round(distinct if stage in translations else rows),
+            rate=1 / (timed[stage].seconds / timed[stage].rows + more),
+            cores=cores() if stage in on_all_cores else 1,
             size=timed[stage].size * rows,
             memory=timed[stage].memory,
         )
-    hours = jobs["back_translate"].seconds / max(jobs["back_translate"].rows, 1) / 3600
+        if stage == "ingest":
+            rows = scale * pairs.accepted
+        elif made := translations.get(stage):
+            share = len(made.pairs) / made.timed.rows
+            rows, distinct = rows * share, distinct * share
+    hours = sum(jobs[s].seconds / max(jobs[s].rows, 1) for s in translations) / 3600
     savings = (
         Saving(key, round(scale * rows), round(scale * tokens), scale * rows * hours)
         for key, (rows, tokens) in pairs.saved.items()
@@ -137,7 +165,11 @@ def estimate(config: Config) -> Estimate:
         preview=seen,
         jobs=jobs,
         translation=translation,
-        left_out=tuple(name for name in config.score.scorers if name not in scorers),
+        left_out=tuple(
+            name
+            for name in config.score.scorers
+            if name not in scorers and SCORERS[name].resource_name != MODEL
+        ),
         savings=tuple(savings),
     )
 
@@ -159,9 +191,12 @@ class Choice(NamedTuple):
 def choose(pairs: pa.Table, options: InputOptions) -> Choice:
     """Apply `input.where` and `input.unique` to some pairs."""
     saved: dict[str, tuple[int, int]] = {}
+    has_source = READERS[options.format].has_source
+    text = "source" if has_source else "reference"
+    language = options.source_language if has_source else options.target_language
 
     def save(key: str, left: pa.Table, lost: np.ndarray) -> pa.Table:
-        tokens = moses_tokens(left["source"].filter(pa.array(lost)), options.source_language)
+        tokens = moses_tokens(left[text].filter(pa.array(lost)), language)
         saved[key] = int(np.count_nonzero(lost)), len(tokens.values)
         return left.filter(pa.array(~lost))
 
@@ -172,7 +207,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> Choice:
         left = save("input.where", left, why != "")
     accepted = len(left)
     if options.unique:
-        columns = ("source", "reference") if options.unique == "pair" else ("source",)
+        columns = ("source", "reference") if options.unique == "pair" else (text,)
         hashes = row_hash(*(left[name].combine_chunks() for name in columns))
         one_unit = np.zeros(accepted, np.int64)
         left = save("input.unique", left, repeated(hashes, one_unit, np.arange(accepted)))
@@ -180,7 +215,7 @@ def choose(pairs: pa.Table, options: InputOptions) -> Choice:
     return Choice(accepted, left, saved)
 
 
-def _model(run: Run) -> str:
+def _check_model(run: Run) -> None:
     if run.config.input is None:
         raise UserError("input: is missing: there is nothing to estimate from")
     if run.config.nmt.model is None and "nmt" not in run.manifest.stages:
@@ -188,7 +223,6 @@ def _model(run: Run) -> str:
             "nmt.model: null: this run trains its own model; run `paraloom train-nmt` with this "
             "configuration first"
         )
-    return run.model
 
 
 def _device(found: Estimate) -> str:
@@ -215,7 +249,7 @@ def _table(found: Estimate) -> Table:
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=numbers)
     for stage, job in found.jobs.items():
-        on = _device(found) if stage == "back_translate" else "a core"
+        on = _device(found) if stage in found.on_all_cores else "a core"
         table.add_row(
             stage,
             f"{job.rows:,}",

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs import bucket, ingest, score, select
+from beam_jobs.back_translate import with_translations
+from beam_jobs.directions import BACK, Direction
 from beam_jobs.io import schema, storage
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Shard, Unit, units, write_shard
@@ -19,6 +21,8 @@ from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.translate import Translator
 from pipeline.stage import Run
+from pipeline.stages.score import needs_model
+from pipeline.translation import Model
 
 COPIES = 50
 """Copies of the sample for the second measurement of the fast jobs."""
@@ -41,38 +45,42 @@ class Timed:
 
 
 class Translation(NamedTuple):
-    """The pairs of the sample that were translated, and the measurement."""
+    """The rows of the sample that were translated, and the measurement."""
 
     pairs: pa.Table
     timed: Timed
     device: str  # cpu or cuda
     loading: float  # seconds to load the model
+    scoring: float  # seconds a row of a scorer with this model; 0 without such a scorer
 
 
-def translate(run: Run, model: str, sample: pa.Table) -> Translation:
+def translate(run: Run, direction: Direction, model: Model, sample: pa.Table) -> Translation:
     """Translate the sample as the run would, with all cores or the GPU.
 
     Raises:
         UserError: the model cannot be loaded, or translates nothing.
     """
-    sources = sample["source"].combine_chunks()
+    texts = sample[direction.text].combine_chunks()
     started = time.monotonic()
-    translator = Translator(model, run.config.nmt, languages=run.config.languages)
-    translator.translate(sources[:16])  # the first batch on a GPU is slower
+    translator = Translator(model.folder, model.options, languages=model.languages)
+    translator.translate(texts[:16])  # the first batch on a GPU is slower
     loading = time.monotonic() - started
     forget_peak()
-    columns, counters = translator.translate(sources)
+    columns, counters = translator.translate(texts)
     memory = peak_memory()
-    for name in schema.BACK_TRANSLATE.names[len(schema.INGEST) :]:
-        sample = sample.append_column(name, columns[name])
-    pairs = sample.filter(columns["reason"].is_null()).cast(schema.BACK_TRANSLATE)
+    pairs, _ = with_translations(sample, columns, model.options.candidates, direction)
     if not len(pairs):
-        raise UserError(f"{model}: translates none of {len(sources):,} sentences of the input")
+        raise UserError(f"{model.name}: translates none of {len(texts):,} sentences of the input")
     with tempfile.TemporaryDirectory() as folder:
         parts = _write_parts(pairs, run.input.shard_rows, folder)
-        size = sum(storage.size(shard.path) for shard in parts) / len(sources)
-    timed = Timed(rows=len(sources), seconds=counters.seconds, size=size, memory=memory)
-    return Translation(pairs, timed, translator.device, loading)
+        size = sum(storage.size(shard.path) for shard in parts) / len(texts)
+    timed = Timed(rows=len(texts), seconds=counters.seconds, size=size, memory=memory)
+    scoring = 0.0
+    if direction is BACK and needs_model(run.config):
+        started = time.monotonic()
+        translator.score(*(sample[side].to_pylist() for side in ("source", "reference")))
+        scoring = (time.monotonic() - started) / len(texts)
+    return Translation(pairs, timed, translator.device, loading, scoring)
 
 
 def time_jobs(

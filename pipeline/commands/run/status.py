@@ -42,7 +42,7 @@ class StageStatus:
 
 
 class TranslationHours(NamedTuple):
-    """Worker hours of back-translation; on GPUs, a worker process uses one GPU."""
+    """Worker hours of translation; a worker process uses all GPUs of its machine."""
 
     workers: int  # processes that have finished a shard
     spent: float  # hours that all workers together have translated
@@ -102,18 +102,24 @@ def status(folder: str, now: float | None = None) -> Status:
 
 
 def translation_hours(folder: str) -> TranslationHours | None:
-    """Worker hours of back-translation; None before its first shard is finished."""
+    """Worker hours of all translations; None before the first shard is finished."""
     record = _record(folder)
-    finished = _work_done(folder, "back_translate", record)
-    if not finished:
+    workers: set[str] = set()
+    spent, remaining = 0.0, []
+    for name in ("pivot", "back_translate"):
+        if name != "back_translate" and name not in record.planned:
+            continue
+        finished = _work_done(folder, name, record)
+        busy = busy_seconds(finished)
+        workers |= busy.keys()
+        hours, done = sum(busy.values()) / 3600, sum(map(_rows, finished))
+        rows = _rows_to_make(name, record)
+        spent += hours
+        remaining.append(hours * (rows - done) / done if rows is not None and done else None)
+    if not workers:
         return None
-    busy = busy_seconds(finished)
-    done = sum(map(_rows, finished))
-    ingest = record.find(PairsRecord, "ingest")
-    rows = ingest.rows_out * record.config.nmt.candidates if ingest else 0
-    spent = sum(busy.values()) / 3600
-    remaining = spent * (rows - done) / done if ingest and done else None
-    return TranslationHours(workers=len(busy), spent=spent, remaining=remaining)
+    whole = None if None in remaining else sum(filter(None, remaining))
+    return TranslationHours(workers=len(workers), spent=spent, remaining=whole)
 
 
 def busy_seconds(receipts: Iterable[Receipt]) -> dict[str, float]:
@@ -181,9 +187,7 @@ def _current(
         found.shards = (len(parts), None)
         return found
     before = _record_before(name, record)
-    shards, rows = (before.shards, before.rows_out) if before else (None, None)
-    if rows is not None and name == "back_translate":
-        rows *= record.config.nmt.candidates
+    shards, rows = before.shards if before else None, _rows_to_make(name, record)
     rows_done = sum(map(_rows, done))
     found.shards, found.rows = (len(done), shards), (rows_done, rows)
     found.rejected = rejected_rows(done)
@@ -197,7 +201,7 @@ def _work_done(folder: str, name: str, record: RunRecord) -> list[Receipt]:
     """The receipts of the work that takes a stage's time: of translations, if those are shared."""
     path = storage.join(folder, name)
     config = record.config.input
-    if name == "back_translate" and config and config.unique == "source":
+    if name in ("pivot", "back_translate") and config and config.unique == "source":
         path = distinct_folder(path)
     return receipts(path)
 
@@ -215,8 +219,17 @@ def _has_pairs(name: str) -> bool:
 def _record_before(name: str, record: RunRecord) -> PairsRecord | None:
     """The record of the stage that a stage of pairs reads: of the same round, if there is one."""
     prefix, _, base = name.rpartition("/")
-    before = PAIR_STAGES[PAIR_STAGES.index(base) - 1]
+    stages = [n for n in PAIR_STAGES if n != "pivot" or n in record.planned]
+    before = stages[stages.index(base) - 1]
     return record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
+
+
+def _rows_to_make(name: str, record: RunRecord) -> int | None:
+    """The rows that a stage will have made or rejected; None if that is not known yet."""
+    before = _record_before(name, record)
+    if before is None:
+        return None
+    return before.rows_out * (record.config.nmt.candidates if name == "back_translate" else 1)
 
 
 def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None:

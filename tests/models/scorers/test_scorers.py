@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,18 @@ WEIGHTS = torch.from_numpy(np.random.default_rng(2).normal(size=(8, 5)).astype(n
 ENCODER = SentenceEncoder(
     build_encoder(OPTIONS, {"words": WEIGHTS}), {"words": Vocabulary(WORDS[:7])}, OPTIONS
 )
+
+
+class Model:
+    """In place of a translation model."""
+
+    def score(self, sources: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
+        pairs = zip(sources, references, strict=True)
+        return np.array([-len(s) / (len(r) + 1) for s, r in pairs], np.float32)
+
+
 TABLES: dict[str, Any] = {
-    **{"paragram": VECTORS, "idf": IDF},
+    **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
     **{"classifier": CLASSIFIER, "encoder": ENCODER},
 }
 SCORER = PairScorer(NAMES, **TABLES)
@@ -49,7 +59,8 @@ columns = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=25)
 
 
 def score(rows: list[tuple[str, str]], scorer: PairScorer = SCORER) -> dict[str, NDArray[Any]]:
-    return scorer.score(*(pa.array([row[side] for row in rows], pa.string()) for side in (0, 1)))
+    """Scores of pairs of reference and translation; the source is the reference."""
+    return scorer.score(*(pa.array([row[side] for row in rows], pa.string()) for side in (0, 1, 0)))
 
 
 def plain_idf(text: str) -> float:
@@ -106,9 +117,10 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "word_order": (-1, 1, lambda text: 1),
     "mean_idf": (0, 10, plain_idf),
     "human_likeness": (0, 1, lambda text: plain_likeness(text, text, CLASSIFIER)),
+    "reference_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
     "encoder_similarity": (-1, 1, lambda text: text != ""),
 }
-ONE_SIDED = {"human_likeness"}  # the sides are not alike: only the translation is judged
+ONE_SIDED = {"human_likeness", "reference_score"}  # only one of the sides is judged
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -120,7 +132,8 @@ def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None
     low, high, of_itself = PROPERTIES[name]
     assert values.dtype == np.float32
     assert ((values >= low) & (values <= high)).all()
-    assert SCORERS[name].range in ((low, high), (None, None))
+    bounds = tuple(None if np.isinf(bound) else bound for bound in (low, high))
+    assert SCORERS[name].range in (bounds, (None, None))
     if name not in ONE_SIDED:
         assert np.array_equal(values, score([(t, r) for r, t in rows], scorer)[name])
     same = score([(r, r) for r, _ in rows], scorer)[name]
@@ -199,6 +212,10 @@ def test_a_wrong_name_and_missing_vectors_are_said() -> None:
         PairScorer(["mean_idf"])
     with pytest.raises(UserError, match="human_likeness needs its classifier"):
         PairScorer(["human_likeness"])
+    with pytest.raises(UserError, match="reference_score needs the model that translates"):
+        PairScorer(["reference_score"])
+    with pytest.raises(UserError, match="reference_score: needs the sources of the pairs"):
+        PairScorer(["reference_score"], **TABLES).score(*[pa.array(["a"])] * 2)
     with pytest.raises(UserError, match="encoder_similarity needs an encoder"):
         PairScorer(["encoder_similarity"])
     with pytest.raises(UserError, match="one number a word, this one has 5"):

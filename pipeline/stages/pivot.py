@@ -1,0 +1,63 @@
+"""pivot: the sources of plain text, which a forward model makes of the references."""
+
+from typing import Any
+
+from beam_jobs import back_translate
+from beam_jobs.directions import PIVOT
+from beam_jobs.io.shards import content_key
+from models.errors import UserError
+from models.files import digest
+from pipeline.config import Config
+from pipeline.records import PivotRecord
+from pipeline.stage import Run, Stage, shards_are_valid
+from pipeline.translation import decoding, forward, shares_translations, translate
+
+
+def fingerprint(run: Run) -> Any:
+    """How the forward model decodes, and the model."""
+    model = forward(run.config)
+    options = [*decoding(model.options), model.options.max_source_subwords]
+    shared = ["unique source"] if shares_translations(run.config) else []
+    return [*options, digest(model.folder), *model.tags(), *shared]
+
+
+def make(run: Run, key: str) -> PivotRecord:
+    """Translate the references.
+
+    Raises:
+        UserError: the model translates none of them.
+    """
+
+    def base(model: str) -> str:
+        return content_key("pivot", back_translate.VERSION, fingerprint(run))
+
+    model = forward(run.config)
+    record = translate(PivotRecord, run, PIVOT, model, run.shards("ingest"), base)
+    if not record.rows_out:
+        raise UserError(
+            f"{run.folder('pivot')}: {model.name} translates none of {record.rows_in:,} sentences; "
+            "the rejected/ folder has the reasons; is nmt.forward_model right?"
+        )
+    return record
+
+
+def check(config: Config) -> None:
+    """Check the forward model.
+
+    Raises:
+        UserError: it cannot be used.
+    """
+    if config.is_plain_text:
+        forward(config).check()
+
+
+STAGE = Stage(
+    name="pivot",
+    depends_on=("ingest",),
+    version=back_translate.VERSION,
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=shards_are_valid,
+    enabled=lambda config: config.is_plain_text,
+    check=check,
+)

@@ -1,0 +1,35 @@
+"""translation_model: the model that translates, for the scorer `reference_score`.
+
+The stage makes no files: its record says which model it is and how it computes.
+"""
+
+from typing import Any
+
+from beam_jobs.io.shards import content_key
+from models.files import digest
+from pipeline.records import StageRecord
+from pipeline.stage import Run, Stage, needed_by_scorers
+from pipeline.translation import backward
+
+
+def fingerprint(run: Run) -> Any:
+    """The options that scores depend on, and the model if `nmt.model` names it."""
+    model, options = backward(run), run.config.nmt
+    computing = [options.engine, options.compute_type, options.batch_tokens]
+    named = [digest(model.folder), *model.tags()] if options.model else []
+    return [*computing, options.max_source_subwords, *named]
+
+
+def make(run: Run, key: str) -> StageRecord:
+    """Record the model."""
+    return StageRecord(digest=content_key(fingerprint(run), digest(backward(run).folder)))
+
+
+STAGE = Stage(
+    name="translation_model",
+    depends_on=("nmt",),
+    fingerprint=fingerprint,
+    make=make,
+    enabled=needed_by_scorers("translation_model"),
+    resource=None,
+)

@@ -1,0 +1,132 @@
+"""The translation models of a run: what their results depend on, and how they are recorded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from beam_jobs import back_translate
+from beam_jobs.directions import Direction
+from beam_jobs.io import remote, storage
+from beam_jobs.io.shards import Shard, receipts, units
+from models.files import digest
+from models.nmt import NmtOptions, hub
+from models.nmt.families.base import Languages, Layout
+from models.nmt.families.registry import open_model
+from models.nmt.translate import check_family
+from pipeline.config import Config
+from pipeline.model_card import license_of
+from pipeline.records import BackTranslateRecord, TranslationModel
+from pipeline.stage import Run, pairs_record
+
+
+class Model(NamedTuple):
+    """A translation model of a run.
+
+    Attributes:
+        name: its folder, or its name on the Hub.
+        key: of the configuration that names it.
+    """
+
+    name: str
+    options: NmtOptions
+    languages: Languages
+    key: str = "nmt.model"
+
+    @property
+    def folder(self) -> Path:
+        """Its folder on this machine, wherever it is."""
+        return hub.fetch(remote.localise(self.name), self.key)
+
+    @property
+    def pinned(self) -> str:
+        """Its name for workers elsewhere, which then fetch the same commit."""
+        return hub.pinned(self.name)
+
+    def record(self) -> TranslationModel:
+        """Its entry in the manifest."""
+        folder = self.folder
+        return TranslationModel(
+            path=self.name,
+            sha256=digest(folder),
+            revision=hub.revision(folder),
+            license=license_of(folder),
+            family=open_model(folder, self.languages).family,
+        )
+
+    def tags(self) -> list[Any]:
+        """The languages as they count in keys: by the tags that they choose, if there are any."""
+        layout = open_model(self.folder, self.languages).layout
+        return [asdict(layout)] if layout != Layout() else []
+
+    def check(self) -> None:
+        """Check engine, files and languages; a model in an object store is checked when it is here.
+
+        Raises:
+            UserError: it cannot be used.
+        """
+        if not storage.is_remote(self.name):
+            found = open_model(self.folder, self.languages)
+            check_family(found, self.options)
+            found.subwords()  # loaded, to find damaged files
+
+
+def backward(run: Run) -> Model:
+    """The model from the language of the sources into that of the references."""
+    return Model(run.model, run.config.nmt, run.config.languages)
+
+
+def forward(config: Config) -> Model:
+    """The model from plain text to its sources; only its best translation counts."""
+    assert config.nmt.forward_model
+    options = config.nmt.replace(candidates=1, sampling=None)
+    languages = config.languages.reversed()
+    return Model(config.nmt.forward_model, options, languages, "nmt.forward_model")
+
+
+def decoding(options: NmtOptions) -> list[Any]:
+    """The options that translations depend on, for keys; without those of several candidates."""
+    return [options.engine, options.compute_type, options.beam, options.batch_tokens]
+
+
+def shares_translations(config: Config) -> bool:
+    """Whether equal texts are translated once."""
+    return config.input is not None and config.input.unique == "source"
+
+
+Record = TypeVar("Record", bound=BackTranslateRecord)
+
+
+def translate(
+    kind: type[Record],
+    run: Run,
+    direction: Direction,
+    model: Model,
+    shards: Sequence[Shard],
+    base: Callable[[str], str],
+) -> Record:
+    """Run a translation job. The key of a shard does not depend on other shards: more input
+    translates only what is new.
+
+    Args:
+        base: the key of all that a translation depends on, given the digest of the model.
+    """
+    used, folder = model.record(), run.folder(direction.job)
+    key, shared = base(used.sha256), shares_translations(run.config)
+    result = back_translate.run(
+        units(shards, key, candidates=model.options.candidates),
+        folder,
+        model.pinned,
+        model.options,
+        run.arguments,
+        languages=model.languages,
+        accelerator=run.config.accelerator,
+        seed=run.config.seed,
+        distinct=key if shared else None,
+        direction=direction,
+    )
+    record = pairs_record(kind, result, model=used)
+    for receipt in receipts(back_translate.distinct_folder(folder)) if shared else []:
+        record.worker_seconds = round(record.worker_seconds + receipt.seconds, 3)
+        record.peak_memory = max(record.peak_memory, receipt.peak_memory)
+    return record

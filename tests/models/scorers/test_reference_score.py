@@ -1,0 +1,134 @@
+"""`reference_score` against the probabilities that the networks themselves give, token by token."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from models.errors import UserError
+from models.nmt import NmtOptions, Translator
+from models.nmt.checkpoint import build_model, read_checkpoint
+from models.nmt.engine import Pieces
+from models.nmt.families.base import Languages
+from models.nmt.model_folder import ModelFolder
+from models.scorers import PairScorer
+from tests.hub_models import LONGEST, expected_of
+from tests.small_model import new_pairs
+
+
+def score(model: object, sources: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
+    texts = [pa.array(texts, pa.string()) for texts in (references, references, sources)]
+    found = PairScorer(["reference_score"], translation_model=model).score(*texts)
+    return found["reference_score"]
+
+
+def fairseq_log_prob(folder: ModelFolder, source: str, reference: str) -> float:
+    """The mean of the network's log probabilities for the reference, end of sentence included."""
+    network, from_, into = build_model(folder, read_checkpoint(folder))
+    encode = folder.sentencepiece().encode
+    given = [*(from_.index(piece) for piece in encode(source, out_type=str)), from_.eos()]
+    wanted = [*(into.index(piece) for piece in encode(reference, out_type=str)), into.eos()]
+    inputs = torch.tensor([given]), torch.tensor([len(given)])
+    with torch.no_grad():
+        logits, _ = network(*inputs, torch.tensor([[into.eos(), *wanted[:-1]]]))
+    chosen = torch.log_softmax(logits[0], -1).gather(1, torch.tensor(wanted)[:, None])
+    return float(chosen.mean())
+
+
+def check_against_fairseq(model: Path, pairs: Sequence[tuple[str, str]]) -> None:
+    sources, references = zip(*pairs, strict=True)
+    found = score(Translator(model, threads=2), sources, references)
+    expected = [fairseq_log_prob(ModelFolder(model), *pair) for pair in pairs]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert (found < 0).all()
+    swapped = score(Translator(model, threads=2), sources, [*references[1:], references[0]])
+    assert (found > swapped).mean() > 0.7  # a translation is more probable than another sentence
+
+
+def test_a_fairseq_model(nmt_model: Path) -> None:
+    check_against_fairseq(nmt_model, new_pairs(12))
+
+
+def test_a_model_of_fairseqs_own_training(fairseq_model: Path) -> None:
+    pairs = [
+        ("Muž v modrém tričku stojí na žebříku.", "A man in a blue shirt is standing on a ladder."),
+        ("Pes běží po trávě.", "A dog runs across the grass."),
+        ("Dvě ženy se smějí.", "Two women are laughing."),
+    ]
+    check_against_fairseq(fairseq_model, pairs)
+
+
+def test_a_model_of_the_hub(hub_model: Callable[[str], Path]) -> None:
+    folder = hub_model("marian")
+    expected = expected_of(folder)
+    options = NmtOptions(max_source_subwords=LONGEST)
+    model = Translator(folder, options, languages=Languages("cs", "en"), threads=1)
+    found = score(model, *zip(*((row.source, row.reference) for row in expected), strict=True))
+    truth = np.array([row.reference_score for row in expected])
+    np.testing.assert_allclose(found, truth, atol=1e-4)
+
+
+def test_it_is_comparable_with_the_score_of_the_translation(nmt_model: Path) -> None:
+    model = Translator(nmt_model, NmtOptions(beam=4), threads=1)
+    sources = [source for source, _ in new_pairs(12)]
+    rows, _ = model.translate(sources)
+    found = score(model, sources, rows["translation"].to_pylist())
+    close = np.abs(found - rows["translation_score"].to_numpy()) < 1e-4
+    assert close.mean() > 0.5  # other translations have other subwords than their text
+
+
+def test_equal_pairs_are_scored_once_and_in_any_order(nmt_model: Path) -> None:
+    class Counting(Translator):
+        seen: int = 0
+
+        def score(
+            self, sources: Sequence[str | None], references: Sequence[str | None]
+        ) -> NDArray[np.float32]:
+            self.seen += len(sources)
+            return super().score(sources, references)
+
+    model = Counting(nmt_model, threads=1)
+    pairs = new_pairs(6)
+    sources, references = zip(*pairs, strict=True)
+    once = score(model, sources, references)
+    assert model.seen == 6
+    repeated = score(model, sources * 3, references * 3)
+    assert model.seen == 12
+    assert np.array_equal(repeated, np.tile(once, 3))
+    other = score(model, [sources[0]] * 2, references[:2])
+    assert other[0] == pytest.approx(once[0], abs=1e-5) != other[1]
+
+
+def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:
+    model = Translator(nmt_model, NmtOptions(max_source_subwords=10), threads=1)
+    found = score(model, ["Muž.", "", "Muž. " * 30, "Muž."], ["A man.", "A", "A", "A man. " * 30])
+    assert np.isnan(found).tolist() == [False, True, True, True]
+
+
+def test_a_batch_that_fails_is_halved(nmt_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Translator(nmt_model, threads=1)
+    sources, references = zip(*new_pairs(8), strict=True)
+    whole = score(model, sources, references)
+    engine = type(model._engine)
+    working, broken = engine.score, references[3]
+    (bad,) = model._subwords.encode_target([broken])
+
+    def fails(
+        self: object, sources: Sequence[Pieces], targets: Sequence[Pieces]
+    ) -> Sequence[float]:
+        if bad in targets:
+            raise RuntimeError("out of memory")
+        return working(model._engine, sources, targets)
+
+    monkeypatch.setattr(engine, "score", fails)
+    found = score(model, sources, references)
+    assert np.isnan(found).tolist() == [text == broken for text in references]
+    rest = ~np.isnan(found)
+    np.testing.assert_allclose(found[rest], whole[rest], atol=1e-5)
+    monkeypatch.setattr(engine, "submit", fails)
+    with pytest.raises(UserError, match="does not work"):
+        score(model, sources, references)

@@ -1,0 +1,216 @@
+"""`input.format: text`: a forward model makes the sources, and `reference_score` reads them."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs.io.shards import content_key
+from models.errors import UserError
+from models.files import digest
+from models.nmt import NmtOptions, Translator
+from models.nmt.families.base import Languages
+from models.nmt.families.m2m100 import m2m100_layout
+from pipeline.cli import main
+from pipeline.commands.corpus import timings
+from pipeline.commands.corpus.estimate import estimate
+from pipeline.commands.run.status import status, translation_hours
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.plan import key_of
+from pipeline.stage import Run
+from pipeline.stages import STAGES
+from tests.run_helpers import again, kill_in, parts, ran
+from tests.small_model import new_pairs
+
+WriteConfig = Callable[..., Path]
+SCORERS = ["translation_score", "trigram_overlap", "reference_score"]
+
+
+@pytest.fixture
+def write_text(
+    write_config: WriteConfig, nmt_model: Path, hub_model: Callable[[str], Path]
+) -> Callable[..., Path]:
+    """Write the configuration of a run on 60 lines of text in `folder`, with some keys changed."""
+
+    def write(folder: Path, **options: Any) -> Path:
+        # The forward model reads Czech and not English, which no stage can know.
+        lines = [czech for czech, _ in new_pairs(40)]
+        lines = [*lines, *lines[:15], "", "tab\there", "slovo " * 100, "Ano.", lines[0]]
+        text = "".join(f"{line}\n" for line in lines).encode()
+        (folder / "text.en.gz").write_bytes(gzip.compress(text))
+        nmt = {"model": str(nmt_model), "forward_model": str(hub_model("marian"))}
+        return write_config(
+            folder,
+            input={"format": "text", "paths": [str(folder / "text.en.gz")], **options},
+            nmt={**nmt, "max_source_subwords": 60, "candidates": 2},
+            score={"scorers": SCORERS},
+            select={"by": "reference_score", "deciles": [4, 5, 6, 7, 8, 9]},
+        )
+
+    return write
+
+
+def rows(folder: Path, stage: str) -> pa.Table:
+    files = sorted((folder / "run" / stage).glob("part-*.parquet"))
+    return pa.concat_tables(map(pq.read_table, files))
+
+
+def manifest(folder: Path) -> Any:
+    return json.loads((folder / "run" / "manifest.json").read_text())
+
+
+def test_the_round_trip(
+    tmp_path: Path,
+    write_text: Callable[..., Path],
+    nmt_model: Path,
+    hub_model: Callable[[str], Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_text(tmp_path)
+    assert again("select", tmp_path) == 0
+    _, err = capsys.readouterr()
+    stages = ["ingest", "pivot", "back_translate", "translation_model", "score", "bucket", "corpus"]
+    assert ran(err) == stages
+    text, pivot, pairs = (rows(tmp_path, name) for name in ("ingest", "pivot", "bucket"))
+    assert text.column_names == ["id", "reference"]
+    assert text["id"][0].as_py() == "1-text.en:1"
+    rejected = rows(tmp_path, "ingest/rejected").to_pylist()
+    assert [row["reason"] for row in rejected] == [
+        "empty line",
+        "control character U+0009 in reference",
+    ]
+
+    options = NmtOptions(beam=2, max_source_subwords=60)
+    forward = Translator(hub_model("marian"), options, threads=1)
+    made, _ = forward.translate(pivot["reference"])
+    assert pivot.column_names == ["id", "source", "reference"]
+    assert pivot["source"].to_pylist() == made["translation"].to_pylist()
+    reasons = rows(tmp_path, "pivot/rejected")["reason"].to_pylist()
+    assert "reference of more than 60 subwords" in reasons
+
+    back = Translator(nmt_model, options.replace(candidates=2), threads=1)
+    first = pairs.filter(pa.array(np.equal(pairs["candidate"].to_numpy(), 0)))
+    wanted, _ = back.translate(first["source"])
+    assert first["translation"].to_pylist() == wanted["translation"].to_pylist()[::2]
+    scores = back.score(first["source"].to_pylist(), first["reference"].to_pylist())
+    np.testing.assert_allclose(first["reference_score"].to_numpy(), scores, atol=1e-5)
+    by_source = dict(
+        zip(first["id"].to_pylist(), first["reference_score"].to_pylist(), strict=True)
+    )
+    for row in pairs.select(["id", "reference_score"]).to_pylist():  # candidates have that of 0
+        assert row["reference_score"] == by_source.get(row["id"], row["reference_score"])
+
+    record = manifest(tmp_path)["stages"]
+    assert record["pivot"]["rows_in"] == 58
+    assert record["pivot"]["model"]["license"] == "cc-by-4.0"
+    assert record["back_translate"]["model"]["sha256"] == digest(nmt_model)
+    card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    assert f"`{hub_model('marian')}` (Marian), licence\n   cc-by-4.0" in card
+    assert "machine translation into\n`cs` (`source`)" in card
+    assert "pivot" in (tmp_path / "run" / "report" / "index.html").read_text()
+    assert main(["explain", str(tmp_path / "run"), "1-text.en:58"]) == 0
+    assert "out at pivot: reference of more than 60 subwords" in capsys.readouterr().out
+
+    # Another forward model makes all anew.
+    assert again("select", tmp_path, "--set", "select.deciles=[9]") == 0
+    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert again("back-translate", tmp_path, "--set", f"nmt.forward_model={nmt_model}") == 0
+    assert ran(capsys.readouterr().err) == ["pivot", "back_translate"]
+
+
+def test_killed_while_sources_are_made(
+    tmp_path: Path,
+    write_text: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    write_text(other, unique="source")
+    assert again("select", other) == 0
+    out = capsys.readouterr().out
+    write_text(tmp_path, unique="source")
+    kill_in("pivot", tmp_path, "distinct/receipts/part-*.json")
+    stopped = {stage.name: stage for stage in status(str(tmp_path / "run")).stages}
+    assert stopped["pivot"].state == "stopped"
+    assert stopped["pivot"].rows[1] == 58
+    assert translation_hours(str(tmp_path / "run")) is not None
+    assert again("select", tmp_path) == 0
+    assert main(["compare", str(tmp_path / "run"), str(other / "run")]) == 0
+    mine = parts(tmp_path)
+    assert {name: mine[name] for name in parts(other)} == parts(other)
+
+    stages = manifest(tmp_path)["stages"]
+    references = rows(tmp_path, "ingest")["reference"].to_pylist()
+    repeats = len(references) - len(set(references))
+    assert stages["pivot"]["saved"]["input.unique"]["rows"] == repeats > 10
+    assert stages["pivot"]["metrics"]["sentences"] <= len(set(references))
+    assert "input.unique (pivot)" in out and "input.unique (back_translate)" in out
+
+    monkeypatch.setattr(timings, "COPIES", 2)
+    found = estimate(read_config(tmp_path / "config.yaml"))
+    assert list(found.jobs) == ["ingest", "pivot", "back_translate", "score", "bucket", "corpus"]
+    assert found.jobs["pivot"].rows == len(set(references))
+    made = rows(tmp_path, "score").num_rows
+    assert found.jobs["score"].rows == pytest.approx(made, rel=0.05)
+    assert found.left_out == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            "nmt.forward_model=null",
+            "nmt.forward_model: is missing; input.format text needs a model",
+        ),
+        (
+            "nmt.model=null",
+            "nmt.model: is missing; input.format text needs a model that translates",
+        ),
+        ("input.format=tsv", "nmt.forward_model: translates plain text, but input.format tsv has"),
+        ("nmt.forward_model=/nowhere", "nmt.forward_model: /nowhere is not there"),
+        ("input.where=[identical = no]", "input.where[0]: identical needs a source, which plain"),
+        ("input.paths={source: a, reference: b}", "input.paths: text takes a list, not source and"),
+    ],
+)
+def test_bad_configurations_end_in_one_line(
+    tmp_path: Path,
+    write_text: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    change: str,
+    said: str,
+) -> None:
+    config = write_text(tmp_path)
+    capsys.readouterr()
+    assert main(["select", "--config", str(config), "--set", change]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_errors_about_the_forward_model_name_the_right_key() -> None:
+    languages = Languages("cs", "cz").reversed()
+    assert (languages.source, languages.target) == ("cz", "cs")
+    with pytest.raises(UserError, match=r"^input\.target_language: the model has no language 'cz'"):
+        m2m100_layout(["__cs__", "__en__"], languages)
+
+
+def test_keys_of_runs_without_are_as_before(
+    write_config: WriteConfig, tmp_path: Path, nmt_model: Path
+) -> None:
+    config = read_config(write_config(tmp_path))
+    run = Run(config=config, manifest=Manifest(config.run))
+    stages = {stage.name: stage for stage in STAGES}
+    decoding = ["ctranslate2", "float32", 2, None, 200, digest(nmt_model)]
+    expected = content_key("back_translate", 1, decoding, {"ingest": None})
+    assert key_of(stages["back_translate"], run) == expected
+    assert key_of(stages["score"], run) == content_key(
+        "score", 1, ["translation_score", "trigram_overlap"], {"back_translate": None}
+    )
+    assert not stages["pivot"].enabled(config)
