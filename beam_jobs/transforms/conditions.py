@@ -16,7 +16,7 @@ from beam_jobs.transforms.duplicates import normalised
 from beam_jobs.transforms.predicates import Predicate
 from models.languages import ENGLISH
 from models.nmt.families.base import Languages
-from models.text.language import check_language, may_be
+from models.text.language_identifier import check_language, may_be
 from models.text.tokens import moses_tokens
 
 # A full stop, question or exclamation mark of any script, then closing quotes and brackets.

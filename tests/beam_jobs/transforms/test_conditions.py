@@ -14,7 +14,7 @@ from sacremoses import MosesTokenizer
 from beam_jobs.transforms.conditions import parse_condition, reasons
 from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
 from benchmarks.untranslated import CONDITIONS
-from models.text.language import LANGUAGES, _model, may_be
+from models.text.language_identifier import LANGUAGES, _model, may_be
 
 TEXT = st.text(
     st.sampled_from("aábČ9 .!?…”)\"'-,:"), min_size=1, max_size=20
