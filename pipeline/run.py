@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import remote, storage
@@ -105,8 +106,9 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         if not remote.exists(path) and not (key in names and is_hub_name(path)):
+            is_name = key in names and not Path(path).is_absolute() and not storage.is_remote(path)
             on_hub = "; a model of the Hub is named owner/name or owner/name@revision"
-            raise UserError(f"{key}: {path} is not there{on_hub if key in names else ''}")
+            raise UserError(f"{key}: {path} is not there{on_hub if is_name else ''}")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)
     notices.notify(notices.of_configuration(config, [stage.name for stage in stages]))

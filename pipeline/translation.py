@@ -11,9 +11,9 @@ from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import Shard, receipts, units
 from models.files import digest
 from models.nmt import NmtOptions, hub
+from models.nmt.engines.build import check_family
 from models.nmt.families.base import Languages, Layout
 from models.nmt.families.registry import open_model
-from models.nmt.translate import check_family
 from pipeline.config import Config
 from pipeline.model_card import license_of
 from pipeline.records import BackTranslateRecord, TranslationModel

@@ -81,7 +81,7 @@ def _count(
     pa.set_cpu_count(1)  # the runner decides how many units are counted in parallel
     sides = read_shard(unit.shard, ["reference", "translation"]).to_batches(_BATCH)
     found = merge_phrases(
-        find_phrases(PairText(batch["reference"], batch["translation"], language))
+        find_phrases(PairText(batch["reference"], batch["translation"], language=language))
         for batch in sides
     )
     found = found.combine_chunks()

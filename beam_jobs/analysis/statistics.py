@@ -197,7 +197,7 @@ class _Measure(OneCoreDoFn):
                     values = column.drop_null().to_numpy(zero_copy_only=False)
                     found[name] = Moments.of(values[np.isfinite(values)])
             # Last, since a column may have the name of a statistic
-            pairs = PairText(batch["reference"], batch["translation"], block.language)
+            pairs = PairText(batch["reference"], batch["translation"], language=block.language)
             found |= sentence_moments(pairs, self.table)
             for name, moments in found.items():
                 parts.setdefault(name, []).append(moments)

@@ -12,12 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.cpu import cores
-from models.errors import UserError
-from models.nmt.engine import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
-from models.nmt.families.base import Languages, NmtModel
-from models.nmt.families.fairseq import FairseqModel
-from models.nmt.families.pretrained import PretrainedModel
+from models.nmt.engines.base import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
+from models.nmt.engines.build import build_engine, check_engine, one_line
+from models.nmt.families.base import Languages
 from models.nmt.families.registry import open_model
 from models.nmt.hub import fetch
 from models.nmt.options import NmtOptions
@@ -339,66 +336,3 @@ class _Call:
         columns = (self._texts, self._scores, self._lengths, self._reasons)
         rows = pa.RecordBatch.from_pydict(dict(zip(SCHEMA.names, columns, strict=True)), SCHEMA)
         return rows, self._counters
-
-
-def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = None) -> Engine:
-    """Load the model in the configured engine, on `threads` CPU threads (None: all cores).
-
-    Raises:
-        UserError: the model cannot be loaded, the engine does not take its family, or the device
-            does not support the options.
-    """
-    threads = threads or cores()
-    engine: Engine
-    check_family(model, options)
-    try:
-        if options.engine == "ctranslate2":
-            from models.nmt.ctranslate2_engine import CTranslate2Engine
-
-            engine = CTranslate2Engine(model, options, threads)
-        elif isinstance(model, FairseqModel):
-            from models.nmt.fairseq_engine import FairseqEngine
-
-            engine = FairseqEngine(model.folder, options, threads)
-        else:
-            from models.nmt.transformers_engine import TransformersEngine
-
-            assert isinstance(model, PretrainedModel)
-            engine = TransformersEngine(model, options, threads)
-    except ImportError as error:
-        raise UserError(f"engine {options.engine}: not installed ({error})") from error
-    check_engine(engine, model, options)
-    return engine
-
-
-def check_family(model: NmtModel, options: NmtOptions) -> None:
-    """Check that the configured engine takes models of this family.
-
-    Raises:
-        UserError: it does not.
-    """
-    taken = {"fairseq": FairseqModel, "transformers": PretrainedModel}.get(options.engine, NmtModel)
-    if not isinstance(model, taken):
-        raise UserError(
-            f"nmt.engine: {options.engine} does not take a model of {model.family} "
-            f"({model.path}); choose ctranslate2"
-        )
-
-
-def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
-    """Translate one subword, to distinguish a broken engine from a sentence that fails.
-
-    Raises:
-        UserError: the engine does not work.
-    """
-    try:
-        engine.submit([["▁a"]])()
-    except Exception as error:
-        raise UserError(
-            f"{model.path}: engine {options.engine} does not work ({one_line(error)})"
-        ) from error
-
-
-def one_line(error: BaseException) -> str:
-    """An error's type and message on one line of bounded length."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")

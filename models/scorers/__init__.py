@@ -199,11 +199,12 @@ class PairScorer:
         if source is None and self.reads_source:
             names = [name for name in self.names if SCORERS[name].reads_source]
             raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
-        texts = [column for column in (reference, translation, source) if column is not None]
         blocks = []
         for start in range(0, max(len(reference), 1), _ROWS):
-            block = (column[start : start + _ROWS] for column in texts)
-            blocks.append(self._score(PairText(*block, language=self.language)))
+            rows = slice(start, start + _ROWS)
+            given = None if source is None else source[rows]
+            texts = reference[rows], translation[rows]
+            blocks.append(self._score(PairText(*texts, source=given, language=self.language)))
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def _score(self, pairs: PairText) -> dict[str, np.ndarray]:

@@ -200,4 +200,4 @@ def _pairs(sample: pa.Table, language: str) -> Iterator[PairText]:
     for start in range(0, max(len(sample), 1), _ROWS):
         block = sample.slice(start, _ROWS)
         reference, translation = (block[side].combine_chunks() for side in _SIDES)
-        yield PairText(reference, translation, language)
+        yield PairText(reference, translation, language=language)

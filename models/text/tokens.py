@@ -137,8 +137,8 @@ class PairText:
         self,
         reference: pa.Array,
         translation: pa.Array,
-        source: pa.Array | None = None,
         *,
+        source: pa.Array | None = None,
         language: str = ENGLISH,
     ) -> None:
         if len(reference) != len(translation):

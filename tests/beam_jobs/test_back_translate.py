@@ -14,7 +14,7 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result, beam_options
 from models.errors import UserError
-from models.nmt.engine import Hypothesis, Ranked
+from models.nmt.engines.base import Hypothesis, Ranked
 from models.nmt.options import NmtOptions
 from models.nmt.translate import RetryHints, Translator
 from tests.small_model import new_pairs

@@ -76,8 +76,7 @@ def test_a_missing_model(config: Path, tmp_path: Path, capsys: pytest.CaptureFix
 def test_an_unknown_encoder_is_found_before_any_work(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "run" / "model").mkdir(parents=True)
-    change = ["--set", "embeddings.model=word-agv"]
+    change = ["--set", "embeddings.model=word-agv", "--set", "nmt.model=null"]
     assert main(["corpus", "--config", str(config), *change]) == 2
     assert "embeddings.model: " in said(capsys)
 

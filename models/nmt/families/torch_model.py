@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from models.nmt.engine import Hypothesis, Ranked, Sampling, ranked
+from models.nmt.engines.base import Hypothesis, Ranked, Sampling, ranked
 from models.nmt.families.base import Layout
 
 _CHUNK = 32  # sentences in a batch that is scored

@@ -6,9 +6,10 @@ from typing import Any
 import ctranslate2
 import pytest
 
-from models.nmt import NmtOptions, ctranslate2_engine
-from models.nmt.ctranslate2_engine import CTranslate2Engine
-from models.nmt.engine import Sampling
+from models.nmt import NmtOptions
+from models.nmt.engines import ctranslate2 as ctranslate2_engine
+from models.nmt.engines.base import Sampling
+from models.nmt.engines.ctranslate2 import CTranslate2Engine
 from models.nmt.families.registry import open_model
 
 

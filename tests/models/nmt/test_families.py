@@ -11,7 +11,7 @@ import torch
 
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator
-from models.nmt.engine import Pieces, Sampling
+from models.nmt.engines.base import Pieces, Sampling
 from models.nmt.families.base import Languages
 from models.nmt.families.converted import ConvertedModel
 from models.nmt.families.pretrained import PretrainedModel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator, translate
-from models.nmt.engine import Hypothesis, Pieces, Ranked
+from models.nmt.engines.base import Hypothesis, Pieces, Ranked
 from models.nmt.model_folder import ModelFolder
 from models.nmt.options import Engine
 from models.nmt.translate import SCHEMA, batches_by_tokens

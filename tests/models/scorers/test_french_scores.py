@@ -65,7 +65,7 @@ def test_characters_are_the_tokens_of_japanese() -> None:
     assert found["trigram_overlap"].tolist() == pytest.approx([2 / 3])
     assert found["unigram_f1"].tolist() == pytest.approx([0.8])
     (pair,) = find_phrases(
-        PairText(pa.array(["猫が走る"]), pa.array(["猫はが走る"]), "ja")
+        PairText(pa.array(["猫が走る"]), pa.array(["猫はが走る"]), language="ja")
     ).to_pylist()[:1]
     assert pair["count"] == 1
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator
 from models.nmt.checkpoint import build_model, read_checkpoint
-from models.nmt.engine import Pieces
+from models.nmt.engines.base import Pieces
 from models.nmt.families.base import Languages
 from models.nmt.model_folder import ModelFolder
 from models.scorers import PairScorer

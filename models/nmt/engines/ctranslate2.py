@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models.errors import UserError
-from models.nmt.engine import Hypothesis, Pieces, Ranked, Sampling, longest_target, ranked
+from models.nmt.engines.base import Hypothesis, Pieces, Ranked, Sampling, longest_target, ranked
 
 if TYPE_CHECKING:
     import ctranslate2

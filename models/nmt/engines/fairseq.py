@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from models.errors import UserError
 from models.nmt.checkpoint import build_model, import_fairseq, read_checkpoint
-from models.nmt.engine import Hypothesis, Pieces, Ranked, Sampler, Sampling, longest_target
+from models.nmt.engines.base import Hypothesis, Pieces, Ranked, Sampler, Sampling, longest_target
 
 if TYPE_CHECKING:
     import torch

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from models.errors import UserError
-from models.nmt.engine import Pieces, Ranked, Sampling, longest_target
+from models.nmt.engines.base import Pieces, Ranked, Sampling, longest_target
 from models.nmt.families.pretrained import PretrainedModel
 from models.nmt.options import NmtOptions
 

@@ -1,0 +1,1 @@
+"""Decoders: one module for each, behind the interface in `base`."""

@@ -1,0 +1,72 @@
+"""The engine that the configuration names."""
+
+from models.cpu import cores
+from models.errors import UserError
+from models.nmt.engines.base import Engine
+from models.nmt.families.base import NmtModel
+from models.nmt.families.fairseq import FairseqModel
+from models.nmt.families.pretrained import PretrainedModel
+from models.nmt.options import NmtOptions
+
+
+def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = None) -> Engine:
+    """Load the model in the configured engine, on `threads` CPU threads (None: all cores).
+
+    Raises:
+        UserError: the model cannot be loaded, the engine does not take its family, or the device
+            does not support the options.
+    """
+    threads = threads or cores()
+    engine: Engine
+    check_family(model, options)
+    try:
+        if options.engine == "ctranslate2":
+            from models.nmt.engines.ctranslate2 import CTranslate2Engine
+
+            engine = CTranslate2Engine(model, options, threads)
+        elif isinstance(model, FairseqModel):
+            from models.nmt.engines.fairseq import FairseqEngine
+
+            engine = FairseqEngine(model.folder, options, threads)
+        else:
+            from models.nmt.engines.transformers import TransformersEngine
+
+            assert isinstance(model, PretrainedModel)
+            engine = TransformersEngine(model, options, threads)
+    except ImportError as error:
+        raise UserError(f"engine {options.engine}: not installed ({error})") from error
+    check_engine(engine, model, options)
+    return engine
+
+
+def check_family(model: NmtModel, options: NmtOptions) -> None:
+    """Check that the configured engine takes models of this family.
+
+    Raises:
+        UserError: it does not.
+    """
+    taken = {"fairseq": FairseqModel, "transformers": PretrainedModel}.get(options.engine, NmtModel)
+    if not isinstance(model, taken):
+        raise UserError(
+            f"nmt.engine: {options.engine} does not take a model of {model.family} "
+            f"({model.path}); choose ctranslate2"
+        )
+
+
+def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
+    """Translate one subword, to distinguish a broken engine from a sentence that fails.
+
+    Raises:
+        UserError: the engine does not work.
+    """
+    try:
+        engine.submit([["▁a"]])()
+    except Exception as error:
+        raise UserError(
+            f"{model.path}: engine {options.engine} does not work ({one_line(error)})"
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    """An error's type and message on one line of bounded length."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".removesuffix(": ")
