@@ -3,8 +3,8 @@
 python -m benchmarks.decoder_depth [--config FILE] [--folder DIR] [--updates N N] [--rounds N]
 
 The shallow decoder needs more updates for the same BLEU. Both models are trained on the input of
-the configuration, the sample by default, unless the folder has them from an earlier call. One thread
-decodes, and its processor time is measured: unlike the wall-clock time, it hardly depends on other
+the configuration, the sample by default, unless the folder has them from an earlier call. One
+thread decodes, and its processor time is measured: unlike the wall-clock time, it hardly depends on other
 load on the machine.
 """
 
