@@ -193,8 +193,10 @@ def read_whole(shard: Shard) -> bytes:
 def write_shard(path: str, table: pa.Table) -> Shard:
     """Write a part file atomically."""
     sink = pa.BufferOutputStream()
-    rows = max(table.num_rows, 1)  # one row group; dictionaries of distinct texts only take space
-    pq.write_table(table, sink, compression="zstd", row_group_size=rows, use_dictionary=False)
+    # Dictionaries of distinct texts only take space.
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=False) as writer:
+        if table.num_rows:  # one row group; `datasets` does not read an empty one
+            writer.write_table(table, row_group_size=table.num_rows)
     data = sink.getvalue().to_pybytes()
     storage.write_bytes(path, data)
     return Shard(path, table.num_rows, storage.digest(data))

@@ -58,6 +58,14 @@ def test_shards_read_as_written(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "rejected" / "part-0.parquet").equals(REJECTED)
 
 
+def test_a_shard_without_rows_has_no_row_group(tmp_path: Path) -> None:
+    shard = write_shard(str(tmp_path / "a.parquet"), TABLE[:0])
+    assert pq.ParquetFile(shard.path).num_row_groups == 0  # `datasets` fails on an empty one
+    assert read_shard(shard).equals(TABLE[:0])
+    rows = write_shard(str(tmp_path / "b.parquet"), TABLE)
+    assert pq.ParquetFile(rows.path).num_row_groups == 1
+
+
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     one = write_shard(str(tmp_path / "a.parquet"), TABLE)
     two = write_shard(str(tmp_path / "b.parquet"), pa.concat_tables([TABLE[:1], TABLE[1:]]))
