@@ -15,8 +15,8 @@ class Saving(NamedTuple):
         key: of the configuration.
         rows: rows that were not translated.
         tokens: Moses tokens of their texts.
-        hours: worker hours that their translation would take, at the seconds per translated row
-            that were measured; None without a translated row.
+        hours: worker hours that their translation would take, at the seconds per translated source
+            that were measured; None without a translated source.
     """
 
     key: str
@@ -27,24 +27,29 @@ class Saving(NamedTuple):
 
 def savings(record: RunRecord) -> list[Saving]:
     """What each key saves of each translation; none if neither is set."""
-    jobs = {
-        name: found
-        for name in ("pivot", "back_translate")
-        if (found := record.find(BackTranslateRecord, name))
-    }
-    seconds = [seconds_per_row(job) for job in jobs.values()]
+    ingest = record.find(PairsRecord, "ingest")
+    sources = ingest.rows_out if ingest else 0
+    jobs: dict[str, tuple[BackTranslateRecord, float | None]] = {}
+    for name in ("pivot", "back_translate"):
+        if found := record.find(BackTranslateRecord, name):
+            jobs[name] = found, seconds_per_source(found, sources)
+            sources = found.rows_out
+    seconds = [of_source for _, of_source in jobs.values()]
     every = None if not seconds or None in seconds else sum(filter(None, seconds))
-    savings = list(_savings(record.find(PairsRecord, "ingest"), every))
-    for name, job in jobs.items():
-        savings += _savings(job, seconds_per_row(job), f" ({name})" if len(jobs) > 1 else "")
+    savings = list(_savings(ingest, every))
+    for name, (job, of_source) in jobs.items():
+        savings += _savings(job, of_source, f" ({name})" if len(jobs) > 1 else "")
     return savings
 
 
-def seconds_per_row(translated: BackTranslateRecord) -> float | None:
-    """Worker seconds for each row that was really translated; None if there is none."""
+def seconds_per_source(translated: BackTranslateRecord, sources: int) -> float | None:
+    """Worker seconds for each source that was really translated; None if there is none.
+
+    Args:
+        sources: number of rows that the stage read; it may make several of each.
+    """
     repeats = sum(saved.rows for saved in translated.saved.values())
-    rows = translated.rows_in - repeats
-    return translated.worker_seconds / rows if rows else None
+    return translated.worker_seconds / (sources - repeats) if sources > repeats else None
 
 
 def hours_in_words(hours: float | None) -> str:
