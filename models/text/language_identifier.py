@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from models.errors import UserError
+from models.languages import short_code
 
 _CODES = """
 af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co
@@ -44,9 +45,13 @@ def check_language(code: str) -> None:
     """Check that the identifier knows a language.
 
     Raises:
-        ValueError: it does not; names similar codes.
+        ValueError: it does not; names its code of the same language, or similar codes.
     """
     if code not in LANGUAGES:
+        if (short := short_code(code)) in LANGUAGES:
+            raise ValueError(
+                f"{code!r} is no language code that the identifier knows; write {short}"
+            )
         near = difflib.get_close_matches(code.lower(), LANGUAGES, n=3, cutoff=0.3)
         hint = f"; similar are {', '.join(near)}" if near else ""
         raise ValueError(f"{code!r} is no language code that the identifier knows{hint}")

@@ -145,7 +145,7 @@ def test_keys_of_runs_without_are_as_before(write_config: WriteConfig, tmp_path:
         ("bleu <= 3", "bleu is no column of untranslated pairs; there are source_tokens, "),
         ("source_tokens ~ 3", "'source_tokens ~ 3' is no condition; write it as"),
         ("source_tokens = cs", "'source_tokens = cs': source_tokens is compared with a number"),
-        ("source_language = cz", "'cz' is no language code that the identifier knows; similar"),
+        ("source_language = cz", "'cz' is no language code that the identifier knows; write cs"),
         ("source_language >= 1", "'source_language >= 1': write `source_language = en`"),
         ("identical != yes", "'identical != yes': write `identical = yes`"),
         ("token_ratio in 2..1", "'token_ratio in 2..1' holds for nothing"),

@@ -110,3 +110,9 @@ def test_broken_lines_among_multi30k(data: Path) -> None:
 def test_an_unknown_language_names_similar_ones(text: str) -> None:
     with pytest.raises(ValueError, match="no language code that the identifier knows; similar are"):
         parse_condition(text)
+
+
+@pytest.mark.parametrize("code", ["ces", "cz", "CS"])
+def test_another_code_of_a_known_language_names_the_known_one(code: str) -> None:
+    with pytest.raises(ValueError, match="knows; write cs"):
+        parse_condition(f"source_language = {code}")
