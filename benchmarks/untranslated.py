@@ -36,8 +36,8 @@ CONDITIONS = (
     "identical = no",
     "source_letters >= 0.6",
     "reference_letters >= 0.6",
-    "token_ratio in 0.45..1.3",
-    "character_ratio in 0.5..1.3",
+    "token_ratio in 0.45..1.35",
+    "character_ratio in 0.5..1.35",
 )
 """Those that docs/choosing-pairs.md recommends for Czech and English."""
 SHARD_ROWS = 1_000
