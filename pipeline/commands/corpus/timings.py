@@ -17,6 +17,7 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Shard, Unit, units, write_shard
 from beam_jobs.runners.launch import Result
+from beam_jobs.transforms.candidates import best_candidates
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.translate import Translator
@@ -131,17 +132,19 @@ def _run_jobs(
     folder.mkdir()
     text = folder / "input.tsv"
     found: dict[str, Timed] = {}
-    lines = pc.binary_join_element_wise(table["id"], table["source"], table["reference"], "\t")
+    pairs = table.filter(pa.array(best_candidates(table)))
+    lines = pc.binary_join_element_wise(pairs["id"], pairs["source"], pairs["reference"], "\t")
     text.write_text("\n".join([*lines.to_pylist(), ""]), encoding="utf-8")
     parts = _write_parts(table, options.shard_rows, folder)
 
     def timed(stage: str, job: Callable[..., Result], first: Any, **more: Any) -> list[Unit]:
         started = time.monotonic()
         done = job(first, output=str(folder / stage), arguments=_ONE_WORKER, **more).receipts
+        rows = sum(receipt.rows_in for receipt in done)
         found[stage] = Timed(
-            rows=sum(receipt.rows_in for receipt in done),
+            rows=rows,
             seconds=time.monotonic() - started,
-            size=sum(file.stat().st_size for file in (folder / stage).glob("*.*")) / len(table),
+            size=sum(file.stat().st_size for file in (folder / stage).glob("*.*")) / rows,
             memory=max(receipt.peak_memory for receipt in done),
         )
         return units([shard for receipt in done for shard in receipt.shards], "")
@@ -153,7 +156,7 @@ def _run_jobs(
         key="",
         shard_rows=options.shard_rows,
         max_characters=options.max_characters + 10,
-        rows=len(table),
+        rows=len(pairs),
         where=options.conditions,
         unique_pairs=options.unique == "pair",
         languages=options.languages,

@@ -2,13 +2,16 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from models.cpu import cores
 from pipeline.cli import main
 from pipeline.commands.corpus import estimate, timings
 from pipeline.config import Config, read_config
+from pipeline.stage import Run
 from tests.run_helpers import STAGES
 
 
@@ -119,6 +122,27 @@ def test_no_usable_row_is_one_line(
     assert (code, error) == (
         2, "paraloom: input: none of the rows at the beginning of the files can be used",
     )  # fmt: skip
+
+
+def test_several_translations_of_a_source(
+    write_config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[int] = []
+    whole = timings.time_jobs
+
+    def counted(run: Run, sample: pa.Table, *more: Any) -> dict[str, timings.Timed]:
+        timed.append(len(sample))
+        return whole(run, sample, *more)
+
+    monkeypatch.setattr(estimate, "time_jobs", counted)
+    one, four = (
+        estimate.estimate(read_config(write_config(tmp_path, nmt={"beam": 4, "candidates": n})))
+        for n in (1, 4)
+    )
+    assert timed[1] <= 119  # not four times as many
+    assert four.jobs["score"].rows > 3 * one.jobs["score"].rows
+    assert four.jobs["ingest"].rows == one.jobs["ingest"].rows
+    assert four.jobs["ingest"].size == pytest.approx(one.jobs["ingest"].size, rel=0.5)
 
 
 def test_what_conditions_and_repeats_save(
