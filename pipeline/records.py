@@ -268,6 +268,7 @@ class NmtSection(Lenient):
     compute_type: str = ""
     beam: int = 0
     candidates: int = 1
+    sampling: dict[str, float] | None = None
 
 
 class ScoreSection(Lenient):

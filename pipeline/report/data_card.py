@@ -22,7 +22,7 @@ from pipeline.records import (
     PivotRecord,
     RunRecord,
 )
-from pipeline.report.describe import count, meaning, resolve_auto, selection_in_words
+from pipeline.report.describe import count, decoding, meaning, resolve_auto, selection_in_words
 from pipeline.report.final_view import best_round, final_view, verdict
 from pipeline.report.render import Markdown, code, render_markdown
 
@@ -83,6 +83,7 @@ def data_card(record: RunRecord, size: int) -> str:
         size=size,
         license=source.license,
         nmt=config.nmt,
+        decoding=decoding(config.nmt),
         model=translated.model,
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
         source_language=source.source_language,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from beam_jobs.io import schema
 from models.scorers import SCORERS
-from pipeline.records import AutoSelectRecord, RunRecord, SelectSection
+from pipeline.records import AutoSelectRecord, NmtSection, RunRecord, SelectSection
 
 
 class Score(NamedTuple):
@@ -16,7 +16,8 @@ class Score(NamedTuple):
 
 
 _TEXTS = {
-    "id": "unique in the run; the id of the bitext if it has one",
+    "id": "unique in the run, or with several translations of `source` the same for all of them; "
+    "the id of the bitext if it has one",
     "source": "sentence in the foreign language",
     "reference": "its {language} side in the bitext",
     "translation": "{language} translation of `source` by the model",
@@ -58,6 +59,17 @@ def meaning(column: str, language: str) -> str:
         return f"decile of all pairs by `{column.removesuffix(suffix)}`: 0 lowest, 9 highest"
     text = _TEXTS.get(column)
     return text.format(language=language) if text else score(column).meaning
+
+
+def decoding(nmt: NmtSection) -> str:
+    """How translations are found, in words.
+
+    >>> decoding(NmtSection(beam=12)), decoding(NmtSection(beam=12, sampling={"top_k": 10}))
+    ('beam 12', 'sampling (top_k 10)')
+    """
+    if not nmt.sampling:
+        return f"beam {nmt.beam}"
+    return f"sampling ({', '.join(f'{name} {value:g}' for name, value in nmt.sampling.items())})"
 
 
 def readable(name: str) -> str:

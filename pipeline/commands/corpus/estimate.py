@@ -35,6 +35,8 @@ from pipeline.config import Config, read_config
 from pipeline.config.options import InputOptions
 from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
+from pipeline.records import NmtSection
+from pipeline.report.describe import decoding
 from pipeline.report.savings import Saving
 from pipeline.report.summary import savings_table
 from pipeline.stage import PAIR_STAGES, Run
@@ -135,7 +137,8 @@ def estimate(config: Config) -> Estimate:
     translations["back_translate"] = translation
     scorers, paths = _scorers(run)
     with tempfile.TemporaryDirectory() as folder:
-        timed = time_jobs(run, translation.pairs, scorers, paths, Path(folder))
+        # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
+        timed = time_jobs(run, translation.pairs[:sentences], scorers, paths, Path(folder))
     timed |= {stage: made.timed for stage, made in translations.items()}
     scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
     rows, distinct = float(seen.rows), scale * len(pairs.translated)
@@ -268,6 +271,7 @@ def _table(found: Estimate) -> Table:
 
 def _basis_lines(config: Config, found: Estimate) -> list[str]:
     seen, translation = found.preview, found.translation
+    nmt = NmtSection.model_validate(config.nmt.model_dump())
     how = "counted" if seen.counted else "estimated from the files' sizes and beginnings"
     lines = [
         f"Rows: {how}; {seen.rejected:.1%} of those read cannot be used.",
@@ -278,7 +282,7 @@ def _basis_lines(config: Config, found: Estimate) -> list[str]:
         ),
         f"Translated: {translation.timed.rows:,} sentences sampled from the beginnings of "
         f"{seen.files} file(s), on {_device(found)}, {config.nmt.engine}, "
-        f"{config.nmt.compute_type}, beam {config.nmt.beam}; loading the model took "
+        f"{config.nmt.compute_type}, {decoding(nmt)}; loading the model took "
         f"{translation.loading:,.1f} s.",
         f"Other stages: timed with one worker, extrapolated to {cores()} cores.",
         "Estimates exclude model training, process start-up and further rounds.",

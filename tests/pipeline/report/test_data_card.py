@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import read_shard, receipts
+from beam_jobs.io.shards import read_shard, receipts, write_shard
 from pipeline.records import RunRecord
 from pipeline.report import data_card as card
 from pipeline.report.data_card import card_path, size_category
@@ -73,6 +73,13 @@ def test_datasets_opens_the_shards(run: Path, load: Callable[..., Any]) -> None:
     assert types["unigram_f1_decile"] == "int8"
 
 
+def test_datasets_opens_a_folder_with_an_empty_shard(run: Path, load: Callable[..., Any]) -> None:
+    folder = run / "corpus"
+    (shard, *_) = [s for receipt in receipts(str(folder)) for s in receipt.shards]
+    write_shard(str(folder / "part-99999.parquet"), read_shard(shard)[:0])
+    assert load(str(folder)).num_rows == len(corpus(run))
+
+
 def test_the_readme_opens_the_shards(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = Path(__file__).parents[3] / "README.md"
     example = readme.read_text().split("```python\n")[1].split("from sentence_transformers")[0]
@@ -125,6 +132,16 @@ def test_licences(made_run: MadeRun, given: str | None, expected: dict[str, str]
     head = metadata(text)
     assert {key: head[key] for key in head if key.startswith("license")} == expected
     assert f"Licence of the source: {given or 'not stated in the configuration'}." in text
+
+
+def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    nmt = record["config"]["nmt"]
+    assert f"beam {nmt['beam']}, model" in " ".join(data_card(record, 1).split())
+    nmt |= {"candidates": 4, "sampling": {"top_k": 10, "temperature": 0.5}}
+    words = " ".join(data_card(record, 1).split())
+    assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in words
+    assert f"beam {nmt['beam']}" not in words
 
 
 def test_texts_of_users_are_no_markup(made_run: MadeRun) -> None:
