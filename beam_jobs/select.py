@@ -56,7 +56,7 @@ class Criteria:
 
 
 def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the conditions that do not depend on other rows.
+    """Apply the conditions that do not depend on the rows of other sources.
 
     Returns:
         reasons of rejection [n] (object; "" where a row is accepted), and the 128-bit hashes of the
@@ -81,27 +81,23 @@ def judge(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, np.ndarray]:
     translation = normalised(texts["translation"].combine_chunks())
     same = pc.equal(reference, translation).to_numpy(zero_copy_only=False)
     reasons[accepted[same]] = "both sides are the same"
-    return reasons, row_hash(reference, translation)[~same]
-
-
-def pick(table: pa.Table, reasons: np.ndarray, duplicates: np.ndarray, criteria: Criteria) -> None:
-    """Add the reasons of rejection that depend on other rows: of duplicates, and of candidates.
-
-    Args:
-        reasons: as `judge` gives them; changed in place.
-        duplicates: rows that repeat an earlier pair.
-    """
-    reasons[duplicates] = "repeats an earlier pair"
+    hashes = row_hash(reference, translation)[~same]
     if criteria.per_source == "all" or not schema.has_candidates(table):
-        return
-    rows = np.flatnonzero(reasons == "")
-    passing = table.take(pa.array(rows))
+        return reasons, hashes
+    chosen, reason = _choose(texts.filter(pa.array(~same)), criteria)
+    reasons[accepted[~same][~chosen]] = reason
+    return reasons, hashes[chosen]
+
+
+def _choose(table: pa.Table, criteria: Criteria) -> tuple[np.ndarray, str]:
+    """The chosen translations of each source, bool [n], and why others are rejected."""
     if criteria.per_source == "best":
-        chosen, reason = best_candidates(passing), "not the best translation of its source"
-    else:
-        chosen = diverse_candidates(passing, criteria.max_overlap, criteria.language)
-        reason = "too similar to another translation of its source"
-    reasons[rows[~chosen]] = reason
+        return best_candidates(table), "not the best translation of its source"
+    chosen = diverse_candidates(table, criteria.max_overlap, criteria.language)
+    return chosen, "too similar to another translation of its source"
+
+
+_REPEATS = "repeats an earlier pair"
 
 
 class Select(beam.PTransform):
@@ -123,7 +119,7 @@ class Select(beam.PTransform):
             unit, duplicates = element
             table = read_shard(unit.shard, criteria.columns)
             reasons, _ = judge(table, criteria)
-            pick(table, reasons, duplicates, criteria)
+            reasons[duplicates] = _REPEATS
             return {"sample": _column(table, np.flatnonzero(reasons == ""))}
 
         joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows)
@@ -172,7 +168,7 @@ class _Write(UnitDoFn):
     def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:
         table = read_shard(unit.shard)
         reasons, _ = judge(table, self.criteria)
-        pick(table, reasons, duplicates, self.criteria)
+        reasons[duplicates] = _REPEATS
         targets = bound.get("sample", []) if bound is not None else []
         if targets:
             rows = np.flatnonzero(reasons == "")

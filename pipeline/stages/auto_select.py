@@ -1,5 +1,6 @@
 """choice: the scorer and deciles of `select.by: auto`."""
 
+from dataclasses import replace
 from typing import Any
 
 from beam_jobs.analysis import probes, sampling
@@ -32,8 +33,9 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> AutoSelectRecord:
-    """Search for the best deciles."""
+    """Search for the best deciles, among all translations of a source."""
     config = run.config
+    criteria = replace(run.criteria(), per_source="all")
     return auto_select(
         run.shards("bucket"),
         run.ranked_by,
@@ -41,7 +43,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
         config.select.auto,
         seed=config.seed,
         folder=run.folder("choice"),
-        criteria=run.criteria(),
+        criteria=criteria,
         encoder=config.embeddings,
         arguments=run.arguments,
         language=run.language,

@@ -100,3 +100,16 @@ def test_runs_are_compared_by_candidate(tmp_path: Path) -> None:
     )
     (row,) = diff_shards([shard], [without]).values()
     assert row.rows == 1
+
+
+def test_a_pair_repeats_only_pairs_that_are_in_the_corpus(tmp_path: Path) -> None:
+    (shard,) = scored(tmp_path / "in", 2, 2, 100, 1)
+    table = pq.read_table(shard.path)
+    texts = ["a dog runs", "a dog sits", "a dog sits", "one dog sits"]
+    for name, column in (("reference", ["a dog"] * 4), ("translation", texts)):
+        table = table.set_column(table.column_names.index(name), name, pa.array(column))
+    shards = [write_shard(f"{tmp_path}/new/part.parquet", table)]
+    criteria = replace(ALL, per_source="best")
+    result = select.run(units(shards, "s"), str(tmp_path / "out"), criteria, ONE)
+    kept = rows([s for r in result.receipts for s in r.shards])
+    assert [row["translation"] for row in kept] == ["a dog runs", "a dog sits"]
