@@ -15,11 +15,16 @@ from pipeline.translation import Model, backward, decoding, shares_translations,
 
 def fingerprint(run: Run) -> Any:
     """How the model decodes, and the model if `nmt.model` names it."""
-    options, model = run.config.nmt, backward(run)
+    return _depends_on(run, digest(backward(run).folder) if run.config.nmt.model else "")
+
+
+def _depends_on(run: Run, sha256: str) -> list[Any]:
+    """The fingerprint, given the digest of the model, which takes long for a large one."""
+    options = run.config.nmt
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
     more += ["unique source"] if shares_translations(run.config) else []
-    named = [digest(model.folder), *model.tags()] if options.model else [None]
+    named = [sha256, *backward(run).tags()] if options.model else [None]
     return [*decoding(options), options.max_source_subwords, *named, *more]
 
 
@@ -27,7 +32,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
 
     def base(model: str) -> str:
-        return content_key("back_translate", back_translate.VERSION, fingerprint(run), model)
+        return content_key("back_translate", back_translate.VERSION, _depends_on(run, model), model)
 
     shards = run.shards(run.pairs_stage)
     return translate(BackTranslateRecord, run, BACK, backward(run), shards, base)

@@ -15,10 +15,15 @@ from pipeline.translation import decoding, forward, shares_translations, transla
 
 def fingerprint(run: Run) -> Any:
     """How the forward model decodes, and the model."""
+    return _depends_on(run, digest(forward(run.config).folder))
+
+
+def _depends_on(run: Run, sha256: str) -> list[Any]:
+    """The fingerprint, given the digest of the model, which takes long for a large one."""
     model = forward(run.config)
     options = [*decoding(model.options), model.options.max_source_subwords]
     shared = ["unique source"] if shares_translations(run.config) else []
-    return [*options, digest(model.folder), *model.tags(), *shared]
+    return [*options, sha256, *model.tags(), *shared]
 
 
 def make(run: Run, key: str) -> PivotRecord:
@@ -29,7 +34,7 @@ def make(run: Run, key: str) -> PivotRecord:
     """
 
     def base(model: str) -> str:
-        return content_key("pivot", back_translate.VERSION, fingerprint(run))
+        return content_key("pivot", back_translate.VERSION, _depends_on(run, model))
 
     model = forward(run.config)
     record = translate(PivotRecord, run, PIVOT, model, run.shards("ingest"), base)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from models.errors import UserError
 from models.nmt.options import NmtOptions
 
 Pieces = Sequence[str]
@@ -89,6 +90,23 @@ class Sampler(Protocol):
 def longest_target(options: NmtOptions, positions: int) -> int:
     """Length limit of translations in subwords, end of sentence included, for every engine."""
     return min(2 * options.max_source_subwords, positions)
+
+
+def torch_device(options: NmtOptions) -> str:
+    """The device of an engine in torch: cpu or cuda.
+
+    Raises:
+        UserError: the options need a GPU, and there is none.
+    """
+    import torch
+
+    if options.device != "cpu" and torch.cuda.is_available():
+        return "cuda"
+    if options.device == "cuda":
+        raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
+    if options.compute_type == "float16":
+        raise UserError("nmt.compute_type: float16 needs a GPU, and there is none; choose float32")
+    return "cpu"
 
 
 def ranked(hypotheses: list[Hypothesis]) -> Ranked:

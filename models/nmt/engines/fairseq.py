@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from models.errors import UserError
 from models.nmt.checkpoint import build_model, import_fairseq, read_checkpoint
-from models.nmt.engines.base import Hypothesis, Pieces, Ranked, Sampler, Sampling, longest_target
+from models.nmt.engines.base import (
+    Hypothesis,
+    Pieces,
+    Ranked,
+    Sampler,
+    Sampling,
+    longest_target,
+    torch_device,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -24,13 +32,7 @@ class FairseqEngine:
         """Load the model; see `build_engine` for the errors."""
         import torch
 
-        cuda = options.device != "cpu" and torch.cuda.is_available()
-        if options.device == "cuda" and not cuda:
-            raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
-        if options.compute_type == "float16" and not cuda:
-            raise UserError(
-                "nmt.compute_type: float16 needs a GPU, and there is none; choose float32"
-            )
+        self.device = torch_device(options)
         import_fairseq()
         from fairseq.sequence_generator import SequenceGenerator
 
@@ -39,7 +41,6 @@ class FairseqEngine:
         model, self._source, self._target = build_model(folder, checkpoint)
         if options.compute_type == "float16":
             model.half()
-        self.device = "cuda" if cuda else "cpu"
         self._network = model = model.to(self.device)
         self._longest = longest_target(options, checkpoint.settings.max_target_positions)
         self._generator = SequenceGenerator(
@@ -50,7 +51,7 @@ class FairseqEngine:
             max_len_b=self._longest - 1,  # fairseq counts without the end of sentence
         )
         self._lock = threading.Lock()
-        self.batch_tokens = 8192 if cuda else 2048
+        self.batch_tokens = 8192 if self.device == "cuda" else 2048
         self.parallel = 1
         self.max_source_subwords = checkpoint.settings.max_source_positions - 1
         self.max_target_subwords = checkpoint.settings.max_target_positions - 1

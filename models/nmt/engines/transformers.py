@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from models.errors import UserError
-from models.nmt.engines.base import Pieces, Ranked, Sampling, longest_target
+from models.nmt.engines.base import Pieces, Ranked, Sampling, longest_target, torch_device
 from models.nmt.families.pretrained import PretrainedModel
 from models.nmt.options import NmtOptions
 
@@ -18,24 +17,17 @@ class TransformersEngine:
 
     def __init__(self, model: PretrainedModel, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
-        cuda = options.device != "cpu" and torch.cuda.is_available()
-        if options.device == "cuda" and not cuda:
-            raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
-        if options.compute_type == "float16" and not cuda:
-            raise UserError(
-                "nmt.compute_type: float16 needs a GPU, and there is none; choose float32"
-            )
+        self.device = torch_device(options)
         torch.set_num_threads(threads)
         self._model = model.torch_model()
         if options.compute_type == "float16":
             self._model.network.half()
-        self.device = "cuda" if cuda else "cpu"
         self._model.network.to(self.device)
         tags = len(model.layout.target_prefix)
         self._beam = options.beam
         self._longest = longest_target(options, model.positions - tags)
         self._lock = threading.Lock()
-        self.batch_tokens = 8192 if cuda else 1024
+        self.batch_tokens = 8192 if self.device == "cuda" else 1024
         self.parallel = 1
         self.max_source_subwords = model.positions - len(model.layout.source(()))
         self.max_target_subwords = model.positions - tags - 1

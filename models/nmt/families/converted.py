@@ -7,6 +7,7 @@ from models.errors import UserError
 from models.files import digest
 from models.nmt.convert import Conversion
 from models.nmt.families.base import Languages, Layout, NmtModel
+from models.nmt.families.languages import find_tag
 from models.nmt.families.m2m100 import m2m100_layout, nllb_layout
 from models.nmt.families.marian import marian_tag
 from models.nmt.families.mbart import mbart25_layout, mbart50_layout
@@ -73,8 +74,6 @@ class ConvertedModel(NmtModel):
             return layout(self._target_tokens, languages)
         eos = () if self._config.get("add_source_eos") else ("</s>",)
         if tags := t5_tags(self._target_tokens):
-            from models.nmt.families.languages import find_tag
-
             tag = find_tag(languages.target_key, languages.target, tags)
             return Layout(source_prefix=(tag,), source_suffix=eos, decoder_start=start)
         if "<extra_id_0>" in tokens:

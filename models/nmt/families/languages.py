@@ -1,7 +1,8 @@
 """Languages as users write them, and as models name them."""
 
 import difflib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 import langcodes
 
@@ -10,6 +11,16 @@ from models.languages import parse_language
 
 _NEAR = 3
 """Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
+
+
+def tags_by_language(tokens: Iterable[str], pattern: str) -> dict[str, str]:
+    """The tags among the tokens of a vocabulary, by the language that group 1 of `pattern` is.
+
+    >>> tags_by_language(["a", "__cs__", "__en__"], r"__([a-z]{2,3})__")
+    {'cs': '__cs__', 'en': '__en__'}
+    """
+    found = (re.fullmatch(pattern, token) for token in tokens)
+    return {match[1]: match[0] for match in found if match}
 
 
 def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:

@@ -1,12 +1,16 @@
 """M2M100 and NLLB: many languages to many, with one SentencePiece model and a tag for each."""
 
-import re
 from typing import Any
 
 from models.errors import UserError
 from models.nmt.families.base import Languages, Layout
-from models.nmt.families.languages import find_tag
-from models.nmt.families.pretrained import PretrainedModel, read_json, read_vocabulary
+from models.nmt.families.languages import find_tag, tags_by_language
+from models.nmt.families.pretrained import (
+    FairseqVocabulary,
+    PretrainedModel,
+    read_json,
+    read_vocabulary,
+)
 
 
 class M2M100Model(PretrainedModel):
@@ -45,7 +49,7 @@ class M2M100Model(PretrainedModel):
         return self.path / "vocab.json"
 
 
-class NllbModel(PretrainedModel):
+class NllbModel(FairseqVocabulary):
     """`ces_Latn X </s>`; a translation starts with `eng_Latn`.
 
     With `legacy_behaviour` the source's tag comes last, as the first release had it.
@@ -54,15 +58,7 @@ class NllbModel(PretrainedModel):
     family = "NLLB"
     architecture = "M2M100ForConditionalGeneration"
     loader = "M2M100Loader"
-
-    def read_vocabulary(self) -> list[str]:
-        """See `PretrainedModel`."""
-        found = self.tokenizer_json()
-        if found:
-            return found
-        from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
-
-        return self.fairseq_pieces(FAIRSEQ_LANGUAGE_CODES)
+    tokenization = "nllb.tokenization_nllb"
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
@@ -73,8 +69,7 @@ class NllbModel(PretrainedModel):
 
 def m2m100_layout(tokens: list[str], languages: Languages) -> Layout:
     """The layout of M2M100, with the tags in its vocabulary."""
-    found = (re.fullmatch(r"__([a-z]{2,3})__", token) for token in tokens)
-    tags = {match[1]: match[0] for match in found if match}
+    tags = tags_by_language(tokens, r"__([a-z]{2,3})__")
     return Layout(
         source_prefix=(find_tag(languages.source_key, languages.source, tags),),
         source_suffix=("</s>",),
@@ -84,7 +79,7 @@ def m2m100_layout(tokens: list[str], languages: Languages) -> Layout:
 
 def nllb_layout(tokens: list[str], languages: Languages, *, legacy: bool = False) -> Layout:
     """The layout of NLLB, with the tags in its vocabulary."""
-    tags = {token: token for token in tokens if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", token)}
+    tags = tags_by_language(tokens, r"([a-z]{3}_[A-Z][a-z]{3})")
     source = find_tag(languages.source_key, languages.source, tags)
     return Layout(
         source_prefix=() if legacy else (source,),

@@ -3,13 +3,12 @@
 Both languages have one vocabulary or, with `separate_vocabs`, one each.
 """
 
-import re
 from functools import cached_property
 from typing import Any
 
 from models.errors import UserError
 from models.nmt.families.base import Languages, Layout
-from models.nmt.families.languages import find_tag
+from models.nmt.families.languages import find_tag, tags_by_language
 from models.nmt.families.pretrained import (
     PretrainedModel,
     filled_up,
@@ -86,6 +85,5 @@ class MarianModel(PretrainedModel):
 
 def marian_tag(tokens: list[str], languages: Languages) -> tuple[str, ...]:
     """The tag of the target language; none if the model has only one."""
-    found = (re.fullmatch(r">>(.+)<<", token) for token in tokens)
-    tags = {match[1]: match[0] for match in found if match}
+    tags = tags_by_language(tokens, r">>(.+)<<")
     return (find_tag(languages.target_key, languages.target, tags),) if tags else ()

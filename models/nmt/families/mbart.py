@@ -1,14 +1,13 @@
 """mBART: many languages, with one SentencePiece model and a tag for each."""
 
-import re
 from typing import Any
 
 from models.nmt.families.base import Languages, Layout
-from models.nmt.families.languages import find_tag
-from models.nmt.families.pretrained import PretrainedModel
+from models.nmt.families.languages import find_tag, tags_by_language
+from models.nmt.families.pretrained import FairseqVocabulary
 
 
-class _MBartModel(PretrainedModel):
+class _MBartModel(FairseqVocabulary):
     architecture = "MBartForConditionalGeneration"
     loader = "MBartLoader"
 
@@ -22,15 +21,7 @@ class MBart25Model(_MBartModel):
     """`X </s> cs_CZ`; the decoder starts with `en_XX`."""
 
     family = "mBART-25"
-
-    def read_vocabulary(self) -> list[str]:
-        """See `PretrainedModel`."""
-        found = self.tokenizer_json()
-        if found:
-            return found
-        from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
-
-        return self.fairseq_pieces(FAIRSEQ_LANGUAGE_CODES)
+    tokenization = "mbart.tokenization_mbart"
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
@@ -41,15 +32,7 @@ class MBart50Model(_MBartModel):
     """`cs_CZ X </s>`; a translation starts with `en_XX`."""
 
     family = "mBART-50"
-
-    def read_vocabulary(self) -> list[str]:
-        """See `PretrainedModel`."""
-        found = self.tokenizer_json()
-        if found:
-            return found
-        from transformers.models.mbart50.tokenization_mbart50 import FAIRSEQ_LANGUAGE_CODES
-
-        return self.fairseq_pieces(FAIRSEQ_LANGUAGE_CODES)
+    tokenization = "mbart50.tokenization_mbart50"
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
@@ -78,8 +61,7 @@ def mbart50_layout(tokens: list[str], languages: Languages) -> Layout:
 
 def _tags(tokens: list[str], languages: Languages) -> tuple[str, str]:
     """The tags of both languages. A tag's region is that of the training data: `en_XX`."""
-    found = (re.fullmatch(r"([a-z]{2,3})_[A-Z]{2}", token) for token in tokens)
-    tags = {match[1]: match[0] for match in found if match}
+    tags = tags_by_language(tokens, r"([a-z]{2,3})_[A-Z]{2}")
     return (
         find_tag(languages.source_key, languages.source, tags),
         find_tag(languages.target_key, languages.target, tags),

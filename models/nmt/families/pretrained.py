@@ -11,13 +11,20 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.errors import UserError
 from models.files import digest
 from models.nmt.families.base import Languages, NmtModel
-from models.nmt.families.subwords import SentencePieces, Subwords, TokenizerJson, load_tokenizer
+from models.nmt.families.subwords import (
+    SentencePieces,
+    Subwords,
+    TokenizerJson,
+    load_sentencepiece,
+    load_tokenizer,
+)
 
 if TYPE_CHECKING:
     from models.nmt.families.torch_model import TorchModel
@@ -157,18 +164,10 @@ class PretrainedModel(NmtModel):
 
     def pieces(self) -> list[str]:
         """The pieces of the SentencePiece model by id."""
-        from models.nmt.families.subwords import load_sentencepiece
-
         assert self._sentencepiece is not None
         model = load_sentencepiece(self._sentencepiece)
         found: list[str] = model.id_to_piece(list(range(model.get_piece_size())))
         return found
-
-    def fairseq_pieces(self, languages: list[str]) -> list[str]:
-        """The tokens by id of a model that fairseq trained: its special tokens come first, then
-        SentencePiece's pieces, languages, and `<mask>`.
-        """
-        return ["<s>", "<pad>", "</s>", "<unk>", *self.pieces()[3:], *languages, "<mask>"]
 
     # Weights
 
@@ -279,6 +278,23 @@ class PretrainedModel(NmtModel):
                 f"{self.path}: converted to CTranslate2 it gives other probabilities than in torch "
                 f"(by {worst:.3g} per subword); choose engine transformers"
             )
+
+
+class FairseqVocabulary(PretrainedModel):
+    """A model that fairseq trained: its special tokens come first, then SentencePiece's pieces,
+    languages, and `<mask>`.
+    """
+
+    tokenization: ClassVar[str]
+    """The module in `transformers.models` that lists the languages."""
+
+    def read_vocabulary(self) -> list[str]:
+        """See `PretrainedModel`."""
+        if tokens := self.tokenizer_json():
+            return tokens
+        module = import_module(f"transformers.models.{self.tokenization}")
+        languages = module.FAIRSEQ_LANGUAGE_CODES
+        return ["<s>", "<pad>", "</s>", "<unk>", *self.pieces()[3:], *languages, "<mask>"]
 
 
 def read_json(path: Path) -> dict[str, Any]:

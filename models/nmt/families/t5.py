@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from models.nmt.families.base import Layout
-from models.nmt.families.languages import find_tag
+from models.nmt.families.languages import find_tag, tags_by_language
 from models.nmt.families.pretrained import PretrainedModel
 
 
@@ -69,5 +69,4 @@ class T5Model(PretrainedModel):
 
 def t5_tags(tokens: list[str]) -> dict[str, str]:
     """MADLAD's tags by language; empty for other models."""
-    found = (re.fullmatch(r"<2([a-z]{2,3}(?:_\w+)?)>", token) for token in tokens)
-    return {match[1]: match[0] for match in found if match}
+    return tags_by_language(tokens, r"<2([a-z]{2,3}(?:_\w+)?)>")
