@@ -1,19 +1,35 @@
-"""Scoring: every scorer of the configuration adds one column."""
+"""Scoring: every scorer of the configuration adds one column.
+
+Columns are kept: if a shard is scored again because one scorer changed, only that scorer's column
+is computed, and the others are copied from the earlier output.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
 from beam_jobs.io import schema
 from beam_jobs.io.remote import localise
-from beam_jobs.io.shards import Receipt, Unit, read_shard
+from beam_jobs.io.shards import (
+    DamagedError,
+    Measurements,
+    Receipt,
+    Unit,
+    content_key,
+    read_receipt,
+    read_shard,
+)
+from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.transforms.unit_dofn import UnitDoFn
@@ -22,94 +38,138 @@ from models.languages import ENGLISH
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.scorers import SCORERS, PairScorer
+from models.scorers.base import Resource, Scorer
+from models.scorers.pair_scorer import outside
+from models.scorers.plugins import ScorerSource
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
 
 
-MODEL = "translation_model"
-"""The resource that is a translation model, which a process loads once."""
-
-
 class ScoringModel(NamedTuple):
-    """A translation model, and how it computes."""
+    """The translation model as a resource, and how it computes."""
 
     model: str
     options: NmtOptions
     languages: Languages
 
+    def open(self, threads: int) -> Any:
+        """Load the model."""
+        from models.nmt.translate import Translator
+
+        folder = localise(self.model)
+        return Translator(folder, self.options, languages=self.languages, threads=threads)
+
 
 def score_table(
-    table: pa.Table, scorer: PairScorer, scorers: Sequence[str]
+    table: pa.Table, scorer: PairScorer, scorers: Sequence[str], given: pa.Table | None = None
 ) -> tuple[pa.Table, pa.Table]:
     """Add the columns of `scorers` that the table does not have yet.
 
-    Returns the scored rows, and those with a score that is not finite, with a `reason`.
+    Args:
+        given: columns that were computed before, for the same rows.
+
+    Returns the scored rows, and those with a score that is not finite or outside its scorer's
+    range, with a `reason`.
     """
-    texts = ["reference", "translation", *(["source"] if scorer.reads_source else [])]
-    columns = scorer.score(*(table[name].combine_chunks() for name in texts))
     target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
-    given = pa.schema([field for field in target if field.name in table.column_names])
     scored = table
-    for field in [field for field in target if field.name not in given.names]:
-        scored = scored.append_column(field, pa.array(columns[field.name], field.type))
-    finite = np.ones(table.num_rows, bool)
+    if given is not None:
+        for name in given.column_names:
+            scored = scored.append_column(target.field(name), given[name])
+    if lacking := [name for name in target.names if name not in scored.column_names]:
+        texts = {"reference": "reference", "translation": "translation"}
+        texts |= {"source": "source"} if scorer.reads("source") else {}
+        columns = {name: table[name].combine_chunks() for name in texts}
+        if scorer.reads("id"):
+            columns["ids"] = schema.row_ids(table)
+        found = scorer.only(lacking).score(**columns)
+        for name in lacking:
+            column = target.field(name)
+            scored = scored.append_column(column, pa.array(found[name], column.type))
     reasons = np.full(table.num_rows, "", object)
     for name in scorers:
-        bad = ~np.isfinite(scored[name].to_numpy())
-        reasons[bad & finite] = f"{name} is not finite"
-        finite &= ~bad
-    rejected = table.append_column("reason", pa.array(reasons, pa.string()))
-    rejected = rejected.filter(pa.array(~finite))
+        values = scored[name].to_numpy()
+        reasons[(reasons == "") & ~np.isfinite(values)] = f"{name} is not finite"
+        if one := scorer.scorers.get(name):
+            reasons[(reasons == "") & outside(values, one)] = f"{name} is outside {_range(one)}"
+    good = pa.array(reasons == "")
+    rejected = table.append_column("reason", pa.array(reasons, pa.string())).filter(pc.invert(good))
+    input_schema = pa.schema([f for f in target if f.name in table.column_names])
     return (
-        scored.filter(pa.array(finite)).select(target.names).cast(target),
-        rejected.cast(schema.rejected(given)),
+        scored.filter(good).select(target.names).cast(target),
+        rejected.cast(schema.rejected(input_schema)),
     )
+
+
+def _range(scorer: Scorer) -> str:
+    low, high = ("" if bound is None else f"{bound:g}" for bound in scorer.range)
+    return f"its range {low}..{high}"
 
 
 def run(
     units: Sequence[Unit],
     output: str,
     scorers: Sequence[str],
-    resources: Mapping[str, str] | None,
+    resources: Mapping[str, str | ScoringModel] | None,
     arguments: Sequence[str],
     *,
+    sources: Sequence[ScorerSource] = (),
+    keys: Mapping[str, str] | None = None,
     language: str = ENGLISH,
-    model: ScoringModel | None = None,
     accelerator: str | None = None,
 ) -> Result:
     """Score `units` into `output`.
 
-    With a model, one process scores with all cores of this machine, so that it is loaded once.
+    With a model among the resources, one process scores with all cores of this machine, so that it
+    is loaded once.
 
     Args:
         scorers: the scores of the output; those that the input already has are copied.
-        resources: paths of the scorers' resources, by name (`models.scorers`).
+        resources: of the scorers, by name (`models.scorers`): paths, or the translation model.
+        sources: of scorers that are not in `SCORERS`.
+        keys: of what a score depends on besides the pairs. A column with the same key in an earlier
+            output of a unit is copied.
         language: of references and translations.
-        model: for scorers that read a translation model.
         accelerator: Beam resource hint, if there is a model.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
-    dofn = _Score(output, tuple(scorers), dict(resources or {}), language, model, threads)
+    dofn = _Score(
+        output=output,
+        scorers=tuple(scorers),
+        resources=dict(resources or {}),
+        sources=tuple(sources),
+        keys=dict(keys or {}),
+        language=language,
+        threads=threads,
+    )
     score = beam.ParDo(dofn)
-    if model and accelerator:
+    if dofn.models and accelerator:
         score = score.with_resource_hints(accelerator=accelerator)
         arguments = dataflow.one_process(arguments)
-    processes = 1 if model else None
+    processes = 1 if dofn.models else None
     return launch("score", units, "Score" >> score, output, arguments, processes=processes)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class _Score(UnitDoFn):
     scorers: tuple[str, ...]
-    resources: dict[str, str]
+    resources: dict[str, str | ScoringModel]
+    sources: tuple[ScorerSource, ...]
+    keys: dict[str, str]
     language: str
-    model: ScoringModel | None = None
-    threads: int | None = None  # for the model; None: all cores
+    threads: int | None  # for a model; None: all cores
     scorer: PairScorer | None = None
 
     def __post_init__(self) -> None:
-        self.shared = Shared()
+        scorers = [found for name in self.scorers if (found := self.find(name))]
+        kinds = [scorer.resource for scorer in scorers if scorer.resource]
+        self.models = {kind.name: Shared() for kind in kinds if kind.is_model}
+
+    def find(self, name: str) -> Scorer | None:
+        """A scorer by its name; None for a score that the input has."""
+        sources = {source.name: source for source in self.sources}
+        return sources[name].load() if name in sources else SCORERS.get(name)
 
     def setup(self) -> None:
         super().setup()
@@ -121,21 +181,57 @@ class _Score(UnitDoFn):
     def make(self, unit: Unit) -> Receipt:
         table = read_shard(unit.shard)
         if self.scorer is None:  # all units of a worker have the same columns
-            names = [name for name in self.scorers if name not in table.column_names]
-            resources: dict[str, Any] = {n: localise(path) for n, path in self.resources.items()}
-            if any(name in SCORERS and SCORERS[name].resource_name == MODEL for name in names):
-                resources[MODEL] = self.shared.acquire(self._load)
-            self.scorer = PairScorer(names, language=self.language, **resources)
-        scored, rejected = score_table(table, self.scorer, self.scorers)
-        return self.commit(unit, table.num_rows, [(unit.name, scored, rejected)])
+            self.scorer = self._open([n for n in self.scorers if n not in table.column_names])
+        keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
+        known, columns = self._computed_before(unit, table, keys)
+        parts = [score_table(table.filter(known), self.scorer, self.scorers, columns)]
+        if columns is not None and len(columns) < len(table):
+            new = table.filter(pc.invert(known))
+            parts.append(score_table(new, self.scorer, self.scorers))
+        accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
+        if len(parts) > 1:
+            order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
+            accepted = accepted.take(pc.sort_indices(order))
+        numbers = Measurements(columns=keys) if keys else None
+        return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
 
-    def _load(self) -> Any:
-        from models.nmt.translate import Translator
+    def _computed_before(
+        self, unit: Unit, table: pa.Table, keys: Mapping[str, str]
+    ) -> tuple[pa.Array, pa.Table | None]:
+        """The rows of an earlier output of the unit (bool [n]), and its columns with these keys.
 
-        assert self.model is not None, "the job was not given the model"
-        return Translator(
-            localise(self.model.model),
-            self.model.options,
-            languages=self.model.languages,
-            threads=self.threads or cores(),
-        )
+        The earlier output lacks the rows that it rejected.
+        """
+        everything = pa.array(np.ones(len(table), bool))
+        before = read_receipt(self.output, unit.name)
+        same = dict(before.numbers.columns.items() & keys.items()) if before else {}
+        same = {name: key for name, key in same.items() if name not in table.column_names}
+        if not before or not same:
+            return everything, None
+        try:
+            earlier = read_shard(before.shards[0])
+        except (MissingError, DamagedError):
+            return everything, None
+        at = pc.index_in(schema.row_ids(table), value_set=schema.row_ids(earlier))
+        return at.is_valid(), earlier.select(list(same)).take(at.drop_null())
+
+    def _open(self, names: Sequence[str]) -> PairScorer:
+        resources: dict[str, Any] = {}
+        for name in names:
+            kind = scorer.resource if (scorer := self.find(name)) else None
+            if kind is None or kind.name not in self.resources:
+                continue  # `PairScorer` says what is missing
+            opening = partial(_open, self.resources[kind.name], kind, self.threads or cores())
+            shared = self.models.get(kind.name)
+            resources[kind.name] = partial(shared.acquire, opening) if shared else opening
+        return PairScorer(names, sources=self.sources, language=self.language, **resources)
+
+
+def _open(resource: str | ScoringModel, kind: Resource, threads: int) -> Any:
+    if isinstance(resource, ScoringModel):
+        return resource.open(threads)
+    if kind.is_model:
+        import torch
+
+        torch.set_num_threads(threads)
+    return kind.open(Path(localise(resource)))

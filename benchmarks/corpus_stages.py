@@ -19,7 +19,7 @@ from beam_jobs.analysis import human_likeness, idf
 from beam_jobs.io.shards import receipts, units
 from models.scorers import ENCODER
 from models.scorers import SCORERS as ALL
-from models.scorers.human_classifier import train_classifier
+from models.scorers.learned.human_classifier import train_classifier
 from models.text.idf import compact_idf, write_idf
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")

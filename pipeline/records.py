@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
+from models.scorers.plugins import column_of
 
 
 class Lenient(BaseModel):
@@ -49,7 +50,7 @@ class StageRecord(Lenient):
         StageRecord.classes |= dict.fromkeys([stage] if isinstance(stage, str) else stage, cls)
 
 
-class PairsRecord(StageRecord, stage=("ingest", "score", "corpus")):
+class PairsRecord(StageRecord, stage=("ingest", "corpus")):
     """A stage that produces pairs."""
 
     rows_in: int = 0
@@ -83,6 +84,19 @@ class BackTranslateRecord(PairsRecord, stage="back_translate"):
 
 class PivotRecord(BackTranslateRecord, stage="pivot"):
     """Pairs of plain text and its translations by the forward model."""
+
+
+class ScorerRecord(Lenient):
+    """What a scorer declares, for the report."""
+
+    meaning: str
+    unit: str
+
+
+class ScoreRecord(PairsRecord, stage="score"):
+    """Scored pairs; `scorers` has those that are not Paraloom's."""
+
+    scorers: dict[str, ScorerRecord] = {}
 
 
 class BucketRecord(PairsRecord, stage="bucket"):
@@ -276,6 +290,11 @@ class ScoreSection(Lenient):
 
     scorers: list[str] = []
 
+    @property
+    def names(self) -> list[str]:
+        """The columns of the scores."""
+        return [column_of(entry) for entry in self.scorers]
+
 
 class SelectSection(Lenient):
     """Keys of `select` that reports show."""
@@ -337,6 +356,12 @@ class RunRecord(Lenient):
     def language(self) -> str:
         """The short code of the language of references and translations."""
         return short_code(self.config.input.target_language if self.config.input else ENGLISH)
+
+    @property
+    def own_scorers(self) -> dict[str, ScorerRecord]:
+        """The scorers that are not Paraloom's, by column."""
+        scored = self.find(ScoreRecord)
+        return scored.scorers if scored else {}
 
     @property
     def bleu(self) -> float | None:

@@ -131,12 +131,12 @@ class Run:
     @property
     def scorers(self) -> list[str]:
         """The scores of the pairs in this round."""
-        return [*self.config.score.scorers, *([ENCODER] if self.round > 1 else [])]
+        return [*self.config.score.names, *([ENCODER] if self.round > 1 else [])]
 
     @property
     def ranked_by(self) -> list[str]:
         """The scores that this round may select pairs by."""
-        return [ENCODER] if self.round > 1 else self.config.score.scorers
+        return [ENCODER] if self.round > 1 else self.config.score.names
 
     @property
     def model(self) -> str:

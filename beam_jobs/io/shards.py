@@ -117,6 +117,8 @@ class Measurements(BaseModel):
     deciles: dict[str, Deciles] = {}  # `bucket`: the deciles of each score
     saved: dict[str, Saved] = {}
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
+    columns: dict[str, str] = {}
+    """`score`: the key of everything that the values of a column depend on, by column."""
     score: float = 0.0  # `probes`: Pearson × 100
 
 

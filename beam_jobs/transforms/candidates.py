@@ -21,8 +21,8 @@ def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGL
 
     The best one is kept; then, again and again, the one whose largest overlap with those kept is
     the smallest, as long as it is at most `max_overlap`. The overlap is that of token trigrams
-    (`models.scorers.trigram_overlap`), or the F1 of tokens if a side has no trigram. The earlier of
-    two equally good candidates is kept.
+    (`models.scorers.tokens.trigram_overlap`), or the F1 of tokens if a side has no trigram. The
+    earlier of two equally good candidates is kept.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]

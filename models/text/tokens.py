@@ -1,5 +1,7 @@
 """Moses tokens of text columns, as flat integer arrays that all scorers share."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -126,11 +128,15 @@ class PairText:
 
     Both sides are lower-cased and have a common vocabulary, local to these rows: equal tokens have
     equal ids, `vocabulary[i]` is the token with id i, in order of first appearance. The source,
-    which few scorers read, has no tokens here.
+    which few scorers read, has no tokens here. A slice has the rows of the slice.
 
     >>> pairs = PairText(pa.array(["A dog runs ."]), pa.array(["The dog runs ."]))
     >>> pairs.reference.ids.tolist(), pairs.translation.ids.tolist()
     ([0, 1, 2, 3], [4, 1, 2, 3])
+
+    Attributes:
+        reference_text, translation_text: the texts, Arrow arrays [n].
+        source_text, ids: the sources and the ids of the rows, None unless they were given.
     """
 
     def __init__(
@@ -139,18 +145,43 @@ class PairText:
         translation: pa.Array,
         *,
         source: pa.Array | None = None,
+        ids: pa.Array | None = None,
         language: str = ENGLISH,
     ) -> None:
         if len(reference) != len(translation):
             raise ValueError(f"{len(reference)} references but {len(translation)} translations")
         self.reference_text, self.translation_text = reference, translation
-        self.source_text = source
-        first, second = (moses_tokens(side, language) for side in (reference, translation))
-        encoded = pa.concat_arrays([first.values, second.values]).dictionary_encode()
-        ids, cut = encoded.indices.to_numpy(), len(first.values)
-        self.reference = TokenIds(ids[:cut], first.offsets.to_numpy())
-        self.translation = TokenIds(ids[cut:], second.offsets.to_numpy())
-        self.vocabulary: pa.StringArray = encoded.dictionary
+        self.source_text, self.ids, self.language = source, ids, language
 
     def __len__(self) -> int:
         return len(self.reference_text)
+
+    def __getitem__(self, rows: slice) -> PairText:
+        source, ids = (None if c is None else c[rows] for c in (self.source_text, self.ids))
+        sides = self.reference_text[rows], self.translation_text[rows]
+        return PairText(*sides, source=source, ids=ids, language=self.language)
+
+    @property
+    def reference(self) -> TokenIds:
+        """The tokens of the references."""
+        return self._tokens[0]
+
+    @property
+    def translation(self) -> TokenIds:
+        """The tokens of the translations."""
+        return self._tokens[1]
+
+    @property
+    def vocabulary(self) -> pa.StringArray:
+        """The distinct tokens of both sides."""
+        return self._tokens[2]
+
+    @cached_property
+    def _tokens(self) -> tuple[TokenIds, TokenIds, pa.StringArray]:
+        sides = (self.reference_text, self.translation_text)
+        first, second = (moses_tokens(side, self.language) for side in sides)
+        encoded = pa.concat_arrays([first.values, second.values]).dictionary_encode()
+        ids, cut = encoded.indices.to_numpy(), len(first.values)
+        reference = TokenIds(ids[:cut], first.offsets.to_numpy())
+        translation = TokenIds(ids[cut:], second.offsets.to_numpy())
+        return reference, translation, encoded.dictionary

@@ -15,6 +15,7 @@ from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.options import Count, InputFile, InputPath, Options
 from models.scorers import ENCODER, SCORERS
+from models.scorers.plugins import ScorerSource, check_name, column_of, installed, source_of
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 UncheckedFile = Annotated[str, InputPath(checked=False)]
@@ -66,7 +67,8 @@ class ScoreOptions(Options):
     scorers: Annotated[list[str], Field(min_length=1)] = Field(
         default=["translation_score", "trigram_overlap", "paragram_similarity"]
     )
-    """Scores to compute; each becomes a column and gets deciles."""
+    """Scores to compute; each becomes a column and gets deciles. A scorer of your own is named as
+    an installed package declares it, or as `FILE.py:NAME`; see scorers.md."""
     paragram: InputFile | None = None
     """Word vectors in text form (`word v1 … vd`); null trains them on `phrases`."""
     phrases: InputFile | None = None
@@ -74,19 +76,44 @@ class ScoreOptions(Options):
     gzip."""
     idf: InputFile | None = None
     """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
+    resources: dict[str, InputFile] = Field(default={})
+    """Files or folders that scorers of your own read, by the names that they give them."""
     training: ParagramOptions = ParagramOptions()
 
+    @property
+    def names(self) -> list[str]:
+        """The columns of the scores."""
+        return [column_of(entry) for entry in self.scorers]
+
+    @property
+    def sources(self) -> list[ScorerSource]:
+        """Where the scorers that are not Paraloom's come from.
+
+        Raises:
+            UserError: a file cannot be read.
+        """
+        own = ("translation_score", *SCORERS)
+        return [source_of(entry) for entry in self.scorers if entry not in own]
+
     def _check(self) -> None:
-        if len(set(self.scorers)) < len(self.scorers):
-            raise ValueError("scorers: names a scorer twice")
         if ENCODER in self.scorers:
             raise ValueError(
                 f"scorers: {ENCODER} needs an encoder of a first round; set loop.rounds"
             )
         known = ["translation_score", *(name for name in SCORERS if name != ENCODER)]
-        for name in self.scorers:
-            if name not in known:
-                raise ValueError(f"scorers: {name!r} is unknown; choose from {', '.join(known)}")
+        for entry in self.scorers:
+            name = column_of(entry)
+            if name == entry and name not in known and name not in (plugins := installed()):
+                names = ", ".join([*known, *plugins])
+                raise ValueError(f"scorers: {name!r} is unknown; choose from {names}")
+            if name != entry and name in (*known, ENCODER):
+                raise ValueError(f"scorers: {entry}: {name} is a scorer of Paraloom; rename yours")
+            try:
+                check_name(name)
+            except ValueError as error:
+                raise ValueError(f"scorers: {error}") from None
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("scorers: names a scorer twice")
 
 
 class AutoOptions(Options):
@@ -224,12 +251,12 @@ class Config(Options):
                 )
             if self.select.size == 1:
                 raise ValueError("select.size: select.by is auto, which needs at least 2 pairs")
-        elif self.select.by not in score.scorers:
-            known = ", ".join(score.scorers)
+        elif self.select.by not in score.names:
+            known = ", ".join(score.names)
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
         for i, predicate in enumerate(self.select.where):
             try:
-                Predicate.parse(predicate).check(score.scorers)
+                Predicate.parse(predicate).check(score.names)
             except ValueError as error:
                 raise ValueError(f"select.where[{i}]: {error}") from error
 

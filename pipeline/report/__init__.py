@@ -1,6 +1,7 @@
 """The report: what a run did, in pictures; one HTML file that opens without a network."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.languages import short_code
 from pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
-from pipeline.report.describe import resolve_auto
+from pipeline.report.describe import resolve_auto, score
 from pipeline.report.final_view import best_round, final_view, rounds
 from pipeline.report.render import render_html
 from pipeline.report.report_data import read_scores, regions
@@ -76,6 +77,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             "select": select,
             "region": regions(select, bucket.deciles),
             "scores": scores,
+            "score": partial(score, own=view.own_scorers),
         }
         found += [
             section("selection", "Selection", **data),

@@ -71,7 +71,7 @@ def data_card(record: RunRecord, size: int) -> str:
     source = config.input or InputSection()
     candidates = config.nmt.candidates > 1
     language = language_name(source.target_language)
-    columns = schema.bucketed(tuple(config.score.scorers), candidates=candidates)
+    columns = schema.bucketed(tuple(config.score.names), candidates=candidates)
     head = _metadata(config, source, corpus.rows_out, columns)
     return render_markdown(
         "data_card.md.j2",
@@ -99,7 +99,8 @@ def data_card(record: RunRecord, size: int) -> str:
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), _dtype(f.type), Markdown(meaning(f.name, language))) for f in columns
+            (code(f.name), _dtype(f.type), Markdown(meaning(f.name, language, view.own_scorers)))
+            for f in columns
         ],
         scored=bucket.rows_out,
         scores=[code(name) for name in bucket.deciles],

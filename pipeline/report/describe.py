@@ -1,19 +1,16 @@
 """The columns of the pair record and the selection in words, for the report and the data card."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from beam_jobs.io import schema
 from models.scorers import SCORERS
-from pipeline.records import AutoSelectRecord, NmtSection, RunRecord, SelectSection
-
-
-class Score(NamedTuple):
-    """What a score measures, and the title of its axis."""
-
-    meaning: str
-    unit: str
-
+from pipeline.records import (
+    AutoSelectRecord,
+    NmtSection,
+    RunRecord,
+    ScorerRecord,
+    SelectSection,
+)
 
 _TEXTS = {
     "id": "unique in the run, or with several translations of `source` the same for all of them; "
@@ -34,21 +31,26 @@ _PER_SOURCE = {
 }
 
 
-def score(name: str) -> Score:
+def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRecord:
     """The description of a score; a generic one for a scorer of another version.
+
+    Args:
+        own: the run's scorers that are not Paraloom's.
 
     >>> score("paragram_similarity").unit
     'cosine'
     """
     if name == "translation_score":
         logarithm = "log p(translation | source) divided by its subwords (natural logarithm)"
-        return Score(logarithm, "log p per subword")
+        return ScorerRecord(meaning=logarithm, unit="log p per subword")
+    if own and name in own:
+        return own[name]
     if name in SCORERS:
-        return Score(SCORERS[name].meaning, SCORERS[name].unit)
-    return Score(f"score of the scorer {name}", "score")
+        return ScorerRecord(meaning=SCORERS[name].meaning, unit=SCORERS[name].unit)
+    return ScorerRecord(meaning=f"score of the scorer {name}", unit="score")
 
 
-def meaning(column: str, language: str) -> str:
+def meaning(column: str, language: str, own: Mapping[str, ScorerRecord] | None = None) -> str:
     """A column of the pair record in one line; `language` is the name of that of the corpus.
 
     >>> meaning("reference", "French")
@@ -58,7 +60,7 @@ def meaning(column: str, language: str) -> str:
     if column.endswith(suffix):
         return f"decile of all pairs by `{column.removesuffix(suffix)}`: 0 lowest, 9 highest"
     text = _TEXTS.get(column)
-    return text.format(language=language) if text else score(column).meaning
+    return text.format(language=language) if text else score(column, own).meaning
 
 
 def decoding(nmt: NmtSection) -> str:

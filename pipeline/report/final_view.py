@@ -85,7 +85,7 @@ def final_view(record: RunRecord) -> RunRecord:
         own = stage_path(name, number) if name in RANKING else name
         found |= {name: stages[name], own: stages[own]} if name == "score" else {name: stages[own]}
     if number > 1:
-        scorers = [*config.score.scorers, ENCODER]
+        scorers = [*config.score.names, ENCODER]
         score = config.score.model_copy(update={"scorers": scorers})
         by = "auto" if config.select.by == "auto" else ENCODER
         select = config.select.model_copy(update={"by": by})

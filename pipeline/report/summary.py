@@ -28,7 +28,7 @@ from pipeline.stage import Run
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     """Print the rows of every stage, the reasons of rejection, the deciles, and the files."""
-    out = console(max(120, 24 * (2 + len(run.config.score.scorers))))
+    out = console(max(120, 24 * (2 + len(run.config.score.names))))
     record = restrict(run.manifest.record, stages)
     out.print(_stages(record.stages, ran))
     rejected = {n: s.rejected for n, s in record.pair_records.items() if s.round is None}

@@ -1,65 +1,131 @@
 """score: a column for every scorer."""
 
+from typing import Any
+
 from beam_jobs import score
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key, units
-from pipeline.records import PairsRecord
-from pipeline.stage import Run, Stage, needed_by_scorers, pairs_record, shards_are_valid
+from models.errors import UserError
+from models.files import digest
+from models.scorers import ENCODER, SCORERS, Scorer
+from models.scorers.pair_scorer import TOKEN_COUNTS
+from pipeline.config import Config
+from pipeline.records import ScoreRecord, ScorerRecord
+from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 from pipeline.stages.resources import RESOURCES
-from pipeline.translation import backward
+from pipeline.stages.resources.translation_model import scoring_model
 
 
 def resource_paths(run: Run) -> dict[str, str]:
-    """What the scorers of a run open, by the names of the stages that make it."""
-    return {
+    """The files and folders that the scorers of a run open, by the names of the resources."""
+    made = {
         stage.name: storage.join(run.folder(stage.name), stage.resource).rstrip("/")
         for stage in RESOURCES
         if stage.enabled(run.config) and stage.resource is not None
     }
+    return {**made, **run.config.score.resources}
 
 
-needs_model = needed_by_scorers(score.MODEL)
+def plugins(config: Config) -> dict[str, Scorer]:
+    """The scorers that are not Paraloom's, by name.
+
+    Raises:
+        UserError: one cannot be loaded.
+    """
+    return {source.name: source.load() for source in config.score.sources}
 
 
-def scoring_model(run: Run) -> score.ScoringModel | None:
-    """The translation model, if a scorer reads it."""
-    if not needs_model(run.config):
-        return None
-    model = backward(run)
-    return score.ScoringModel(model.pinned, model.options, model.languages)
+def plugin_keys(config: Config) -> dict[str, Any]:
+    """What the values of each scorer that is not Paraloom's depend on, besides the pairs."""
+    given = config.score.resources
+    return {
+        source.name: [
+            scorer.version,
+            source.key(),
+            digest(given[scorer.resource.name]) if scorer.resource else None,
+        ]
+        for source in config.score.sources
+        for scorer in [source.load()]
+    }
 
 
-def make(run: Run, key: str) -> PairsRecord:
+def fingerprint(run: Run) -> Any:
+    """The scorers, and the versions of those that are not Paraloom's or have changed."""
+    names = run.with_language(run.scorers)
+    more = plugin_keys(run.config)
+    more |= {n: SCORERS[n].version for n in run.scorers if n in SCORERS and SCORERS[n].version > 1}
+    return [names, more] if more else names
+
+
+def column_keys(run: Run, digests: dict[str, str]) -> dict[str, str]:
+    """The key of what each column depends on besides the pairs; `digests` is of the resources."""
+    own = plugin_keys(run.config)
+    keys = dict.fromkeys(TOKEN_COUNTS, content_key(score.VERSION, run.language))
+    for name in run.scorers:
+        if name in own:
+            keys[name] = content_key(name, score.VERSION, run.language, own[name])
+        elif name in SCORERS:
+            of = digests.get(SCORERS[name].resource_name or "")
+            keys[name] = content_key(name, score.VERSION, run.language, SCORERS[name].version, of)
+    return keys
+
+
+def make(run: Run, key: str) -> ScoreRecord:
     """Score the translations. A round after the first adds one score to those of the first: the
     similarity that the encoder of the round before gives.
     """
-    model = None
+    resources: dict[str, Any]
     if run.round > 1:
         before = run.at(run.round - 1)
-        pairs, paths = run.at(0).shards("score"), {"encoder": before.folder("embeddings")}
+        pairs, resources = run.at(0).shards("score"), {"encoder": before.folder("embeddings")}
         digests = {"encoder": before.digest("embeddings")}
     else:
-        pairs, paths, model = run.shards("back_translate"), resource_paths(run), scoring_model(run)
+        pairs, resources = run.shards("back_translate"), {**resource_paths(run)}
+        if model := scoring_model(run):
+            resources["translation_model"] = model
         digests = {s.name: run.digest(s.name) for s in RESOURCES if s.enabled(run.config)}
-    key = content_key("score", score.VERSION, run.with_language(run.scorers), digests)
+    key = content_key("score", score.VERSION, fingerprint(run), digests)
     result = score.run(
         units(pairs, key),
         run.folder("score"),
         run.scorers,
-        paths,
+        resources,
         run.arguments,
+        sources=run.config.score.sources,
+        keys=column_keys(run, digests),
         language=run.language,
-        model=model,
         accelerator=run.config.accelerator,
     )
-    return pairs_record(PairsRecord, result)
+    described = {
+        name: ScorerRecord(meaning=scorer.meaning, unit=scorer.unit)
+        for name, scorer in plugins(run.config).items()
+    }
+    return pairs_record(ScoreRecord, result, **({"scorers": described} if described else {}))
+
+
+def check(config: Config) -> None:
+    """Load the scorers that are not Paraloom's.
+
+    Raises:
+        UserError: one cannot be loaded, or the resource of one is not named.
+    """
+    for name, scorer in plugins(config).items():
+        kind = scorer.resource
+        if kind and kind.name in (names := {stage.name for stage in RESOURCES} | {ENCODER}):
+            raise UserError(
+                f"score.scorers: {name}: its resource must not be named as one of Paraloom's "
+                f"({', '.join(sorted(names))})"
+            )
+        if kind and kind.name not in config.score.resources:
+            raise UserError(f"score.resources.{kind.name}: is missing; {name} needs {kind.remedy}")
 
 
 STAGE = Stage(
     name="score",
     depends_on=("back_translate", *(stage.name for stage in RESOURCES)),
     version=score.VERSION,
-    fingerprint=lambda run: run.with_language(run.scorers),
+    fingerprint=fingerprint,
     make=make,
     is_valid=shards_are_valid,
+    check=check,
 )

@@ -52,6 +52,7 @@ def test_scored_rows_get_only_what_they_lack() -> None:
             reference: pa.StringArray,
             translation: pa.StringArray,
             source: pa.StringArray | None = None,
+            ids: pa.StringArray | None = None,
         ) -> dict[str, NDArray[Any]]:
             return {"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)}
 
@@ -80,6 +81,7 @@ def test_a_scorer_that_fails_is_named() -> None:
             reference: pa.StringArray,
             translation: pa.StringArray,
             source: pa.StringArray | None = None,
+            ids: pa.StringArray | None = None,
         ) -> dict[str, NDArray[Any]]:
             counts = np.ones(len(reference), np.int16)
             values = np.array([0.5, np.nan, np.inf], np.float32)

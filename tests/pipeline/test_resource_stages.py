@@ -1,6 +1,7 @@
 """The stages that make resources of scorers: made once, and again if their input changes."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -153,7 +154,7 @@ def test_the_classifier_is_made_of_the_runs_own_pairs(tmp_path: Path) -> None:
     assert record.training["pairs"] == 200
     assert plan.is_up_to_date(stage, run())
     assert not plan.is_up_to_date(stage, run("seed=2"))
-    made = resource_paths(run())
+    made: dict[str, Any] = {**resource_paths(run())}
     assert made == {"classifier": str(tmp_path / "classifier")}
     texts = [pa.array(["a man sits", "a man uh sits"])] * 2
     human, machine = PairScorer(["human_likeness"], **made).score(*texts)["human_likeness"]

@@ -21,7 +21,6 @@ from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, find_bitext
 from beam_jobs.io.bitext.preview import Preview, preview
 from beam_jobs.runners.launch import connect
-from beam_jobs.score import MODEL
 from beam_jobs.transforms.conditions import reasons
 from beam_jobs.transforms.duplicates import repeated, row_hash
 from models.cpu import cores
@@ -170,8 +169,9 @@ def estimate(config: Config) -> Estimate:
         translation=translation,
         left_out=tuple(
             name
-            for name in config.score.scorers
-            if name not in scorers and SCORERS[name].resource_name != MODEL
+            for name in config.score.names
+            if name not in scorers
+            and (name not in SCORERS or SCORERS[name].resource_name != "translation_model")
         ),
         savings=tuple(savings),
     )
@@ -237,12 +237,16 @@ def _device(found: Estimate) -> str:
 
 
 def _scorers(run: Run) -> tuple[list[str], dict[str, str]]:
-    """The scorers whose resources exist already, and the paths of these resources."""
+    """The scorers whose resources exist already, and the paths of these resources.
+
+    Without those of others and those with a model: they may take hours for so many copies.
+    """
     paths = {n: path for n, path in resource_paths(run).items() if n in run.manifest.stages}
     names = [
         name
-        for name in run.config.score.scorers
-        if name not in SCORERS or SCORERS[name].resource_name in (None, *paths)
+        for name in run.config.score.names
+        if name == "translation_score"
+        or (name in SCORERS and SCORERS[name].resource_name in (None, *paths))
     ]
     return names or ["translation_score"], paths
 
@@ -289,6 +293,7 @@ def _basis_lines(config: Config, found: Estimate) -> list[str]:
     ]
     if found.left_out:
         lines.append(
-            f"Not timed, because their resources do not exist yet: {', '.join(found.left_out)}."
+            "Not timed, because their resources do not exist yet, they have a model, or they are "
+            f"not Paraloom's: {', '.join(found.left_out)}."
         )
     return lines

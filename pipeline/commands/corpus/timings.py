@@ -22,7 +22,7 @@ from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.translate import Translator
 from pipeline.stage import Run
-from pipeline.stages.score import needs_model
+from pipeline.stages.resources.translation_model import needed as needs_model
 from pipeline.translation import Model
 
 COPIES = 50

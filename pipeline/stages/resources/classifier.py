@@ -9,7 +9,7 @@ from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 def make(run: Run, key: str) -> TrainingRecord:
     """Sample pairs, and train the classifier on them."""
-    from models.scorers.human_classifier import train_classifier
+    from models.scorers.learned.human_classifier import train_classifier
 
     seed = run.config.seed
     work = units(run.shards("back_translate"), key)

@@ -6,10 +6,21 @@ The stage makes no files: its record says which model it is and how it computes.
 from typing import Any
 
 from beam_jobs.io.shards import content_key
+from beam_jobs.score import ScoringModel
 from models.files import digest
 from pipeline.records import StageRecord
 from pipeline.stage import Run, Stage, needed_by_scorers
 from pipeline.translation import backward
+
+needed = needed_by_scorers("translation_model")
+
+
+def scoring_model(run: Run) -> ScoringModel | None:
+    """The translation model, if a scorer reads it."""
+    if not needed(run.config):
+        return None
+    model = backward(run)
+    return ScoringModel(model.pinned, model.options, model.languages)
 
 
 def fingerprint(run: Run) -> Any:
@@ -30,6 +41,6 @@ STAGE = Stage(
     depends_on=("nmt",),
     fingerprint=fingerprint,
     make=make,
-    enabled=needed_by_scorers("translation_model"),
+    enabled=needed,
     resource=None,
 )

@@ -9,7 +9,7 @@ import pytest
 from beam_jobs.analysis import human_likeness
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.transforms.duplicates import normalised
-from models.scorers.human_classifier import fold_of
+from models.scorers.learned.human_classifier import fold_of
 
 ONE = ["--direct_num_workers", "1"]
 

@@ -5,7 +5,7 @@ import math
 import xxhash
 
 from benchmarks.plain_scoring import fast_tokenizer
-from models.scorers.human_classifier import Classifier
+from models.scorers.learned.human_classifier import Classifier
 
 WORD = 1 << 64
 

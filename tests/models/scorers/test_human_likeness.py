@@ -9,7 +9,7 @@ import pytest
 
 from models.errors import UserError
 from models.scorers import PairScorer
-from models.scorers.human_classifier import (
+from models.scorers.learned.human_classifier import (
     FOLDS,
     Classifier,
     fold_of,

@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 
 from benchmarks.plain_scoring import fast_tokenizer
 from models.scorers import PairScorer
-from models.scorers.edit_distance import edit_distance as by_characters
+from models.scorers.tokens.edit_distance import edit_distance as by_characters
 from models.text.idf import count_words, idf_table
 from models.text.tokens import PairText
 

@@ -21,7 +21,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.scorers import SCORERS, PairScorer
-from models.scorers.human_classifier import FOLDS, Classifier
+from models.scorers.learned.human_classifier import FOLDS, Classifier
 from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
 from tests.models.scorers.plain_likeness import plain_likeness
 
@@ -158,7 +158,7 @@ def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatc
     rows = [(text, text[: rng.integers(160)] + texts[0]) for text in texts]
     direct = score(rows)["trigram_overlap"]
     for keys in (10**3, 10**4, 10**6):  # forces dense numbering, at one step or another
-        monkeypatch.setattr("models.scorers.ngrams._KEYS", keys)
+        monkeypatch.setattr("models.scorers.tokens.ngrams._KEYS", keys)
         assert np.array_equal(score(rows)["trigram_overlap"], direct)
     assert len(set(direct.tolist())) > 20
 

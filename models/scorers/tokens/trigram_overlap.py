@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.scorers.ngrams import shared_ngrams
+from models.scorers.tokens.ngrams import shared_ngrams
 from models.text.tokens import PairText
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from models.hashing import text_hashes
-from models.scorers.human_classifier import Classifier, fold_of
+from models.scorers.learned.human_classifier import Classifier, fold_of
 from models.text.tokens import PairText
 
 

@@ -1,0 +1,1 @@
+"""Scorers with word vectors, classifiers or neural models."""

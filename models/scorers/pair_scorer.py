@@ -1,0 +1,173 @@
+"""Several scorers on the same pairs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from models.errors import UserError
+from models.languages import ENGLISH
+from models.scorers.base import Scorer
+from models.scorers.plugins import ScorerSource
+from models.scorers.registry import SCORERS
+from models.text.tokens import PairText
+
+_ROWS = 4096  # scored at once: large enough for numpy, small enough for the cache
+_MOST_TOKENS = np.iinfo(np.int16).max
+_ROUNDING = 1e-5  # beyond the bounds of a scorer's range that is rounding, and is clipped
+
+TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
+
+
+class PairScorer:
+    """Scores two text columns with several scorers that share one tokenisation.
+
+    >>> scorer = PairScorer(["trigram_overlap"])
+    >>> scores = scorer.score(pa.array(["a dog runs fast ."]), pa.array(["a dog runs ."]))
+    >>> {name: values.tolist() for name, values in scores.items()}
+    {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
+
+    Args:
+        names: of the scorers.
+        sources: of scorers that are not in `SCORERS`.
+        language: of both sides.
+        resources: by the names of `Resource`, each as a path, already open, or as a
+            `functools.partial` that opens it when a scorer first needs it.
+
+    Raises:
+        UserError: no scorer has such a name, or its resource is missing.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        sources: Iterable[ScorerSource] = (),
+        language: str = ENGLISH,
+        **resources: Any,
+    ) -> None:
+        self.names, self.language = list(names), language
+        self._counts = True
+        self._plugins = {source.name for source in sources}
+        known = SCORERS | {source.name: source.load() for source in sources}
+        self.scorers: dict[str, Scorer] = {}
+        self._resources: dict[str, Any] = {}  # by name; copies of this scorer share it
+        for name in self.names:
+            if name not in known:
+                raise UserError(f"scorer {name!r} is unknown: choose from {', '.join(known)}")
+            scorer = self.scorers[name] = known[name]
+            if resource := scorer.resource:
+                given = resources.get(resource.name)
+                if given is None:
+                    raise UserError(f"{name} needs {resource.remedy}")
+                is_path = isinstance(given, Path | str)
+                self._resources[resource.name] = resource.open(Path(given)) if is_path else given
+
+    def reads(self, column: str) -> bool:
+        """Whether a scorer needs this column."""
+        return any(column in self.scorers[name].reads for name in self.names)
+
+    def only(self, columns: Sequence[str]) -> Self:
+        """The same scorer restricted to some columns; resources are not opened twice."""
+        part = copy.copy(self)
+        part.names = [name for name in self.names if name in columns]
+        part._counts = not set(TOKEN_COUNTS).isdisjoint(columns)
+        return part
+
+    def score(
+        self,
+        reference: pa.Array,
+        translation: pa.Array,
+        source: pa.Array | None = None,
+        ids: pa.Array | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
+
+        Args:
+            source: only for scorers that read it.
+            ids: of the rows, only for scorers that read them.
+
+        Raises:
+            UserError: a text has more tokens than int16 can count, the source is missing, or a
+                plug-in fails or gives something else than a number a pair.
+        """
+        if source is None and self.reads("source"):
+            names = [name for name in self.names if "source" in self.scorers[name].reads]
+            raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
+        texts = partial(PairText, language=self.language)
+        found: dict[str, list[np.ndarray]] = {}
+        whole = texts(reference, translation, source=source, ids=ids)
+        at_once = [name for name in self.names if self.scorers[name].whole_shard]
+        in_blocks = [name for name in self.names if name not in at_once]
+        if self._counts or in_blocks:
+            for start in range(0, max(len(reference), 1), _ROWS):
+                for name, values in self._block(whole[start : start + _ROWS], in_blocks):
+                    found.setdefault(name, []).append(values)
+        for name in at_once:
+            found[name] = [self._values(name, whole)]
+        return {name: np.concatenate(blocks) for name, blocks in found.items()}
+
+    def _block(self, pairs: PairText, names: Sequence[str]) -> Iterable[tuple[str, np.ndarray]]:
+        if self._counts:
+            for name, side in zip(TOKEN_COUNTS, (pairs.reference, pairs.translation), strict=True):
+                yield name, _int16(side.lengths)
+        for name in names:
+            yield name, self._values(name, pairs)
+
+    def _values(self, name: str, pairs: PairText) -> np.ndarray:
+        scorer = self.scorers[name]
+        try:
+            values = scorer.function(pairs, **self._resource(scorer))
+            if name in self._plugins:
+                values = np.asarray(values, np.float32)
+        except UserError:
+            raise
+        except (Exception, SystemExit) as error:
+            if name not in self._plugins:
+                raise
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            raise UserError(f"{name}: the scorer failed: {reason}") from error
+        if values.shape != (len(pairs),):
+            raise UserError(
+                f"{name}: the scorer gave values of shape {list(values.shape)} for {len(pairs)} "
+                "pairs; it must give one number a pair"
+            )
+        return _clipped(values, scorer)
+
+    def _resource(self, scorer: Scorer) -> dict[str, Any]:
+        name = scorer.resource_name
+        if name is None:
+            return {}
+        if isinstance(opening := self._resources[name], partial):
+            self._resources[name] = opening()
+        return {name: self._resources[name]}
+
+
+def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:
+    """Which values are outside the scorer's range: bool [n]; NaN is not."""
+    low, high = (np.nan if bound is None else bound for bound in scorer.range)
+    return (values < low) | (values > high)
+
+
+def _clipped(values: np.ndarray, scorer: Scorer) -> np.ndarray:
+    """The values, those beyond the range by no more than rounding at its bounds."""
+    beyond = outside(values, scorer)
+    if beyond.any():
+        low, high = (None if bound is None else np.float32(bound) for bound in scorer.range)
+        inside = np.clip(values, low, high)
+        values = np.where(beyond & (np.abs(values - inside) <= _ROUNDING), inside, values)
+    return values
+
+
+def _int16(lengths: np.ndarray) -> np.ndarray:
+    if len(lengths) and lengths.max() > _MOST_TOKENS:
+        raise UserError(
+            f"a text of {lengths.max():,} tokens: at most {_MOST_TOKENS:,} can be scored"
+        )
+    return lengths.astype(np.int16)

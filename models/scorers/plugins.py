@@ -1,0 +1,157 @@
+"""Scorers that others bring: by a package's entry point, or in a file of one's own.
+
+Workers get the name of the entry point or the text of the file, and load the scorer themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from models.errors import UserError
+from models.scorers.base import Scorer
+
+GROUP = "paraloom.scorers"
+"""The group of entry points; an entry point's name is the scorer's, its value a `Scorer`."""
+
+_FILE = re.compile(r"(.+\.py):([^:]+)")
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+
+
+class ScorerSource(Protocol):
+    """Where a worker gets a scorer from that is not one of `SCORERS`."""
+
+    @property
+    def name(self) -> str:
+        """The scorer's name, which is that of its column."""
+
+    def load(self) -> Scorer:
+        """The scorer.
+
+        Raises:
+            UserError: it cannot be loaded; one line.
+        """
+
+    def key(self) -> Any:
+        """JSON values that stand for everything the source adds to the scorer's version."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageScorer:
+    """A scorer that an installed package declares under `GROUP`."""
+
+    name: str
+
+    def load(self) -> Scorer:
+        """Import the package; errors as in `ScorerSource`."""
+        point = installed().get(self.name)
+        if point is None:
+            raise UserError(f"scorer {self.name!r}: no package here declares it under {GROUP}")
+        try:
+            found = point.load()
+        except (Exception, SystemExit) as error:
+            raise UserError(_failure(f"{self.name} ({point.value})", error)) from error
+        return _checked(found, f"{self.name} ({point.value})")
+
+    def key(self) -> Any:
+        """Nothing: the package raises the scorer's version."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FileScorer:
+    """A scorer of a Python file, `FILE.py:NAME`."""
+
+    name: str
+    path: str
+    code: str
+
+    def load(self) -> Scorer:
+        """Run the file as a module; errors as in `ScorerSource`."""
+        where = f"{self.path}:{self.name}"
+        try:
+            module = _module(self.path, self.code)
+        except (Exception, SystemExit) as error:
+            raise UserError(_failure(where, error)) from error
+        if not hasattr(module, self.name):
+            raise UserError(f"{where}: the file defines no {self.name}")
+        return _checked(getattr(module, self.name), where)
+
+    def key(self) -> Any:
+        """The text of the file: a file has no release that says when it changed."""
+        return _digest(self.code)
+
+
+def installed() -> dict[str, EntryPoint]:
+    """The scorers that installed packages declare, by name; their modules are not imported."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def column_of(entry: str) -> str:
+    """The column of an entry of `score.scorers`.
+
+    >>> column_of("scorers/mine.py:politeness"), column_of("trigram_overlap")
+    ('politeness', 'trigram_overlap')
+    """
+    match = _FILE.fullmatch(entry)
+    return match[2] if match else entry
+
+
+def check_name(name: str) -> None:
+    """Raise a ValueError if `name` cannot be that of a score's column."""
+    if not _NAME.fullmatch(name) or name.endswith("_decile"):
+        raise ValueError(
+            f"{name!r} cannot name a column: letters, digits and _ only, and not …_decile"
+        )
+
+
+def source_of(entry: str) -> PackageScorer | FileScorer:
+    """The source of an entry of `score.scorers` that is not one of Paraloom's.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    match = _FILE.fullmatch(entry)
+    if not match:
+        return PackageScorer(entry)
+    try:
+        code = Path(match[1]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise UserError(f"score.scorers: {match[1]}: cannot be read ({reason})") from error
+    return FileScorer(match[2], match[1], code)
+
+
+@cache
+def _module(path: str, code: str) -> ModuleType:
+    name = f"paraloom_scorer_{_digest(code)}"
+    module = ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module  # dataclasses and pickle look modules up by name
+    try:
+        exec(compile(code, path, "exec"), module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _digest(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def _checked(found: Any, where: str) -> Scorer:
+    if not isinstance(found, Scorer):
+        raise UserError(f"{where}: must be a models.scorers.Scorer, not {type(found).__name__}")
+    return found
+
+
+def _failure(where: str, error: BaseException) -> str:
+    return f"{where}: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"

@@ -1,0 +1,105 @@
+"""The scorers of Paraloom by name, which is also that of their column."""
+
+from models.scorers.base import Resource, Scorer
+from models.scorers.learned.encoder_similarity import encoder_similarity, open_encoder
+from models.scorers.learned.human_classifier import open_classifier
+from models.scorers.learned.human_likeness import human_likeness
+from models.scorers.learned.paragram_similarity import paragram_similarity
+from models.scorers.learned.reference_score import open_translation_model, reference_score
+from models.scorers.tokens.edit_distance import edit_distance
+from models.scorers.tokens.length_ratio import length_ratio
+from models.scorers.tokens.mean_idf import mean_idf
+from models.scorers.tokens.trigram_overlap import trigram_overlap
+from models.scorers.tokens.unigram_f1 import unigram_f1
+from models.scorers.tokens.word_order import word_order
+from models.text.vectors import load_vectors
+
+ENCODER = "encoder_similarity"
+"""The scorer that the first round does not have: its encoder is trained in the round before."""
+
+SCORERS = {
+    "trigram_overlap": Scorer(
+        function=trigram_overlap,
+        meaning="shared token trigrams, divided by those of the side with fewer trigrams",
+        unit="share of trigrams",
+    ),
+    "paragram_similarity": Scorer(
+        function=paragram_similarity,
+        meaning="cosine of the mean PARAGRAM word vectors of the two sides",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="paragram",
+            open=load_vectors,
+            remedy="word vectors: set score.paragram to a file of them, or score.phrases to "
+            "phrase pairs to train them on",
+        ),
+    ),
+    "length_ratio": Scorer(
+        function=length_ratio,
+        meaning="tokens of the shorter side divided by those of the longer",
+        unit="ratio",
+    ),
+    "unigram_f1": Scorer(
+        function=unigram_f1,
+        meaning="harmonic mean of precision and recall of the tokens",
+        unit="F1",
+    ),
+    "edit_distance": Scorer(
+        function=edit_distance,
+        meaning="Levenshtein distance in tokens, divided by the tokens of the longer side",
+        unit="share of tokens",
+        higher_is_better=False,
+    ),
+    "word_order": Scorer(
+        function=word_order,
+        meaning="Kendall's tau of the positions of the shared tokens",
+        unit="Kendall's tau",
+        range=(-1.0, 1.0),
+    ),
+    "mean_idf": Scorer(
+        function=mean_idf,
+        meaning="mean inverse document frequency of the tokens of both sides",
+        unit="IDF",
+        range=(None, None),
+        resource=Resource(
+            name="idf",
+            open=load_vectors,
+            remedy="the words' IDF: set score.idf to a file of them, or count them on the corpus",
+        ),
+    ),
+    "human_likeness": Scorer(
+        function=human_likeness,
+        meaning="P(written by a person | translation), by a classifier that was not trained on "
+        "the pair",
+        unit="probability",
+        resource=Resource(
+            name="classifier",
+            open=open_classifier,
+            remedy="its classifier, trained on the corpus",
+        ),
+    ),
+    "reference_score": Scorer(
+        function=reference_score,
+        meaning="log p(reference | source) divided by its subwords (natural logarithm), by the "
+        "model that translated",
+        unit="log p per subword",
+        range=(None, 0.0),
+        resource=Resource(
+            name="translation_model",
+            open=open_translation_model,
+            remedy="the model that translates the sources",
+            is_model=True,
+        ),
+        reads=("source", "reference", "translation"),
+    ),
+    ENCODER: Scorer(
+        function=encoder_similarity,
+        meaning="cosine of the two sides under the encoder of the round before",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="encoder", open=open_encoder, remedy="an encoder that was trained before"
+        ),
+    ),
+}
