@@ -63,17 +63,28 @@ class PairsRecord(StageRecord, stage=("ingest", "corpus")):
     saved: dict[str, Saved] = {}  # not translated, by the key of the configuration that saves it
 
 
-class TranslationModel(Lenient):
-    """The model that translated: its folder or name on the Hub, and the digest of its files.
+class UsedModel(Lenient):
+    """A model of others: its folder or name on the Hub, and the digest of its files.
 
     `revision` is the commit on the Hub; `license` is that of the model card.
     """
 
     path: str = ""
     sha256: str = ""
-    family: str = ""
     revision: str | None = None
     license: str | None = None
+
+
+class TranslationModel(UsedModel):
+    """The model that translated."""
+
+    family: str = ""
+
+
+class ScoringModelRecord(StageRecord, stage=("sentence_model", "cross_encoder_model")):
+    """A model of sentence-transformers that scores pairs."""
+
+    model: UsedModel = UsedModel()
 
 
 class BackTranslateRecord(PairsRecord, stage="back_translate"):

@@ -12,8 +12,8 @@ from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import DamagedError
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from models.hub import is_hub_name
 from models.memory import forget_peak, peak_memory
-from models.nmt.hub import is_hub_name
 from models.options import InputPath
 from pipeline import notices
 from pipeline.config import Config

@@ -9,8 +9,9 @@ from beam_jobs import back_translate
 from beam_jobs.directions import Direction
 from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import Shard, receipts, units
+from models import hub
 from models.files import digest
-from models.nmt import NmtOptions, hub
+from models.nmt import NmtOptions
 from models.nmt.engines.build import check_family
 from models.nmt.families.base import Languages, Layout
 from models.nmt.families.registry import open_model

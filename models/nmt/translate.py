@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from models.hub import fetch
 from models.nmt.engines.base import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
 from models.nmt.engines.build import build_engine, check_engine, one_line
 from models.nmt.families.base import Languages
 from models.nmt.families.registry import open_model
-from models.nmt.hub import fetch
 from models.nmt.options import NmtOptions
 
 SCHEMA = pa.schema(

@@ -6,6 +6,12 @@ from models.scorers.learned.human_classifier import open_classifier
 from models.scorers.learned.human_likeness import human_likeness
 from models.scorers.learned.paragram_similarity import paragram_similarity
 from models.scorers.learned.reference_score import open_translation_model, reference_score
+from models.scorers.learned.sentence_similarity import (
+    cross_encoder,
+    open_cross_encoder,
+    open_sentence_model,
+    sentence_similarity,
+)
 from models.scorers.tokens.edit_distance import edit_distance
 from models.scorers.tokens.length_ratio import length_ratio
 from models.scorers.tokens.mean_idf import mean_idf
@@ -92,6 +98,32 @@ SCORERS = {
             is_model=True,
         ),
         reads=("source", "reference", "translation"),
+    ),
+    "sentence_similarity": Scorer(
+        function=sentence_similarity,
+        meaning="cosine of the two sides under a model of sentence-transformers",
+        unit="cosine",
+        range=(-1.0, 1.0),
+        resource=Resource(
+            name="sentence_model",
+            open=open_sentence_model,
+            remedy="a model: set score.sentence_model to its folder or its name on the Hub",
+            is_model=True,
+        ),
+        whole_shard=True,
+    ),
+    "cross_encoder": Scorer(
+        function=cross_encoder,
+        meaning="score of the pair by a cross-encoder of sentence-transformers",
+        unit="score",
+        range=(None, None),
+        resource=Resource(
+            name="cross_encoder_model",
+            open=open_cross_encoder,
+            remedy="a model: set score.cross_encoder_model to its folder or its name on the Hub",
+            is_model=True,
+        ),
+        whole_shard=True,
     ),
     ENCODER: Scorer(
         function=encoder_similarity,

@@ -18,6 +18,7 @@ from models.scorers import ENCODER, SCORERS
 from models.scorers.plugins import ScorerSource, check_name, column_of, installed, source_of
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
+HubModel = Annotated[str, InputPath(copied=False, hub=True)]
 UncheckedFile = Annotated[str, InputPath(checked=False)]
 
 
@@ -61,6 +62,10 @@ class InputOptions(Options):
         return [parse_condition(text) for text in self.where]
 
 
+MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
+"""The keys that name the models of scorers, which are also the names of their resources."""
+
+
 class ScoreOptions(Options):
     """The scores of every pair."""
 
@@ -76,6 +81,11 @@ class ScoreOptions(Options):
     gzip."""
     idf: InputFile | None = None
     """IDF of words in text form (`word idf`), for mean_idf; null: computed on the references."""
+    sentence_model: HubModel | None = None
+    """A model of sentence-transformers for sentence_similarity: a folder, or a name on Hugging
+    Face's Hub (`owner/name`, `owner/name@revision`)."""
+    cross_encoder_model: HubModel | None = None
+    """A cross-encoder of sentence-transformers for cross_encoder, named in the same way."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that scorers of your own read, by the names that they give them."""
     training: ParagramOptions = ParagramOptions()
@@ -114,6 +124,11 @@ class ScoreOptions(Options):
                 raise ValueError(f"scorers: {error}") from None
         if len(set(self.names)) < len(self.names):
             raise ValueError("scorers: names a scorer twice")
+        for name, key in MODEL_KEYS.items():
+            if name in self.scorers and getattr(self, key) is None:
+                kind = SCORERS[name].resource
+                assert kind
+                raise ValueError(f"{key}: {name} needs {kind.remedy}")
 
 
 class AutoOptions(Options):

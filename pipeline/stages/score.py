@@ -13,6 +13,7 @@ from pipeline.config import Config
 from pipeline.records import ScoreRecord, ScorerRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 from pipeline.stages.resources import RESOURCES
+from pipeline.stages.resources.pair_models import model_names
 from pipeline.stages.resources.translation_model import scoring_model
 
 
@@ -83,6 +84,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         pairs, resources = run.shards("back_translate"), {**resource_paths(run)}
         if model := scoring_model(run):
             resources["translation_model"] = model
+        resources |= model_names(run.config)
         digests = {s.name: run.digest(s.name) for s in RESOURCES if s.enabled(run.config)}
     key = content_key("score", score.VERSION, fingerprint(run), digests)
     result = score.run(

@@ -12,8 +12,8 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
+from models import hub
 from models.errors import UserError
-from models.nmt import hub
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

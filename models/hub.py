@@ -8,7 +8,7 @@ from pathlib import Path
 from models.errors import UserError
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
-_FILES = re.compile(r"[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
+_FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
 
@@ -60,7 +60,8 @@ def _cached(repo: str, revision: str | None) -> Path | None:
     except (OSError, ValueError):
         return None
     folder = Path(found)
-    return folder if any(_wanted([path.name for path in folder.iterdir()], _WEIGHTS)) else None
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+    return folder if _weights(names) else None
 
 
 def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
@@ -70,8 +71,7 @@ def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     try:
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
         names = [file.rfilename for file in info.siblings or []]
-        weights = next((found for kind in _WEIGHTS if (found := _wanted(names, [kind]))), [])
-        chosen = [name for name in names if _FILES.fullmatch(name)] + weights
+        chosen = [name for name in names if _FILES.fullmatch(name)] + _weights(names)
         folder = huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
@@ -105,5 +105,20 @@ def _unreachable(key: str, repo: str, revision: str | None, error: Exception) ->
     )
 
 
-def _wanted(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    return [name for name in names if any(re.fullmatch(pattern, name) for pattern in patterns)]
+def _weights(names: Sequence[str]) -> list[str]:
+    """The files with weights of a model, and of its modules if it has folders of them; of each, in
+    the first form of `_WEIGHTS` that it has.
+
+    >>> _weights(["pytorch_model.bin", "model.safetensors", "2_Dense/pytorch_model.bin"])
+    ['model.safetensors', '2_Dense/pytorch_model.bin']
+    """
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        if re.fullmatch(r"(\d+_\w+)?", folder):
+            folders.setdefault(folder, []).append(file)
+    found = []
+    for folder, files in folders.items():
+        kinds = ([f for f in files if re.fullmatch(kind, f)] for kind in _WEIGHTS)
+        found += [f"{folder}/{file}".lstrip("/") for file in next(filter(None, kinds), [])]
+    return found

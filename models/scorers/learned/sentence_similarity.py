@@ -1,0 +1,124 @@
+"""Similarity by any model of sentence-transformers: vectors of each side, or both sides at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from models import hub
+from models.errors import UserError
+from models.text.tokens import PairText
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+_BATCH = {"cpu": 32, "cuda": 256}  # texts at once, by device
+
+
+def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) -> np.ndarray:
+    """Cosine of the sides' sentence vectors: float32 [n] in [-1, 1]; 0 where a side is empty.
+
+    Each distinct text is encoded once, whichever side it is on. The library makes batches of texts
+    of equal length; a value depends on the other texts of its batch by rounding only (below 1e-5 in
+    float32). Texts longer than the model's limit are cut, as the library does.
+    """
+    texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
+    encoded = texts.dictionary_encode()
+    vectors = sentence_model.encode(
+        encoded.dictionary.to_pylist(),
+        batch_size=_BATCH.get(sentence_model.device.type, 32),
+        normalize_embeddings=True,
+        show_progress_bar=False,
+    ).astype(np.float32, copy=False)
+    first, second = np.split(encoded.indices.to_numpy(), 2)
+    cosine = np.einsum("nd,nd->n", vectors[first], vectors[second], dtype=np.float32)
+    return np.where(_has_empty_side(pairs), np.float32(0), cosine.clip(-1, 1))
+
+
+def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndarray:
+    """The model's score of (reference, translation): float32 [n]; equal pairs are scored once.
+
+    A value depends on the other pairs of its batch by rounding only, as in `sentence_similarity`.
+    """
+    keys = pa.table({"first": pairs.reference_text, "second": pairs.translation_text})
+    codes = [column.combine_chunks().dictionary_encode().indices for column in keys.columns]
+    first, second = (code.to_numpy().astype(np.int64) for code in codes)
+    _, rows, back = np.unique(first * len(pairs) + second, return_index=True, return_inverse=True)
+    distinct = keys.take(pa.array(rows))
+    scores = cross_encoder_model.predict(
+        list(zip(*(column.to_pylist() for column in distinct.columns), strict=True)),
+        batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
+        show_progress_bar=False,
+    )
+    return np.asarray(scores, np.float32).reshape(len(rows))[back]
+
+
+def open_sentence_model(path: Path) -> SentenceTransformer:
+    """Load a model that gives sentence vectors, on a GPU if there is one.
+
+    Args:
+        path: a folder, or a name on Hugging Face's Hub.
+
+    Raises:
+        UserError: there is no such model, or it cannot be loaded.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    folder = find_sentence_model(str(path))
+    model: SentenceTransformer = _load(
+        lambda: SentenceTransformer(str(folder), local_files_only=True), path
+    )
+    return model
+
+
+def find_sentence_model(name: str) -> Path:
+    """The folder of a model that gives sentence vectors; errors as `open_sentence_model`."""
+    folder = hub.fetch(name, "score.sentence_model")
+    if not (folder / "modules.json").is_file():
+        raise UserError(
+            f"score.sentence_model: {name} is no model of sentence-transformers: it has no "
+            "modules.json"
+        )
+    return folder
+
+
+def open_cross_encoder(path: Path) -> CrossEncoder:
+    """Load a model that scores pairs, on a GPU if there is one; arguments and errors as above."""
+    from sentence_transformers import CrossEncoder
+
+    folder = find_cross_encoder(str(path))
+    model: CrossEncoder = _load(lambda: CrossEncoder(str(folder), local_files_only=True), path)
+    if model.num_labels != 1:
+        raise UserError(
+            f"score.cross_encoder_model: {path} gives {model.num_labels} numbers a pair; choose a "
+            "model that gives one, such as one trained on the STS Benchmark"
+        )
+    return model
+
+
+def find_cross_encoder(name: str) -> Path:
+    """The folder of a model that scores pairs; errors as `open_cross_encoder`."""
+    folder = hub.fetch(name, "score.cross_encoder_model")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"score.cross_encoder_model: {name} is no model: it has no config.json")
+    return folder
+
+
+def _load(build: Callable[[], Any], path: Path) -> Any:
+    """Call a function of the library, which has many types of errors."""
+    try:
+        return build()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(f"{path}: the model cannot be loaded ({reason})") from error
+
+
+def _has_empty_side(pairs: PairText) -> np.ndarray:
+    sides = (pairs.reference_text, pairs.translation_text)
+    empty = (pc.equal(pc.utf8_trim_whitespace(side), "") for side in sides)
+    return np.asarray(pc.or_(*empty).to_numpy(zero_copy_only=False))

@@ -1,0 +1,60 @@
+"""The models of sentence-transformers that score pairs: their stages, which make no files.
+
+A stage's record says which model it is; its digest is part of the keys of the scores.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from beam_jobs.io import remote, storage
+from models import hub
+from models.files import digest
+from pipeline.config import Config
+from pipeline.config.options import MODEL_KEYS
+from pipeline.model_card import license_of
+from pipeline.records import ScoringModelRecord, UsedModel
+from pipeline.stage import Run, Stage, needed_by_scorers
+
+
+def model_stage(key: str, find: Callable[[str], Path]) -> Stage:
+    """The stage of the model that `score.<key>` names.
+
+    Args:
+        find: its folder on this machine, given its folder or its name on the Hub.
+    """
+
+    def folder(config: Config) -> Path:
+        return find(remote.localise(getattr(config.score, key)))
+
+    def make(run: Run, _: str) -> ScoringModelRecord:
+        where = folder(run.config)
+        model = UsedModel(
+            path=getattr(run.config.score, key),
+            sha256=digest(where),
+            revision=hub.revision(where),
+            license=license_of(where),
+        )
+        return ScoringModelRecord(model=model, digest=model.sha256)
+
+    def check(config: Config) -> None:
+        if needed(config) and not storage.is_remote(getattr(config.score, key)):
+            folder(config)
+
+    needed = needed_by_scorers(key)
+    return Stage(
+        name=key,
+        fingerprint=lambda run: digest(folder(run.config)),
+        make=make,
+        enabled=needed,
+        check=check,
+        resource=None,
+    )
+
+
+def model_names(config: Config) -> dict[str, str]:
+    """The models that the scorers need, by resource; names on the Hub have their commit."""
+    return {
+        key: hub.pinned(getattr(config.score, key))
+        for scorer, key in MODEL_KEYS.items()
+        if scorer in config.score.scorers
+    }
