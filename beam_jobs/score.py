@@ -21,6 +21,7 @@ from apache_beam.utils.shared import Shared
 from beam_jobs.io import schema
 from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import (
+    EARLIER,
     DamagedError,
     Measurements,
     Receipt,
@@ -203,7 +204,7 @@ class _Score(UnitDoFn):
         The earlier output lacks the rows that it rejected.
         """
         everything = pa.array(np.ones(len(table), bool))
-        before = read_receipt(self.output, unit.name)
+        before = read_receipt(self.output, unit.name, EARLIER)
         same = dict(before.numbers.columns.items() & keys.items()) if before else {}
         same = {name: key for name, key in same.items() if name not in table.column_names}
         if not before or not same:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import remote, storage
-from beam_jobs.io.shards import DamagedError
+from beam_jobs.io.shards import EARLIER, DamagedError
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.hub import is_hub_name
@@ -200,7 +200,7 @@ def remove_local_copies(folder: str) -> None:
 
 def drop_receipts(folder: str) -> None:
     """Remove the receipts of a stage, so that all its shards are made again."""
-    for place in (folder, distinct_folder(folder)):
-        receipts = storage.join(place, "receipts")
-        for name in storage.names(receipts):
-            storage.remove(storage.join(receipts, name))
+    receipts = [storage.join(place, "receipts") for place in (folder, distinct_folder(folder))]
+    for place in (*receipts, storage.join(folder, EARLIER)):
+        for name in storage.names(place):
+            storage.remove(storage.join(place, name))

@@ -8,6 +8,7 @@ expected key and its part files have their checksums. A part file without a rece
     <stage>/part-….parquet            accepted rows
     <stage>/rejected/part-….parquet   rejected rows, with a reason
     <stage>/receipts/<unit>.json
+    <stage>/earlier/<unit>.json       receipts of an earlier output, while its columns may be copied
 """
 
 import hashlib
@@ -31,6 +32,9 @@ from beam_jobs.io import storage
 from beam_jobs.io.storage import MissingError
 from models.errors import UserError
 from models.memory import peak_memory
+
+EARLIER = "earlier"
+"""The folder of receipts that are out of date."""
 
 REPEATS = "repeats the pair"
 """Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
@@ -274,7 +278,7 @@ def commit(
     return receipt
 
 
-def write_receipt(folder: str, receipt: Receipt) -> None:
+def write_receipt(folder: str, receipt: Receipt, kind: str = "receipts") -> None:
     """Mark a unit as finished. Paths are relative on disk, so that a run folder can be moved."""
     prefix = storage.join(folder, "")  # as the shards' paths were joined
 
@@ -284,16 +288,23 @@ def write_receipt(folder: str, receipt: Receipt) -> None:
     values = receipt.moved(relative).model_dump()
     values["numbers"] = receipt.numbers.model_dump(exclude_unset=True)
     text = json.dumps(values, ensure_ascii=False, indent=1)
-    storage.write_bytes(_receipt_path(folder, receipt.name), text.encode())
+    storage.write_bytes(_receipt_path(folder, receipt.name, kind), text.encode())
 
 
-def read_receipt(folder: str, name: str) -> Receipt | None:
+def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | None:
     """The receipt of a unit, or None if it is missing or invalid."""
     try:
-        receipt = Receipt.model_validate_json(storage.read_bytes(_receipt_path(folder, name)))
+        receipt = Receipt.model_validate_json(storage.read_bytes(_receipt_path(folder, name, kind)))
     except (MissingError, ValueError):
         return None
     return receipt.moved(lambda path: storage.join(folder, path))
+
+
+def outdate(folder: str, receipt: Receipt) -> None:
+    """Mark a unit as unfinished; its receipt is set aside if its columns may be copied."""
+    if receipt.numbers.columns:
+        write_receipt(folder, receipt, EARLIER)
+    storage.remove(_receipt_path(folder, receipt.name))
 
 
 def receipts(folder: str) -> list[Receipt]:
@@ -319,7 +330,8 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     needed = {_receipt_path(folder, receipt.name) for receipt in keep}
     for receipt in keep:
         needed.update(shard.path for shard in (*receipt.shards, *receipt.rejected_shards))
-    kinds = {"": ".parquet", "rejected": ".parquet", "receipts": ".json", "attempts": ".json"}
+    kinds = {"": ".parquet", "rejected": ".parquet"}
+    kinds |= dict.fromkeys(("receipts", EARLIER, "attempts"), ".json")
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder
         storage.remove_temporary(parent)
@@ -329,5 +341,5 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
                 storage.remove(path)
 
 
-def _receipt_path(folder: str, name: str) -> str:
-    return storage.join(folder, "receipts", f"{name}.json")
+def _receipt_path(folder: str, name: str, kind: str = "receipts") -> str:
+    return storage.join(folder, kind, f"{name}.json")

@@ -146,7 +146,7 @@ def launch(
     for receipt in shard_files.receipts(output):
         unit = expected.get(receipt.name)
         if unit is None or unit.key != receipt.key:
-            storage.remove(storage.join(output, "receipts", f"{receipt.name}.json"))
+            shard_files.outdate(output, receipt)
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
     total = sum(known) if len(known) == len(rows) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     of equal length; a value depends on the other texts of its batch by rounding only (below 1e-5 in
     float32). Texts longer than the model's limit are cut, as the library does.
     """
+    if not len(pairs):
+        return np.empty(0, np.float32)
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
     encoded = texts.dictionary_encode()
     vectors = sentence_model.encode(
@@ -45,6 +48,8 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
     A value depends on the other pairs of its batch by rounding only, as in `sentence_similarity`.
     """
+    if not len(pairs):
+        return np.empty(0, np.float32)
     keys = pa.table({"first": pairs.reference_text, "second": pairs.translation_text})
     codes = [column.combine_chunks().dictionary_encode().indices for column in keys.columns]
     first, second = (code.to_numpy().astype(np.int64) for code in codes)
@@ -71,7 +76,7 @@ def open_sentence_model(path: Path) -> SentenceTransformer:
 
     folder = find_sentence_model(str(path))
     model: SentenceTransformer = _load(
-        lambda: SentenceTransformer(str(folder), local_files_only=True), path
+        lambda: SentenceTransformer(str(folder), local_files_only=True), folder
     )
     return model
 
@@ -92,7 +97,7 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
     from sentence_transformers import CrossEncoder
 
     folder = find_cross_encoder(str(path))
-    model: CrossEncoder = _load(lambda: CrossEncoder(str(folder), local_files_only=True), path)
+    model: CrossEncoder = _load(lambda: CrossEncoder(str(folder), local_files_only=True), folder)
     if model.num_labels != 1:
         raise UserError(
             f"score.cross_encoder_model: {path} gives {model.num_labels} numbers a pair; choose a "
@@ -109,13 +114,50 @@ def find_cross_encoder(name: str) -> Path:
     return folder
 
 
-def _load(build: Callable[[], Any], path: Path) -> Any:
+def _load(build: Callable[[], Any], folder: Path) -> Any:
     """Call a function of the library, which has many types of errors."""
+    _check_classes(folder)
     try:
         return build()
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"{path}: the model cannot be loaded ({reason})") from error
+        raise UserError(f"{folder}: the model cannot be loaded ({reason})") from error
+
+
+_TRUSTED = ("sentence_transformers.", "torch.nn.", "models.embeddings.")
+
+
+def _check_classes(folder: Path) -> None:
+    """Refuse a model that names classes of other packages, or of Python files that it brings: the
+    library imports them, from a folder even without `trust_remote_code`.
+    """
+    for file in sorted(folder.rglob("*.json")):
+        if file.name not in ("modules.json", "router_config.json", "config.json"):
+            continue
+        try:
+            values = json.loads(file.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
+        for name in _classes(values):
+            if "." in name and not name.startswith(_TRUSTED):
+                raise UserError(
+                    f"{file}: the model cannot be loaded: it brings code of its own ({name}), "
+                    "which is not run"
+                )
+
+
+def _classes(values: Any) -> Iterator[str]:
+    """The names of classes and functions in a file of settings, as the library finds them."""
+    if isinstance(values, list):
+        for value in values:
+            yield from _classes(value)
+    elif isinstance(values, dict):
+        for key, value in values.items():
+            if key == "types" and isinstance(value, dict):
+                yield from (str(name) for name in value.values())
+            if key in ("type", "activation_function", "activation_fn") and isinstance(value, str):
+                yield value
+            yield from _classes(value)
 
 
 def _has_empty_side(pairs: PairText) -> np.ndarray:

@@ -48,9 +48,22 @@ class Model:
         return np.array([-len(s) / (len(r) + 1) for s, r in pairs], np.float32)
 
 
+class Transformer:
+    """In place of models of sentence-transformers."""
+
+    device = torch.device("cpu")
+
+    def encode(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
+        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+
+    def predict(self, pairs: Sequence[tuple[str, str]], **options: Any) -> NDArray[np.float32]:
+        return np.array([abs(len(a) - len(b)) for a, b in pairs], np.float32)
+
+
 TABLES: dict[str, Any] = {
     **{"paragram": VECTORS, "idf": IDF, "translation_model": Model()},
     **{"classifier": CLASSIFIER, "encoder": ENCODER},
+    **{"sentence_model": Transformer(), "cross_encoder_model": Transformer()},
 }
 SCORER = PairScorer(NAMES, **TABLES)
 
@@ -119,6 +132,8 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "human_likeness": (0, 1, lambda text: plain_likeness(text, text, CLASSIFIER)),
     "reference_score": (-np.inf, 0, lambda text: -len(text) / (len(text) + 1)),
     "encoder_similarity": (-1, 1, lambda text: text != ""),
+    "sentence_similarity": (-1, 1, lambda text: text.strip() != ""),
+    "cross_encoder": (-np.inf, np.inf, lambda text: 0),
 }
 ONE_SIDED = {"human_likeness", "reference_score"}  # only one of the sides is judged
 
@@ -216,6 +231,10 @@ def test_a_wrong_name_and_missing_vectors_are_said() -> None:
         PairScorer(["reference_score"])
     with pytest.raises(UserError, match="reference_score: needs the sources of the pairs"):
         PairScorer(["reference_score"], **TABLES).score(*[pa.array(["a"])] * 2)
+    with pytest.raises(UserError, match=r"needs a model: set score\.sentence_model to its folder"):
+        PairScorer(["sentence_similarity"])
+    with pytest.raises(UserError, match=r"cross_encoder needs a model: set score\.cross_encoder_m"):
+        PairScorer(["cross_encoder"])
     with pytest.raises(UserError, match="encoder_similarity needs an encoder"):
         PairScorer(["encoder_similarity"])
     with pytest.raises(UserError, match="one number a word, this one has 5"):

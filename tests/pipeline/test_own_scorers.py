@@ -1,0 +1,180 @@
+"""Scorers of a package and of a file go the whole way of a run, and resume."""
+
+import json
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.cli import main
+from tests.run_helpers import again, ran
+
+WriteConfig = Callable[..., Path]
+
+FILE = """
+from pathlib import Path
+import numpy as np
+from models.scorers import Scorer
+
+def shout(pairs):
+    with open({log!r}, "a") as log:
+        log.write(f"{{len(pairs)}}\\n")
+    values = [float(len(text)) * {factor} for text in pairs.translation_text.to_pylist()]
+    return np.array([{broken} if "dog" in text else value for text, value in
+                     zip(pairs.translation_text.to_pylist(), values)], np.float32)
+
+loudness = Scorer(function=shout, meaning="letters of the translation", unit="letters",
+                  range=(0, 1000), version={version})
+"""
+PACKAGE = """
+import numpy as np
+from models.scorers import Scorer
+
+def vowels(pairs):
+    with open({log!r}, "a") as log:
+        log.write(f"{{len(pairs)}}\\n")
+    texts = pairs.translation_text.to_pylist()
+    return np.array([sum(c in "aeiou" for c in t) / max(len(t), 1) for t in texts], np.float32)
+
+SCORER = Scorer(function=vowels, meaning="share of vowels of the translation", unit="share",
+                version={version})
+"""
+PYPROJECT = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "vowel-score"
+version = "{version}"
+[project.entry-points."paraloom.scorers"]
+vowel_share = "vowel_score:SCORER"
+[tool.setuptools]
+py-modules = ["vowel_score"]
+"""
+
+
+class Own:
+    """A package and a file with a scorer each; every call of one writes a line to its log."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.site = folder, folder / "site"
+        self.entry = f"{folder / 'loud.py'}:loudness"
+
+    def write_file(self, *, factor: int = 1, version: int = 1, broken: str = "value") -> None:
+        code = FILE.format(log=str(self.log("loud")), factor=factor, version=version, broken=broken)
+        (self.folder / "loud.py").write_text(code)
+
+    def install(self, monkeypatch: pytest.MonkeyPatch, *, version: int = 1) -> None:
+        """Build the package's wheel and unpack it, as installers do."""
+        from setuptools import build_meta
+
+        source = self.folder / f"source{version}"
+        source.mkdir()
+        code = PACKAGE.format(log=str(self.log("vowel")), version=version)
+        (source / "vowel_score.py").write_text(code)
+        (source / "pyproject.toml").write_text(PYPROJECT.format(version=version))
+        with monkeypatch.context() as patch:
+            patch.chdir(source)
+            wheel = build_meta.build_wheel(str(source))
+        shutil.rmtree(self.site, ignore_errors=True)
+        zipfile.ZipFile(source / wheel).extractall(self.site)
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def rows(self, name: str) -> int:
+        """How many rows the scorer has seen since the last call."""
+        log = self.log(name)
+        rows = sum(map(int, log.read_text().split())) if log.exists() else 0
+        log.unlink(missing_ok=True)
+        return rows
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
+    found = Own(tmp_path)
+    found.write_file()
+    found.install(monkeypatch)
+    monkeypatch.syspath_prepend(str(found.site))
+    return found
+
+
+def table(folder: Path, stage: str) -> pa.Table:
+    files = sorted((folder / "run" / stage).glob("part-*.parquet"))
+    return pa.concat_tables(map(pq.read_table, files))
+
+
+def test_the_whole_way(
+    tmp_path: Path,
+    own: Own,
+    write_config: WriteConfig,
+    finished_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shutil.copytree(finished_run / "run", tmp_path / "run")  # its translations are not made again
+    scorers = ["translation_score", "trigram_overlap", "vowel_share", own.entry]
+    where = ["vowel_share >= 0.2", "loudness_decile in 1..9"]
+
+    def run(name: str) -> list[str]:
+        sys.modules.pop("vowel_score", None)
+        code = again(name, tmp_path)
+        _, err = capsys.readouterr()
+        assert code == 0, err
+        return ran(err)
+
+    write_config(tmp_path, score={"scorers": scorers}, select={"by": "loudness", "where": where})
+    assert run("select") == ["score", "bucket", "corpus"]
+    bucket = table(tmp_path, "bucket")
+    texts = bucket["translation"].to_pylist()
+    assert bucket["loudness"].to_pylist() == [len(text) for text in texts]
+    shares = [sum(c in "aeiou" for c in text) / max(len(text), 1) for text in texts]
+    np.testing.assert_allclose(bucket["vowel_share"], shares, rtol=1e-6)
+    assert {"loudness_decile", "vowel_share_decile"} <= set(bucket.column_names)
+    corpus = table(tmp_path, "corpus")
+    assert 0 < len(corpus) < len(bucket)
+    assert min(corpus["vowel_share"].to_pylist()) >= 0.2
+    assert own.rows("vowel") == own.rows("loud") == len(bucket)
+
+    report = (tmp_path / "run" / "report" / "index.html").read_text()
+    assert "Letters of the translation." in report
+    assert "Share of vowels of the translation." in report
+    assert "letters of the translation" in (tmp_path / "run" / "corpus" / "README.md").read_text()
+    assert main(["explain", str(tmp_path / "run"), corpus["id"][0].as_py()]) == 0
+    assert "loudness" in capsys.readouterr().out
+    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]
+    assert recorded["scorers"]["vowel_share"]["unit"] == "share"
+
+    assert run("select") == []
+    own.install(monkeypatch, version=2)
+    assert run("select") == ["score"]  # the values are the same, so nothing after it runs
+    assert (own.rows("vowel"), own.rows("loud")) == (len(bucket), 0)
+    own.write_file(factor=2, version=2)
+    assert run("select") == ["score", "bucket", "corpus"]
+    assert (own.rows("vowel"), own.rows("loud")) == (0, len(bucket))
+    assert table(tmp_path, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
+    assert table(tmp_path, "bucket")["vowel_share"].equals(bucket["vowel_share"])
+
+    # A row that was rejected is scored anew by all scorers once it is accepted.
+    own.write_file(broken="float('nan')")
+    assert run("select") == ["score", "bucket", "corpus"]
+    dogs = sum("dog" in text for text in texts)
+    assert len(table(tmp_path, "bucket")) == len(bucket) - dogs
+    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]
+    assert recorded["rejected"]["loudness is not finite"] == dogs > 0
+    assert (own.rows("vowel"), own.rows("loud")) == (0, len(bucket))
+    own.write_file(broken="2000")
+    assert run("score") == ["score"]
+    recorded = json.loads((tmp_path / "run" / "manifest.json").read_text())["stages"]["score"]
+    assert recorded["rejected"]["loudness is outside its range 0..1000"] == dogs
+    assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
+    own.write_file()
+    assert run("select") == ["score", "bucket", "corpus"]
+    assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
+    assert table(tmp_path, "bucket").equals(bucket)
