@@ -23,7 +23,14 @@ from models.scorers.learned.human_classifier import train_classifier
 from models.text.idf import compact_idf, write_idf
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
-ALL_SCORERS = ("translation_score", *(name for name in ALL if name != ENCODER))
+ALL_SCORERS = (
+    "translation_score",
+    *(
+        name
+        for name, scorer in ALL.items()
+        if name != ENCODER and not (scorer.resource and scorer.resource.is_model)
+    ),
+)
 
 
 def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
