@@ -49,6 +49,10 @@ class Judgment:
     """Of the translation: 0 nonsense, 1 understandable, 2 fluent."""
 
 
+class JudgeNameError(UserError):
+    """A judge's name cannot be the name of a file."""
+
+
 class Action(BaseModel):
     """A line of a judge's file."""
 
@@ -147,10 +151,10 @@ def checked_name(judge: str) -> str:
     'Anna B.'
 
     Raises:
-        UserError: it cannot be.
+        JudgeNameError: it cannot be.
     """
     if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
-        raise UserError(
+        raise JudgeNameError(
             f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
             "spaces or . - _ + @, and begin with a letter or digit"
         )
@@ -166,6 +170,8 @@ def judging(run: str) -> Iterator[None]:
     """
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
+    if not Path(run, "manifest.json").exists():
+        raise UserError(f"{run}: no run here: it has no manifest.json")
     folder = Path(run, FOLDER)
     with _writing(folder):
         folder.mkdir(exist_ok=True)

@@ -123,6 +123,9 @@ def test_names(name: str) -> None:
 
 
 def test_one_judging_process_a_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no run here"), judging(str(tmp_path)):
+        pass
+    (tmp_path / "manifest.json").write_text("{}")
     with (
         judging(str(tmp_path)),
         pytest.raises(UserError, match="another paraloom judge"),
