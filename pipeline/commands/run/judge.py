@@ -1,6 +1,7 @@
 """`paraloom judge`: a page on which people judge pairs of a run; judgments made elsewhere."""
 
 import webbrowser
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from models.languages import direction, short_code
 from pipeline.judging.import_file import import_judgments
 from pipeline.judging.judges import describe_judges
 from pipeline.judging.judgments import checked_name, judging, read_judgments
-from pipeline.judging.sampling import ScoredRun, sample_pairs
+from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from pipeline.judging.server import JudgingServer
 from pipeline.judging.session import Scale, Session
 
@@ -57,40 +58,44 @@ def command(
             _import(found, file)
         else:
             names = [name.strip() for name in scores.split(",") if name.strip()]
-            _serve(found, pairs, names, scale, judge, port, open)
+            sample = sample_pairs(found, pairs, names)
+            server = judging_server(found, sample, scale, judge, port)
+            _print_judges(run)
+            print(f"{len(sample):,} pairs to judge at {server.url}", flush=True)
+            print("Ctrl-C stops; every judgment is saved at once", flush=True)
+            if open:
+                webbrowser.open(server.url)
+            server.serve()
+            print()
         _print_judges(run)
 
 
-def _serve(
+def judging_server(
     run: ScoredRun,
-    pairs: int,
-    scores: list[str],
-    scale: Scale,
-    judge: str,
-    port: int | None,
-    open: bool,
-) -> None:
-    sample = sample_pairs(run, pairs, scores)
+    sample: Sequence[Pair],
+    scale: Scale = "0-100",
+    judge: str = "",
+    port: int | None = None,
+) -> JudgingServer:
+    """The server of the page for a sample of a run's pairs.
+
+    Raises:
+        UserError: the sample is empty, or the port cannot be used.
+    """
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
-    source = short_code(run.record.config.input.source_language) if run.record.config.input else ""
-    server = JudgingServer(
+    given, language = run.record.config.input, run.record.language
+    source = short_code(given.source_language) if given else ""
+    return JudgingServer(
         Session(run.folder, sample, scale),
         port,
         judge=judge,
         run_name=PurePath(run.folder).name or run.folder,
-        language=run.record.language,
-        direction=direction(run.record.language),
+        language=language,
+        direction=direction(language),
         source_language=source,
         source_direction=direction(source),
     )
-    _print_judges(run.folder)
-    print(f"{len(sample):,} pairs to judge at {server.url}", flush=True)
-    print("Ctrl-C stops; every judgment is saved at once", flush=True)
-    if open:
-        webbrowser.open(server.url)
-    server.serve()
-    print()
 
 
 def _import(run: ScoredRun, file: str) -> None:

@@ -110,7 +110,6 @@ function tell(message) {
 
 function complain(message) {
   element("error").textContent = message;
-  if (message) window.scrollTo(0, 0);
 }
 
 function askName() {
@@ -127,8 +126,8 @@ const actions = {
   async save() {
     if (state?.pair == null) return;
     const fluency = chosen("fluency");
-    if (score === null) return missing("meaning", "Choose how much of the meaning is common first.");
-    if (fluency === null) return missing("fluency", "Choose how the translation is written first.");
+    if (score === null) return missing("meaning", "First choose how much of the meaning is common.");
+    if (fluency === null) return missing("fluency", "First choose how the translation is written.");
     show(await send("judge", state.pair, {score, fluency}), "Saved.");
   },
   async skip() {
@@ -158,7 +157,7 @@ const actions = {
 
 function missing(id, message) {
   complain(message);
-  element(id).querySelector("input").focus({preventScroll: true});
+  element(id).querySelector("input").focus();
 }
 
 // Actions wait for each other: what is typed while a judgment is being saved is for the next pair.
@@ -224,8 +223,8 @@ if (scale === "yes-no") {
     input.addEventListener("change", () => setScore(Number(input.value)));
   }
 } else {
-  // A click in the middle changes nothing, but is a choice.
-  for (const name of ["input", "click"]) {
+  // A tap in the middle changes nothing, but is a choice.
+  for (const name of ["input", "pointerup"]) {
     element("score").addEventListener(name, () => setScore(Number(element("score").value)));
   }
 }
