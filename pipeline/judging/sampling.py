@@ -1,9 +1,10 @@
 """Which pairs people judge, and in which order.
 
 The pairs are spread evenly over the deciles of each score. Deciles have the same number of rows, so
-with regard to any one score such a sample is like a uniform sample of the corpus: a share of good
-pairs in it estimates the share in the corpus. Pairs with equal sides are left out; everybody would
-judge them alike.
+with regard to any one score such a sample is like a uniform sample of the corpus: the share of good
+pairs in it estimates the share in the corpus. Pairs with equal sides are left out, for everybody
+would judge them alike; a decile with many of them has fewer pairs in the sample, and estimates are
+of the other pairs.
 """
 
 from __future__ import annotations
