@@ -200,7 +200,6 @@ def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
         reply = client.ask(name, method="GET")
         assert reply.status == 200
         text = reply.body.decode().replace("http://www.w3.org/2000/svg", "")
-        assert "//" not in text.replace("\n//", "").replace("  //", "") or name == "judge.js"
         assert "http" not in text
         policy = reply.headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
