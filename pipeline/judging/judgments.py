@@ -1,0 +1,233 @@
+"""The judgments of a run, in RUN/judgments/<judge>.jsonl.
+
+A judge's file is a log of actions, one JSON object a line: a judgment, a skipped pair (`score` is
+null), or an action undone. The last action on a pair counts. A line is on the disk before `append`
+returns; a last line without its end was being written when the process died, and does not count.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from beam_jobs.io import storage
+from beam_jobs.io.shards import content_key
+from models.errors import UserError
+
+FOLDER = "judgments"
+_SUFFIX = ".jsonl"
+_NAME = re.compile(r"\w[\w .@+-]{0,59}(?<! )")
+
+Key = tuple[str, int | None]
+"""The id and the candidate number of a pair."""
+Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Fluency = Annotated[int, Field(ge=0, le=2)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgment:
+    """What one judge says of one pair."""
+
+    judge: str
+    id: str
+    candidate: int | None  # None in runs with one translation a source
+    reference: str
+    """Both texts are as they were when judged; the judgment counts only for a pair with these
+    texts."""
+    translation: str
+    score: float
+    """Same meaning, 0 to 100; of the scale yes/no: 100 or 0."""
+    fluency: int | None = None
+    """Of the translation: 0 nonsense, 1 understandable, 2 fluent."""
+
+
+class JudgeNameError(UserError):
+    """A judge's name cannot be the name of a file."""
+
+
+class Action(BaseModel):
+    """A line of a judge's file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: str
+    candidate: int | None = None
+    reference: str = ""
+    translation: str = ""
+    score: Score | None = None  # None: the judge skipped the pair
+    fluency: Fluency | None = None
+    undone: bool = False  # the pair counts as not shown
+
+    @property
+    def key(self) -> Key:
+        """The pair."""
+        return self.id, self.candidate
+
+
+def read_judgments(run: str) -> list[Judgment]:
+    """The judgments of all judges, sorted; the last action of a judge on a pair counts.
+
+    Raises:
+        UserError: a file cannot be read, or a line of it is no action; names both.
+    """
+    folder = storage.join(run, FOLDER)
+    judges = [n.removesuffix(_SUFFIX) for n in storage.names(folder) if n.endswith(_SUFFIX)]
+    return [
+        Judgment(judge=judge, **action.model_dump(exclude={"undone"}))
+        for judge in sorted(judges)
+        for _, action in sorted(_last_actions(run, judge).items(), key=_order)
+        if action.score is not None
+    ]
+
+
+def judgments_digest(run: str) -> str:
+    """The digest of `read_judgments`; empty without judgments."""
+    found = read_judgments(run)
+    return content_key("judgments", *map(astuple, found)) if found else ""
+
+
+class JudgeFile:
+    """The file of one judge, open for further actions.
+
+    Attributes:
+        actions: the last action on each pair that is judged or skipped, in the order of their
+            time.
+    """
+
+    def __init__(self, run: str, judge: str) -> None:
+        """Read the file and cut off a last line that is not whole.
+
+        Raises:
+            UserError: `judge` cannot be a file's name, or the file cannot be read or written.
+        """
+        self.judge = checked_name(judge)
+        self._path = Path(_path(run, judge))
+        self.actions = _last_actions(run, judge)
+        if self._path.exists():
+            data = self._path.read_bytes()
+            if not data.endswith(b"\n"):
+                with _writing(self._path):
+                    os.truncate(self._path, data.rfind(b"\n") + 1)
+
+    def append(self, actions: Iterable[Action]) -> None:
+        """Write actions and flush them to the disk.
+
+        Raises:
+            UserError: the file cannot be written; then it is as it was.
+        """
+        new = list(actions)
+        lines = [action.model_dump_json(exclude_defaults=True) + "\n" for action in new]
+        if not lines:
+            return
+        with _writing(self._path):
+            self._path.parent.mkdir(exist_ok=True)
+            with self._path.open("ab", buffering=0) as stream:
+                before = stream.tell()
+                try:
+                    data = memoryview("".join(lines).encode())
+                    while data:
+                        data = data[stream.write(data) or 0 :]
+                    os.fsync(stream.fileno())
+                except OSError:
+                    stream.truncate(before)
+                    raise
+            if not before:
+                _flush_folder(self._path.parent)
+        _apply(self.actions, new)
+
+
+def checked_name(judge: str) -> str:
+    """A judge's name, which is the name of a file.
+
+    >>> checked_name("Anna B.")
+    'Anna B.'
+
+    Raises:
+        JudgeNameError: it cannot be.
+    """
+    if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
+        raise JudgeNameError(
+            f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
+            "spaces or . - _ + @, and begin with a letter or digit"
+        )
+    return judge
+
+
+@contextmanager
+def judging(run: str) -> Iterator[None]:
+    """Keep a second judging process out of a run; other commands are not kept out.
+
+    Raises:
+        UserError: there is one, or the run is not a folder on this machine.
+    """
+    if storage.is_remote(run):
+        raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
+    if not Path(run, "manifest.json").exists():
+        raise UserError(f"{run}: no run here: it has no manifest.json")
+    folder = Path(run, FOLDER)
+    with _writing(folder):
+        folder.mkdir(exist_ok=True)
+        stream = (folder / ".lock").open("w")
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"{run}: another paraloom judge is at work on this run") from error
+        yield
+
+
+def _path(run: str, judge: str) -> str:
+    return storage.join(run, FOLDER, f"{judge}{_SUFFIX}")
+
+
+def _order(item: tuple[Key, Action]) -> tuple[str, int]:
+    id, candidate = item[0]
+    return id, candidate or 0
+
+
+def _last_actions(run: str, judge: str) -> dict[Key, Action]:
+    path = _path(run, judge)
+    found: dict[Key, Action] = {}
+    if not storage.exists(path):
+        return found
+    *lines, _ = storage.read_bytes(path).split(b"\n")
+    for number, line in enumerate(lines, 1):
+        try:
+            action = Action.model_validate_json(line)
+        except ValidationError as error:
+            raise UserError(
+                f"{path}: line {number} is not a judgment; mend or remove the line"
+            ) from error
+        _apply(found, [action])
+    return found
+
+
+def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
+    for action in actions:
+        found.pop(action.key, None)  # so that it becomes the last
+        if not action.undone:
+            found[action.key] = action
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

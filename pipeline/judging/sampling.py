@@ -1,0 +1,191 @@
+"""Which pairs people judge, and in which order.
+
+The pairs are spread evenly over the deciles of each score. Deciles have the same number of rows, so
+with regard to any one score such a sample is like a uniform sample of the corpus: the share of good
+pairs in it estimates the share in the corpus. Pairs with equal sides are left out, for everybody
+would judge them alike; a decile with many of them has fewer pairs in the sample, and estimates are
+of the other pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beam_jobs.io import schema, storage
+from beam_jobs.io.shards import Shard, read_shard, receipts
+from models.errors import UserError
+from models.hashing import text_hashes
+from pipeline.judging.judgments import Key
+from pipeline.manifest import Manifest
+from pipeline.records import BucketRecord, RunRecord
+from pipeline.report.final_view import best_round
+from pipeline.stage import stage_path
+
+_TEXTS = ("source", "reference", "translation")
+_HASH = "hash"
+_NEXT = 10  # pairs of a decile, of which one is taken
+_LAST = np.uint64(2**64 - 1)
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A pair as a judge sees it: no score, no decile."""
+
+    id: str
+    candidate: int | None = None
+    source: str
+    reference: str
+    translation: str
+
+    @property
+    def key(self) -> Key:
+        """The id and the candidate number."""
+        return self.id, self.candidate
+
+
+class ScoredRun:
+    """The pairs of a run that have deciles.
+
+    Attributes:
+        record: the content of the manifest.
+        scores: those with deciles.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Read the manifest.
+
+        Raises:
+            UserError: there is no run, or its pairs have no deciles yet.
+        """
+        self.folder = folder
+        self.record: RunRecord = Manifest(folder).record
+        if not self.record.started:
+            raise UserError(f"{folder}: no run here: it has no manifest.json")
+        self._stage = stage_path("bucket", best_round(self.record.stages))
+        bucket = self.record.find(BucketRecord, self._stage)
+        if bucket is None:
+            raise UserError(f"{folder}: its pairs have no deciles yet; run `paraloom bucket` first")
+        self.scores = list(bucket.deciles)
+
+    def shards(self) -> list[Shard]:
+        """The part files with deciles, in order."""
+        found = receipts(storage.join(self.folder, self._stage))
+        return [shard for receipt in found for shard in receipt.shards]
+
+    def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows, one part file at a time: id, candidate if there is one, and `columns`.
+
+        Raises:
+            UserError: a part file is missing or damaged.
+        """
+        for shard in self.shards():
+            yield read_shard(shard, [*schema.ROW, *columns])
+
+
+def sample_pairs(run: ScoredRun, pairs: int, scores: Sequence[str] = ()) -> list[Pair]:
+    """The pairs to judge, in order: the same for everybody, given the run's seed.
+
+    Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
+    the order of fewer. Memory is that of `pairs` rows per decile, however large the corpus.
+
+    Args:
+        pairs: how many; all that there are, if there are fewer.
+        scores: the scores whose deciles are sampled; by default all.
+
+    Raises:
+        UserError: a score has no deciles, or a part file is missing or damaged.
+    """
+    if unknown := [score for score in scores if score not in run.scores]:
+        raise UserError(
+            f"--scores: {unknown[0]!r} has no deciles in this run; choose from "
+            f"{', '.join(run.scores)}"
+        )
+    deciles = [schema.decile(score) for score in scores or run.scores]
+    lowest = _LowestHashes(deciles, pairs + _NEXT)
+    for table in run.tables([*_TEXTS, *deciles]):
+        table = table.filter(pc.not_equal(table["reference"], table["translation"]))
+        hashes = text_hashes(schema.row_ids(table), run.record.config.seed)
+        lowest.add(table.append_column(_HASH, pa.array(hashes)))
+    if lowest.table is None:
+        return []
+    return _in_order(as_pairs(lowest.table), _by_decile(lowest.table, deciles), pairs)
+
+
+def as_pairs(table: pa.Table) -> list[Pair]:
+    """The rows of a table with texts."""
+    columns = [name for name in (*schema.ROW, *_TEXTS) if name in table.column_names]
+    return [Pair(**row) for row in table.select(columns).to_pylist()]
+
+
+class _LowestHashes:
+    """The rows with the lowest hashes of every decile of every score, sorted by hash."""
+
+    def __init__(self, deciles: Sequence[str], rows: int) -> None:
+        self.table: pa.Table | None = None
+        self._deciles, self._rows = deciles, rows
+        self._highest = {name: np.full(10, _LAST) for name in deciles}
+        """Rows with higher hashes are not among the lowest of the decile."""
+
+    def add(self, table: pa.Table) -> None:
+        """Take the rows of a table in that are among the lowest so far."""
+        hashes = table[_HASH].to_numpy()
+        bounds = [self._highest[name][table[name].to_numpy()] for name in self._deciles]
+        table = table.filter(pa.array(hashes <= np.max(bounds, axis=0)))
+        if not table.num_rows:
+            return
+        table = table if self.table is None else pa.concat_tables([self.table, table])
+        hashes = table[_HASH].to_numpy()
+        table = table.take(pa.array(np.argsort(hashes, kind="stable")))
+        hashes, chosen = table[_HASH].to_numpy(), np.zeros(table.num_rows, bool)
+        for name, decile, rows in _by_decile(table, self._deciles):
+            chosen[rows[: self._rows]] = True
+            if len(rows) >= self._rows:
+                self._highest[name][decile] = hashes[rows[self._rows - 1]]
+        self.table = table.filter(pa.array(chosen))
+
+
+def _by_decile(table: pa.Table, deciles: Sequence[str]) -> Iterator[tuple[str, int, Rows]]:
+    """The numbers of the rows in each decile of each score."""
+    for name in deciles:
+        values = table[name].to_numpy()
+        for decile in range(10):
+            yield name, decile, np.flatnonzero(values == decile)
+
+
+def _in_order(
+    pairs: Sequence[Pair], by_decile: Iterable[tuple[str, int, Rows]], count: int
+) -> list[Pair]:
+    """Always a pair of the decile with fewest pairs so far; no two with the same texts.
+
+    Of the next pairs of that decile, the one is taken that keeps the other scores' deciles even.
+    """
+    waiting = [rows.tolist() for _, _, rows in by_decile]
+    cells_of: dict[int, list[int]] = {}
+    for cell, rows in enumerate(waiting):
+        for row in rows:
+            cells_of.setdefault(row, []).append(cell)
+    shown = [0] * len(waiting)  # pairs of each cell
+    chosen: list[Pair] = []
+    texts: set[tuple[str, str]] = set()
+    while len(chosen) < count and any(waiting):
+        _, _, fewest = min(
+            (shown[cell], rows[0], rows) for cell, rows in enumerate(waiting) if rows
+        )
+        row = min(fewest[:_NEXT], key=lambda row: (sum(shown[cell] for cell in cells_of[row]), row))
+        for cell in cells_of[row]:
+            waiting[cell].remove(row)
+        pair = pairs[row]
+        if (pair.reference, pair.translation) not in texts:
+            texts.add((pair.reference, pair.translation))
+            chosen.append(pair)
+            for cell in cells_of[row]:
+                shown[cell] += 1
+    return chosen

@@ -1,0 +1,173 @@
+"""The page on which people judge pairs, served on the loopback address.
+
+A request is answered only if it has the secret of the address, and comes from this page: other
+pages in the same browser, and other users of the machine, know neither the pairs nor the address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from flask import Flask, Response, abort, jsonify, render_template, request, send_from_directory
+from pydantic import BaseModel, ValidationError
+from werkzeug.exceptions import HTTPException
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+
+from models.errors import UserError
+from pipeline.judging.judgments import JudgeNameError
+from pipeline.judging.session import Answer, RefusedError, Session, Target
+
+PAGE = Path(__file__).parent / "page"
+_HOST = "127.0.0.1"
+_BODY = 1 << 16  # bytes
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+Body = TypeVar("Body", bound=BaseModel)
+
+
+class JudgingServer:
+    """The server; `url` is the address to open, with its secret.
+
+    Raises:
+        UserError: the port is in use.
+    """
+
+    def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
+        """Listen on a port; by default one that is the run's own, or another one if it is in use.
+
+        Args:
+            values: for the template of the page.
+        """
+        token = secrets.token_urlsafe(24)
+        app = _application(session, token, values)
+        self._server = _listen(app, session.run, port)
+        app.config["PORT"] = self._server.port
+        self.url = f"http://{_HOST}:{self._server.port}/{token}/"
+
+    def serve(self) -> None:
+        """Answer requests until the process is interrupted (Ctrl-C)."""
+        self._server.serve_forever(poll_interval=0.1)
+
+    def close(self) -> None:
+        """Stop `serve`, from another thread."""
+        self._server.shutdown()
+
+
+def _listen(app: Flask, run: str, port: int | None) -> BaseWSGIServer:
+    # A browser remembers the judge's name by host and port.
+    own = 49152 + int.from_bytes(hashlib.sha256(str(Path(run).resolve()).encode()).digest()) % 16384
+    for candidate in (own, 0) if port is None else (port,):
+        try:
+            listening = socket.create_server((_HOST, candidate))
+        except OSError as error:
+            reason = error.strerror
+            continue
+        with listening:  # the server has a copy of it
+            return make_server(
+                _HOST,
+                listening.getsockname()[1],
+                app,
+                threaded=True,
+                request_handler=_Handler,
+                fd=listening.fileno(),
+            )
+    raise UserError(
+        f"--port {port}: cannot be used ({reason}); choose another one, or leave it out"
+    )
+
+
+class _Handler(WSGIRequestHandler):
+    """Prints nothing: addresses have the secret."""
+
+    timeout = 30  # seconds that a connection may be silent
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        pass
+
+    def version_string(self) -> str:
+        return "paraloom"
+
+
+def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
+    app = Flask(__name__, static_folder=None, template_folder=str(PAGE))
+    app.config["MAX_CONTENT_LENGTH"] = _BODY
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+
+    @app.before_request
+    def check() -> None:
+        hosts = [f"{name}:{app.config['PORT']}" for name in (_HOST, "localhost")]
+        if request.headers.get("Host") not in hosts:  # another name may lead here (DNS rebinding)
+            abort(403, "wrong host; forward the same port number")
+        given = request.path.split("/")[1]
+        (request.view_args or {}).pop("token", None)
+        if not secrets.compare_digest(given.encode(), token.encode()):
+            abort(403, "wrong address; open the one that paraloom judge prints")
+        if request.method not in ("GET", "HEAD"):
+            if request.headers.get("Origin") not in [f"http://{host}" for host in hosts]:
+                abort(403, "wrong origin")
+            if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+                abort(403, "wrong origin")
+            if request.content_length is None:
+                abort(411)
+            if request.mimetype != "application/json":
+                abort(415)
+
+    @app.after_request
+    def add_headers(response: Response) -> Response:
+        response.headers.update(_HEADERS)
+        return response
+
+    @app.errorhandler(HTTPException)
+    def refuse(error: HTTPException) -> tuple[Response, int]:
+        return jsonify(error=error.description), error.code or 500
+
+    @app.errorhandler(RefusedError)
+    def conflict(error: RefusedError) -> tuple[Response, int]:
+        return jsonify(error=str(error)), 409
+
+    @app.errorhandler(UserError)
+    def fail(error: UserError) -> tuple[Response, int]:
+        return jsonify(error=str(error)), 400 if isinstance(error, JudgeNameError) else 500
+
+    @app.get("/<token>/")
+    def page() -> str:
+        return render_template("index.html", run=session.run, scale=session.scale, **values)
+
+    @app.get("/<token>/<name>")
+    def file(name: str) -> Response:
+        if name not in ("judge.js", "style.css", "icon.svg"):
+            abort(404)
+        return send_from_directory(PAGE, name)
+
+    @app.get("/<token>/state")
+    def state() -> Response:
+        return jsonify(session.state(request.args.get("judge", "")))
+
+    def post(name: str, kind: type[Body], act: Callable[[Body], dict[str, Any]]) -> None:
+        @app.post(f"/<token>/{name}", endpoint=name)
+        def answer() -> Response:
+            try:
+                body = kind.model_validate_json(request.get_data())
+            except ValidationError as error:
+                first = error.errors()[0]
+                abort(400, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+            return jsonify(act(body))
+
+    post("judge", Answer, session.judge)
+    post("skip", Target, session.skip)
+    post("undo", Target, session.undo)
+    return app

@@ -1,0 +1,129 @@
+"""What the page does: the next pair of a judge, a judgment, a skipped pair, an action undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from threading import Lock
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.judging.judgments import Action, Fluency, JudgeFile, Key, Score, checked_name
+from pipeline.judging.sampling import Pair
+
+Scale = Literal["0-100", "yes-no"]
+
+
+class RefusedError(Exception):
+    """A request that does not fit the state, such as one for an unknown pair."""
+
+
+class Target(BaseModel):
+    """Who acts on which pair."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    judge: str
+    id: str
+    candidate: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """The pair."""
+        return self.id, self.candidate
+
+
+class Answer(Target):
+    """A judgment as the page sends it."""
+
+    score: Score
+    fluency: Fluency
+
+
+class Session:
+    """The sample of pairs, and the judges' files.
+
+    Methods that take a judge raise a UserError if the name cannot be one, or if the file cannot be
+    read or written; those that take a pair raise a RefusedError if it cannot be acted on.
+    """
+
+    def __init__(self, run: str, pairs: Sequence[Pair], scale: Scale) -> None:
+        self.run, self.scale = run, scale
+        self._pairs = {pair.key: pair for pair in pairs}
+        self._files: dict[str, JudgeFile] = {}
+        self._lock = Lock()
+
+    def state(self, judge: str) -> dict[str, Any]:
+        """The next pair of a judge, None after the last one, and the progress."""
+        with self._lock:
+            return self._state(self._file(judge))
+
+    def judge(self, answer: Answer) -> dict[str, Any]:
+        """Save a judgment; returns the new state."""
+        if self.scale == "yes-no" and answer.score not in (0, 100):
+            raise RefusedError("on this scale a score is 0 or 100")
+        return self._act(answer, score=answer.score, fluency=answer.fluency)
+
+    def skip(self, target: Target) -> dict[str, Any]:
+        """Leave a pair out; returns the new state."""
+        return self._act(target)
+
+    def undo(self, target: Target) -> dict[str, Any]:
+        """Undo the judge's last action, which must be on this pair.
+
+        Returns:
+            The new state, with `undone`: what the action said.
+        """
+        with self._lock:
+            file = self._file(target.judge)
+            done = self._done(file)
+            if not done or done[-1].key != target.key:
+                raise RefusedError("this is not the pair acted on last")
+            file.append([Action(id=target.id, candidate=target.candidate, undone=True)])
+            undone = done[-1].model_dump(include={"score", "fluency"})
+            return {**self._state(file), "undone": undone}
+
+    def _act(self, target: Target, **values: Any) -> dict[str, Any]:
+        with self._lock:
+            if (pair := self._pairs.get(target.key)) is None:
+                raise RefusedError("there is no such pair to judge")
+            file = self._file(target.judge)
+            action = Action(
+                id=pair.id,
+                candidate=pair.candidate,
+                reference=pair.reference,
+                translation=pair.translation,
+                **values,
+            )
+            file.append([action])
+            return self._state(file)
+
+    def _file(self, judge: str) -> JudgeFile:
+        if judge not in self._files:
+            self._files[checked_name(judge)] = JudgeFile(self.run, judge)
+        return self._files[judge]
+
+    def _done(self, file: JudgeFile) -> list[Action]:
+        """The judge's actions on pairs of the sample that still have the same texts."""
+        return [action for action in file.actions.values() if self._is_current(action)]
+
+    def _is_current(self, action: Action) -> bool:
+        pair = self._pairs.get(action.key)
+        return pair is not None and (pair.reference, pair.translation) == (
+            action.reference,
+            action.translation,
+        )
+
+    def _state(self, file: JudgeFile) -> dict[str, Any]:
+        done = self._done(file)
+        keys = {action.key for action in done}
+        pair = next((pair for key, pair in self._pairs.items() if key not in keys), None)
+        last = done[-1] if done else None
+        return {
+            "pair": asdict(pair) if pair else None,
+            "judged": sum(action.score is not None for action in done),
+            "skipped": sum(action.score is None for action in done),
+            "total": len(self._pairs),
+            "last": {"id": last.id, "candidate": last.candidate} if last else None,
+        }

@@ -1,0 +1,67 @@
+"""A small run with scores, for the tests of judging."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Deciles, commit
+from pipeline.manifest import Manifest
+from pipeline.records import BucketRecord, ConfigRecord, InputSection, RunRecord
+
+SCORES = ("unigram_f1", "length_ratio")
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> Callable[..., Path]:
+    """Write the manifest and the stage `bucket` of a run; `candidates` translations a source."""
+
+    def write(
+        rows: int = 400, *, shards: int = 3, candidates: int = 1, equal: int = 0, seed: int = 1
+    ) -> Path:
+        folder = tmp_path / f"run{rows}-{shards}-{candidates}-{equal}-{seed}"
+        rng = np.random.default_rng(4)
+        words = "a the dog cat boy girl runs sits on in red old street house".split()  # noqa: SIM905
+        letters = random.Random(4)
+        texts = [" ".join(letters.choices(words, k=7)) for _ in range(rows)]
+        several = candidates > 1
+        columns: dict[str, Any] = {
+            "id": [f"p-{i // candidates}" for i in range(rows)],
+            "source": [f"Věta {i}." for i in range(rows)],
+            "reference": [f"{text} {i}" for i, text in enumerate(texts)],
+            "translation": [
+                f"{text} {i}" if i < equal else f"{text} so {i}" for i, text in enumerate(texts)
+            ],
+            "translation_score": -rng.exponential(0.4, rows),
+            "translation_subwords": [9] * rows,
+            "candidate": [i % candidates for i in range(rows)],
+            "reference_tokens": [8] * rows,
+            "translation_tokens": [9] * rows,
+        }
+        for score in SCORES:
+            columns[score] = rng.random(rows)
+            ranks = np.argsort(np.argsort(columns[score]))
+            columns[schema.decile(score)] = 10 * ranks // rows
+        target = schema.bucketed(SCORES, candidates=several)
+        table = pa.table([pa.array(columns[f.name]).cast(f.type) for f in target], schema=target)
+        bounds = [rows * i // shards for i in range(shards + 1)]
+        nothing = table.slice(0, 0).append_column("reason", pa.array([], pa.string()))
+        for i in range(shards):
+            part = table.slice(bounds[i], bounds[i + 1] - bounds[i])
+            pieces = [(f"part-{i}", part, nothing)]
+            commit(str(folder / "bucket"), f"part-{i}", "k", part.num_rows, pieces, started=0)
+        nothing_known = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
+        manifest = Manifest(str(folder))
+        manifest.record = RunRecord(
+            config=ConfigRecord(run=str(folder), seed=seed, input=InputSection()),
+            stages={"bucket": BucketRecord(deciles=dict.fromkeys(SCORES, nothing_known))},
+        )
+        manifest.save()
+        return folder
+
+    return write

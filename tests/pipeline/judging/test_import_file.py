@@ -1,0 +1,129 @@
+"""Judgments made elsewhere: by ids, by texts, twice, wrong rows, rows of other corpora."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from models.errors import UserError
+from pipeline.cli import main
+from pipeline.judging.import_file import import_judgments
+from pipeline.judging.judgments import read_judgments
+from pipeline.judging.sampling import ScoredRun
+
+Write = Callable[..., Path]
+
+
+def content(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (run / "judgments").glob("*.jsonl")}
+
+
+def tsv(folder: Path, *lines: str, name: str = "anna.tsv") -> str:
+    path = folder / name
+    path.write_text("".join(line.replace(" | ", "\t") + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_by_id_and_by_texts(write_run: Write, tmp_path: Path) -> None:
+    run = write_run()
+    row = pq.read_table(run / "bucket" / "part-2.parquet").slice(7, 1).to_pylist()[0]
+    by_id = tsv(tmp_path, "id | score | fluency", "p-3 | 70 | 2", "p-399 | 0.5 | ", "x | 1 | 1")
+    done = import_judgments(ScoredRun(str(run)), by_id)
+    assert (done.added, done.unchanged, [row.number for row in done.unknown]) == (2, 0, [4])
+    by_texts = tsv(
+        tmp_path,
+        "note | translation | reference | judge | score",
+        f"good | {row['translation']} | {row['reference']} | Bedřich | 100",
+        f" | other | {row['reference']} | Bedřich | 100",
+        name="all.tsv",
+    )
+    done = import_judgments(ScoredRun(str(run)), by_texts)
+    assert (done.added, len(done.unknown)) == (1, 1)
+    found = {(one.judge, one.id): (one.score, one.fluency) for one in read_judgments(str(run))}
+    assert found == {
+        ("anna", "p-3"): (70, 2),
+        ("anna", "p-399"): (0.5, None),
+        ("Bedřich", row["id"]): (100, None),
+    }
+    assert {one.candidate for one in read_judgments(str(run))} == {None}
+
+
+def test_twice_is_once(write_run: Write, tmp_path: Path) -> None:
+    run = write_run()
+    file = tsv(tmp_path, "id | score | judge", "p-3 | 70 | a", "p-3 | 60 | b", "p-4 | 20 | a")
+    import_judgments(ScoredRun(str(run)), file)
+    before = content(run)
+    done = import_judgments(ScoredRun(str(run)), file)
+    assert (done.added, done.unchanged) == (0, 3)
+    assert content(run) == before
+    changed = tsv(tmp_path, "id | score | judge", "p-3 | 71 | a", "p-4 | 20 | a")
+    done = import_judgments(ScoredRun(str(run)), changed)
+    assert (done.added, done.unchanged) == (1, 1)
+    assert [one.score for one in read_judgments(str(run))] == [71, 20, 60]
+
+
+def test_several_translations_of_a_source(write_run: Write, tmp_path: Path) -> None:
+    run = ScoredRun(str(write_run(60, candidates=3)))
+    file = tsv(tmp_path, "id | candidate | score", "p-3 | 1 | 70", "p-3 | 2 | 10", "p-3 | 5 | 9")
+    done = import_judgments(run, file)
+    assert (done.added, [row.number for row in done.unknown]) == (2, [4])
+    assert [one.candidate for one in read_judgments(run.folder)] == [1, 2]
+    with pytest.raises(UserError, match=r"row 2: p-3 has several translations"):
+        import_judgments(run, tsv(tmp_path, "id | score", "p-3 | 10"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["id | score", "p-1 | 50", "p-2 | 101"], "row 3: score: .*less than or equal to 100"),
+        (["id | score", "p-1 | 50", "p-2 | nan"], "row 3: score: .*finite"),
+        (["id | score", "p-1 | 50", "p-2 | "], "row 3: score: .*required"),
+        (["id | score", "p-1 | 50", " | 7"], "row 3: has neither an id nor both texts"),
+        (["id | score", "p-1 | 50", "p-2 | 7 | 8"], "row 3: 3 tab-separated columns, expected 2"),
+        (["id | score | fluency", "p-1 | 5 | 1", "p-2 | 7 | 3"], "row 3: fluency: "),
+        (["id | score | judge", "p-1 | 5 | a", "p-2 | 7 | ../a"], "row 3: '../a' cannot be a"),
+        (["id | score | judge", "p-1 | 5 | a", "p-2 | 7 | "], "row 3: judge: .*required"),
+        (["id | score", "p-1 | 50", "p-1 | 7"], "row 3: anna judged this pair in row 2 already"),
+        (["id | fluency", "p-1 | 50"], "row 1: no column score"),
+        (["reference | score", "p-1 | 50"], "row 1: no column translation"),
+        (["id | score | id", "p-1 | 50 | 1"], "row 1: two columns id"),
+        (["id | score", "x | 50"], "none of its 1 rows is of a pair"),
+        ([], "row 1: no column score"),
+    ],
+)
+def test_wrong_rows(
+    write_run: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    lines: list[str],
+    message: str,
+) -> None:
+    run = write_run(60)
+    file = tsv(tmp_path, *lines)
+    with pytest.raises(UserError, match=f"anna.tsv.*{message}"):
+        import_judgments(ScoredRun(str(run)), file)
+    assert main(["judge", str(run), "--import", file]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("paraloom: ") and err.count("\n") == 1
+    assert content(run) == {}
+
+
+def test_the_command(write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(write_run())
+    first = tsv(tmp_path, "id | score | fluency", "p-1 | 10 | 0", "p-2 | 50 | 1", "p-3 | 90 | 2")
+    second = tsv(tmp_path, "id | score", "p-2 | 50", "p-3 | 90", "p-1 | 10", "q | 1", name="b.tsv")
+    assert main(["judge", run, "--import", first]) == 0
+    assert main(["judge", run, "--import", second]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{first}: judgments added: 3, there already: 0"
+    assert lines[1] == "pairs judged by anna: 3"
+    assert lines[3] == (
+        f"{second}: rows that are not of a pair of the run: 1, the first is row 5: q"
+    )
+    assert lines[-1] == (
+        "agreement on 3 pairs of several judges (Krippendorff's alpha): "
+        "score 1.00, fluency undefined"
+    )
+    assert main(["judge", run, "--import", str(tmp_path / "none.tsv")]) == 2
+    assert "none.tsv: cannot be read" in capsys.readouterr().err

@@ -1,0 +1,55 @@
+"""Krippendorff's alpha against its definition, and the lines printed of judges."""
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from pipeline.judging.judges import alpha, describe_judges
+from pipeline.judging.judgments import Judgment
+
+SCORES = {
+    "a": [10, 20, None, 70, 100, 5],
+    "b": [15, 20, 30, 60, None, 95],
+    "c": [None, 25, None, 80, 90, 0],
+}
+
+
+def judgments(scores: dict[str, list[int | None]]) -> list[Judgment]:
+    return [
+        Judgment(judge=judge, id=f"{i}", candidate=None, reference="r", translation="t", score=s)
+        for judge, values in scores.items()
+        for i, s in enumerate(values)
+        if s is not None
+    ]
+
+
+def test_alpha_is_its_definition() -> None:
+    """1 − observed / expected disagreement, of squared differences (Krippendorff 2004)."""
+    units = [[v for v in unit if v is not None] for unit in zip(*SCORES.values(), strict=True)]
+    units = [unit for unit in units if len(unit) > 1]
+    values = [value for unit in units for value in unit]
+    observed = sum(
+        sum((a - b) ** 2 for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units
+    ) / len(values)
+    pairs = list(product(range(len(values)), repeat=2))
+    expected = sum((values[i] - values[j]) ** 2 for i, j in pairs if i != j)
+    expected /= len(values) * (len(values) - 1)
+    found = alpha(judgments(SCORES))
+    assert found is not None
+    np.testing.assert_allclose(found, 1 - observed / expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "scores", [{"a": [1, 2]}, {"a": [1, None], "b": [None, 2]}, {"a": [3], "b": [3]}]
+)
+def test_alpha_that_is_not_defined(scores: dict[str, list[int | None]]) -> None:
+    assert alpha(judgments(scores)) is None
+
+
+def test_the_lines() -> None:
+    assert describe_judges([]) == []
+    assert describe_judges(judgments({"a": [1]})) == ["pairs judged by a: 1"]
+    lines = describe_judges(judgments(SCORES))
+    assert lines[:3] == [f"pairs judged by {name}" for name in ("a: 5", "b: 5", "c: 4")]
+    assert lines[3].startswith("agreement on 5 pairs of several judges")

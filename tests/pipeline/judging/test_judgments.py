@@ -1,0 +1,138 @@
+"""The judges' files: what is read from them, undoing, half-written lines, the lock."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from models.errors import UserError
+from pipeline.judging.judgments import (
+    Action,
+    JudgeFile,
+    Judgment,
+    checked_name,
+    judging,
+    judgments_digest,
+    read_judgments,
+)
+
+
+def action(id: str, score: float | None = 50, *, undone: bool = False) -> Action:
+    if undone:
+        return Action(id=id, undone=True)
+    return Action(id=id, reference=f"r {id}", translation=f"t {id}", score=score)
+
+
+def scores(run: Path) -> dict[str, float]:
+    return {f"{found.judge} {found.id}": found.score for found in read_judgments(str(run))}
+
+
+def test_a_run_without_judgments_has_none(tmp_path: Path) -> None:
+    assert read_judgments(str(tmp_path)) == []
+    assert judgments_digest(str(tmp_path)) == ""
+
+
+def test_all_fields_come_back(tmp_path: Path) -> None:
+    given = Action(id="a", candidate=2, reference="příklad", translation="t", score=71.5, fluency=0)
+    JudgeFile(str(tmp_path), "Anna").append([given])
+    expected = Judgment(
+        judge="Anna",
+        id="a",
+        candidate=2,
+        reference="příklad",
+        translation="t",
+        score=71.5,
+        fluency=0,
+    )
+    assert read_judgments(str(tmp_path)) == [expected]
+    (line,) = (tmp_path / "judgments" / "Anna.jsonl").read_text().splitlines()
+    assert json.loads(line)["reference"] == "příklad"
+
+
+def test_the_last_action_counts(tmp_path: Path) -> None:
+    file = JudgeFile(str(tmp_path), "a")
+    file.append([action("1", 10), action("2", 20), action("3", 30), action("4", 0)])
+    before = judgments_digest(str(tmp_path))
+    file.append([action("1", 100), action("2", undone=True), action("3", None)])
+    JudgeFile(str(tmp_path), "b").append([action("2", 70)])
+    assert scores(tmp_path) == {"a 1": 100, "a 4": 0, "b 2": 70}
+    assert [key for key, _ in file.actions] == ["4", "1", "3"]
+    assert JudgeFile(str(tmp_path), "a").actions == file.actions
+    assert judgments_digest(str(tmp_path)) != before
+
+
+def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    JudgeFile(str(one), "a").append([action("1"), action("2")])
+    JudgeFile(str(other), "a").append([action("2", 7), action("1"), action("2")])
+    assert judgments_digest(str(one)) == judgments_digest(str(other)) != ""
+
+
+def test_a_half_written_line_is_ignored_and_cut(tmp_path: Path) -> None:
+    JudgeFile(str(tmp_path), "a").append([action("1"), action("2")])
+    path = tmp_path / "judgments" / "a.jsonl"
+    whole = path.read_bytes()
+    for end in range(len(whole) // 2 + 1, len(whole)):
+        path.write_bytes(whole[:end])
+        assert scores(tmp_path) == {"a 1": 50}
+    file = JudgeFile(str(tmp_path), "a")
+    file.append([action("3")])
+    assert scores(tmp_path) == {"a 1": 50, "a 3": 50}
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"id": 3}', '{"id": "a", "score": 101}', '{"id": "a", "score": NaN}']
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+    JudgeFile(str(tmp_path), "a").append([action("1")])
+    with (tmp_path / "judgments" / "a.jsonl").open("a") as stream:
+        stream.write(f"{line}\n")
+    with pytest.raises(UserError, match=r"a\.jsonl: line 2 is not a judgment"):
+        read_judgments(str(tmp_path))
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    file = JudgeFile(str(tmp_path), "a")
+    file.append([action("1")])
+    path = tmp_path / "judgments" / "a.jsonl"
+    before = path.read_bytes()
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        file.append([action("2")])
+    assert path.read_bytes() == before
+    assert list(file.actions) == [("1", None)]
+
+
+@pytest.mark.parametrize("name", ["", " a", "a ", "../../x", "a/b", ".a", "a\n", "a" * 61, "a\0"])
+def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="cannot be a judge's name"):
+        JudgeFile(str(tmp_path), name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a", "Anna B.", "žofie", "李", "x@example.org", "a" * 60])
+def test_names(name: str) -> None:
+    assert checked_name(name) == name
+
+
+def test_one_judging_process_a_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no run here"), judging(str(tmp_path)):
+        pass
+    (tmp_path / "manifest.json").write_text("{}")
+    with (
+        judging(str(tmp_path)),
+        pytest.raises(UserError, match="another paraloom judge"),
+        judging(str(tmp_path)),
+    ):
+        pass
+    with judging(str(tmp_path)):
+        assert read_judgments(str(tmp_path)) == []
+    with pytest.raises(UserError, match="need a run on this machine"), judging("s3://bucket/run"):
+        pass

@@ -1,0 +1,194 @@
+"""The page in a real Chromium: judged by keys, undone, reloaded, the server killed; by touch."""
+
+import json
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from pipeline.cli import main
+from pipeline.commands.run.judge import judging_server
+from pipeline.judging.judgments import read_judgments
+from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from tests.pipeline.judging.serving import Served, serving
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+pytestmark = pytest.mark.skipif(not BROWSER, reason="no Chromium on this machine")
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def opened(browser: Browser, url: str, *, phone: bool = False) -> tuple[Page, list[str]]:
+    """The page, and what the browser complains of (not the answers with an error)."""
+    size = {"width": 390, "height": 844} if phone else {"width": 1000, "height": 800}
+    context = browser.new_context(viewport=size, has_touch=phone, is_mobile=phone)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.set_default_timeout(5000)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on(
+        "console",
+        lambda message: (
+            None if "Failed to load resource" in message.text else complaints.append(message.text)
+        ),
+    )
+    page.goto(url)
+    return page, complaints
+
+
+def shows(page: Page, text: str) -> None:
+    page.wait_for_function(
+        "text => document.getElementById('count').textContent === text", arg=text
+    )
+
+
+def saved(run: Path, judge: str = "Anna") -> dict[str, tuple[float, int | None]]:
+    found = read_judgments(str(run))
+    return {one.id: (one.score, one.fluency) for one in found if one.judge == judge}
+
+
+def test_judging_by_keys(
+    write_run: Write, browser: Browser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(200)
+    pairs = sample_pairs(ScoredRun(str(run)), 30)
+    expected: dict[str, tuple[float, int | None]] = {}
+    served = Served(run, "--pairs", "30")
+    page, complaints = opened(browser, served.url)
+    page.keyboard.type("Anna")
+    page.keyboard.press("Enter")
+
+    def judge(first: int, last: int) -> None:
+        for i in range(first, last):
+            shows(page, f"Pair {i + 1} of 30")
+            assert page.text_content("#reference") == pairs[i].reference
+            assert page.text_content("#translation") == pairs[i].translation
+            for key in (str(i % 10), "ArrowRight", "jkl"[i % 3], "Enter"):
+                page.keyboard.press(key)
+            expected[pairs[i].id] = (10 * (i % 10) + 1, i % 3)
+
+    judge(0, 10)
+    shows(page, "Pair 11 of 30")
+    assert saved(run) == expected  # before the next pair appears
+    assert page.evaluate("document.activeElement.id") == "pair"
+
+    # Undone twice: the earlier answer is there to be changed.
+    page.keyboard.press("u")
+    page.keyboard.press("Control+z")
+    shows(page, "Pair 9 of 30")
+    assert page.text_content("#value") == "81"
+    assert saved(run) == {pair.id: expected[pair.id] for pair in pairs[:8]}
+    judge(8, 12)
+
+    page.reload()
+    judge(12, 15)
+    shows(page, "Pair 16 of 30")
+    assert saved(run) == expected
+
+    # Killed: what was not saved is not lost on the page either.
+    assert served.stop(signal.SIGKILL)[0] == -signal.SIGKILL
+    for key in "7lk":
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    page.get_by_text("No answer: the last action is not saved").wait_for()
+    assert page.text_content("#value") == "70"
+    file = run / "judgments" / "Anna.jsonl"
+    with file.open("a") as stream:
+        stream.write('{"id": "p-')  # as if it had been killed while it wrote
+    with serving(run, "--pairs", "30") as served:
+        assert served.printed[0] == "pairs judged by Anna: 15"
+        assert main(["judge", str(run)]) == 2
+        assert "another paraloom judge is at work" in capsys.readouterr().err
+        page.goto(served.url)  # the name is remembered
+        judge(15, 20)
+        shows(page, "Pair 21 of 30")
+        page.keyboard.press("s")
+        shows(page, "Pair 22 of 30")
+        # Enter without an answer asks for it; keys are not lost while a judgment is being saved.
+        page.keyboard.press("Enter")
+        page.get_by_text("First choose how much").wait_for()
+        for i in range(21, 30):
+            for key in ("y", "l", "Enter"):
+                page.keyboard.press(key)
+            expected[pairs[i].id] = (100, 2)
+        page.get_by_text("29 of 30 pairs judged, 1 skipped").wait_for()
+        assert saved(run) == expected
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        assert len(lines) == 29 + 1 + 2 * 2
+        assert not any("decile" in line or "unigram_f1" in line for line in lines)
+        code, out, err = served.stop()
+        assert (code, err) == (0, "")
+        assert "pairs judged by Anna: 29" in out
+    assert complaints == []
+
+
+@contextmanager
+def in_this_process(run: Path, pairs: Sequence[Pair], *options: str) -> Iterator[str]:
+    """The server without the command; gives its address."""
+    server = judging_server(ScoredRun(str(run)), pairs, *options)  # type: ignore[arg-type]
+    Thread(target=server.serve, daemon=True).start()
+    yield server.url
+    server.close()
+
+
+def test_judging_by_touch(write_run: Write, browser: Browser) -> None:
+    run = write_run(60, candidates=3)
+    pairs = sample_pairs(ScoredRun(str(run)), 3)
+    with in_this_process(run, pairs, "0-100", "Ota") as url:
+        page, complaints = opened(browser, url, phone=True)
+        shows(page, "Pair 1 of 3")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.tap('label:has-text("Understandable")')
+        page.tap("#confirm")
+        page.get_by_text("First choose how much").wait_for()
+        page.tap("#score")  # in the middle
+        page.tap("#source-toggle")
+        assert page.locator("#source").is_visible()
+        assert page.get_attribute("#source", "lang") == "cs"
+        assert page.get_attribute("#reference", "dir") == "ltr"
+        page.tap("#confirm")
+        shows(page, "Pair 2 of 3")
+        assert not page.locator("#source").is_visible()
+        page.tap("#skip")
+        shows(page, "Pair 3 of 3")
+        page.tap("#undo")
+        shows(page, "Pair 2 of 3")
+        assert list(saved(run, "Ota").values()) == [(50, 1)]
+    assert complaints == []
+
+
+def test_yes_and_no_and_two_judges(write_run: Write, browser: Browser) -> None:
+    run = write_run(100)
+    pairs = sample_pairs(ScoredRun(str(run)), 2)
+    with in_this_process(run, pairs, "yes-no") as url:
+        page, complaints = opened(browser, url)
+        page.fill("#name", "../x")
+        page.keyboard.press("Enter")
+        page.get_by_text("cannot be a judge's name").wait_for()
+        for name in ("Eva", "Jan"):
+            page.fill("#name", name)
+            page.keyboard.press("Enter")
+            shows(page, "Pair 1 of 2")
+            assert page.text_content("#reference") == pairs[0].reference
+            for key in ("y", "l", "Enter", "n", "5", "j", "Enter"):
+                page.keyboard.press(key)
+            page.get_by_text("2 of 2 pairs judged").wait_for()
+            page.click("#change")
+        expected = {pairs[0].id: (100, 2), pairs[1].id: (0, 0)}
+        assert saved(run, "Eva") == saved(run, "Jan") == expected
+    assert complaints == []

@@ -1,0 +1,286 @@
+"""Wrong requests are refused and leave no trace; right ones are on the disk when answered."""
+
+import http.client
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+from models.errors import UserError
+from pipeline.cli import main
+from pipeline.judging.judgments import read_judgments
+from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from pipeline.judging.server import JudgingServer
+from pipeline.judging.session import Scale, Session
+
+Write = Callable[..., Path]
+
+
+class Reply(NamedTuple):
+    status: int
+    body: Any
+    headers: http.client.HTTPMessage
+
+
+class Client:
+    """Requests as the page makes them, with some things changed."""
+
+    def __init__(self, run: Path, scale: Scale = "0-100") -> None:
+        self.run = run
+        self.pairs = sample_pairs(ScoredRun(str(run)), 30)
+        self.server = JudgingServer(Session(str(run), self.pairs, scale))
+        self.port = urlsplit(self.server.url).port or 0
+        self.path = urlsplit(self.server.url).path
+        Thread(target=self.server.serve, daemon=True).start()
+
+    def ask(
+        self,
+        name: str = "judge",
+        body: Any = None,
+        *,
+        method: str = "POST",
+        path: str | None = None,
+        **headers: str | None,
+    ) -> Reply:
+        given: dict[str, str | None] = {
+            "Host": f"127.0.0.1:{self.port}",
+            "Origin": f"http://127.0.0.1:{self.port}",
+            "Content-Type": "application/json",
+        }
+        given |= {key.replace("_", "-"): value for key, value in headers.items()}
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if method == "POST":
+            given.setdefault("Content-Length", f"{len(data)}")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection.putrequest(method, path or self.path + name, skip_host=True)
+        for key, value in given.items():
+            if value is not None:
+                connection.putheader(key, value)
+        connection.endheaders()
+        if method == "POST":
+            connection.send(data[:60_000])  # a refusal does not wait for all of it
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        is_json = answer.headers.get_content_type() == "application/json"
+        return Reply(answer.status, json.loads(content) if is_json else content, answer.headers)
+
+    def answer(self, pair: Pair, **changes: Any) -> dict[str, Any]:
+        return {"judge": "a", "id": pair.id, "score": 50, "fluency": 1, **changes}
+
+
+@pytest.fixture
+def client(write_run: Write) -> Iterator[Client]:
+    client = Client(write_run(100))
+    yield client
+    client.server.close()
+
+
+def content(run: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in run.parent.rglob("*") if p.is_file()}
+
+
+def test_wrong_requests(client: Client) -> None:
+    first, second, third = client.pairs[:3]
+    assert client.ask(body=client.answer(first)).status == 200
+    assert client.ask(body=client.answer(second)).status == 200
+    undo = {"judge": "a", "id": second.id}
+    assert client.ask("undo", undo).status == 200
+    right = client.answer(third)
+    own, token = client.path, client.path.strip("/")
+    before = content(client.run)
+    wrong: list[tuple[int, Reply]] = [
+        # The address.
+        (403, client.ask(path="/judge", body=right)),
+        (403, client.ask(path=f"/{token[:-1]}x/judge", body=right)),
+        (403, client.ask(path=f"/{token}%C5%BE/judge", body=right)),
+        (403, client.ask(path="/", method="GET")),
+        (403, client.ask(path=f"/{token[:-1]}/state?judge=a", method="GET")),
+        (403, client.ask(path=f"/./{token}/judge", body=right)),
+        # Other pages, and other names of this machine.
+        (403, client.ask(body=right, Origin="http://example.org")),
+        (403, client.ask(body=right, Origin="null")),
+        (403, client.ask(body=right, Origin=None)),
+        (403, client.ask(body=right, Origin=f"https://127.0.0.1:{client.port}")),
+        (403, client.ask(body=right, Sec_Fetch_Site="cross-site")),
+        (403, client.ask(body=right, Host=f"example.org:{client.port}")),
+        (403, client.ask(body=right, Host="127.0.0.1")),
+        (403, client.ask(method="GET", path=own, Host="example.org")),
+        # Pairs.
+        (409, client.ask(body={**right, "id": "forged"})),
+        (409, client.ask(body={**right, "candidate": 1})),
+        (409, client.ask("skip", {"judge": "a", "id": "../../x"})),
+        (409, client.ask("undo", undo)),
+        (409, client.ask("undo", {"judge": "a", "id": third.id})),
+        (409, client.ask("undo", {"judge": "nobody", "id": first.id})),
+        # Values.
+        (400, client.ask(body={**right, "score": 101})),
+        (400, client.ask(body={**right, "score": -0.5})),
+        (400, client.ask(body={**right, "score": float("nan")})),
+        (400, client.ask(body={**right, "score": float("inf")})),
+        (400, client.ask(body={**right, "score": "50"})),
+        (400, client.ask(body={**right, "score": True})),
+        (400, client.ask(body={**right, "score": None})),
+        (400, client.ask(body={**right, "fluency": 3})),
+        (400, client.ask(body={**right, "fluency": 1.5})),
+        (400, client.ask(body={**right, "more": 1})),
+        (400, client.ask(body={**right, "id": ["a"]})),
+        (400, client.ask(body=[right])),
+        (400, client.ask(body=b"")),
+        (400, client.ask(body=b"\xff{")),
+        (400, client.ask(body=b"[" * 60_000)),
+        # Judges.
+        (400, client.ask(body={**right, "judge": "../../x"})),
+        (400, client.ask(body={**right, "judge": "a/b"})),
+        (400, client.ask(body={**right, "judge": ""})),
+        (400, client.ask(body={**right, "judge": "a\n"})),
+        (400, client.ask(path=f"{own}state?judge=..", method="GET")),
+        # The form.
+        (413, client.ask(body=b"x" * 10_000_000)),
+        (413, client.ask(body=right, Content_Length="10000000")),
+        (411, client.ask(body=b"2\r\n{}\r\n0\r\n\r\n", Content_Length=None)),
+        (
+            411,
+            client.ask(
+                body=b"2\r\n{}\r\n0\r\n\r\n", Content_Length=None, Transfer_Encoding="chunked"
+            ),
+        ),
+        (415, client.ask(body=right, Content_Type="text/plain")),
+        (405, client.ask(method="PUT", path=own, Content_Length="0")),
+        (405, client.ask(method="DELETE", path=f"{own}judge.js", Content_Length="0")),
+        (404, client.ask(method="GET", path=f"{own}judge")),
+        # Files.
+        (404, client.ask(method="GET", path=f"{own}index.html")),
+        (404, client.ask(method="GET", path=f"{own}../manifest.json")),
+        (404, client.ask(method="GET", path=f"{own}..%2f..%2fmanifest.json")),
+        (404, client.ask(method="GET", path=f"{own}%2e%2e/server.py")),
+    ]
+    assert [reply.status for _, reply in wrong] == [status for status, _ in wrong]
+    assert all(set(reply.body) == {"error"} for _, reply in wrong)
+    assert all(token not in json.dumps(reply.body) for _, reply in wrong)
+    assert content(client.run) == before
+    assert client.ask(body=right).status == 200
+
+
+def test_the_answer_is_the_next_pair_and_no_score(client: Client) -> None:
+    state = client.ask("state?judge=a", method="GET").body
+    for i, pair in enumerate(client.pairs):
+        assert state == {
+            "pair": {
+                "id": pair.id,
+                "candidate": None,
+                "source": pair.source,
+                "reference": pair.reference,
+                "translation": pair.translation,
+            },
+            "judged": i,
+            "skipped": 0,
+            "total": 30,
+            "last": {"id": client.pairs[i - 1].id, "candidate": None} if i else None,
+        }
+        state = client.ask(body=client.answer(pair, score=i)).body
+        assert len(read_judgments(str(client.run))) == i + 1
+    assert (state["pair"], state["judged"]) == (None, 30)
+    assert client.ask("state?judge=other", method="GET").body["pair"]["id"] == client.pairs[0].id
+    undone = client.ask("undo", {"judge": "a", **state["last"]}).body
+    assert undone["undone"] == {"score": 29, "fluency": 1}
+    assert undone["pair"]["id"] == client.pairs[29].id
+    skipped = client.ask("skip", {"judge": "a", "id": client.pairs[29].id}).body
+    assert (skipped["judged"], skipped["skipped"], skipped["pair"]) == (29, 1, None)
+    assert len(read_judgments(str(client.run))) == 29
+
+
+def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
+    for name in ("", "judge.js", "style.css", "icon.svg"):
+        reply = client.ask(name, method="GET")
+        assert reply.status == 200
+        text = reply.body.decode().replace("http://www.w3.org/2000/svg", "")
+        assert "http" not in text
+        policy = reply.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert reply.headers["Referrer-Policy"] == "no-referrer"
+        assert reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert reply.headers["Cache-Control"] == "no-store"
+        assert "Werkzeug" not in str(reply.headers)
+
+
+def test_yes_and_no(write_run: Write) -> None:
+    client = Client(write_run(100), "yes-no")
+    (pair, *_) = client.pairs
+    assert client.ask(body=client.answer(pair)).status == 409
+    assert client.ask(body=client.answer(pair, score=100)).status == 200
+    client.server.close()
+
+
+def test_a_pair_with_another_translation_is_judged_again(client: Client) -> None:
+    pair, *others = client.pairs
+    assert client.ask(body=client.answer(pair)).status == 200
+    changed = Pair(id=pair.id, source="s", reference=pair.reference, translation="another one")
+    session = Session(str(client.run), [changed, *others], "0-100")
+    found = session.state("a")
+    assert (found["pair"]["translation"], found["judged"], found["last"]) == (
+        "another one",
+        0,
+        None,
+    )
+
+
+def test_a_full_disk(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        reply = client.ask(body=client.answer(client.pairs[0]))
+    assert (reply.status, "No space left" in reply.body["error"]) == (500, True)
+    assert client.ask("state?judge=a", method="GET").body["judged"] == 0
+    assert client.ask(body=client.answer(client.pairs[0])).body["judged"] == 1
+
+
+def test_ports(write_run: Write, tmp_path: Path) -> None:
+    run = write_run(100)
+    session = Session(str(run), [], "0-100")
+    first, second = JudgingServer(session), JudgingServer(session)
+    ports = [urlsplit(server.url).port for server in (first, second)]
+    assert ports[0] != ports[1]
+    assert first.url.split("/")[3] != second.url.split("/")[3]
+    with pytest.raises(UserError, match=f"--port {ports[0]}: cannot be used"):
+        JudgingServer(session, ports[0])
+    for host in ("127.0.0.2", "::1"):  # other addresses of this machine
+        with pytest.raises(OSError):
+            socket.create_connection((host, ports[0] or 0), timeout=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--judge", "../x"], "cannot be a judge's name"),
+        (["--scores", "bleu"], "'bleu' has no deciles"),
+        (["--pairs", "0"], "see paraloom judge --help"),
+        (["--scale", "1-5"], "see paraloom judge --help"),
+    ],
+)
+def test_errors_of_the_user(
+    write_run: Write, capsys: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    assert main(["judge", str(write_run(100)), *options]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_nothing_to_judge(
+    write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", str(write_run(40, equal=40))]) == 2
+    assert "no pair with two different sides" in capsys.readouterr().err
+    assert main(["judge", str(tmp_path / "none")]) == 2
+    assert "no run here" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    assert main(["judge", "s3://bucket/run"]) == 2
+    assert "copy the folder first" in capsys.readouterr().err
