@@ -26,6 +26,7 @@ from models.embeddings.encoders import build_encoder
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.vocabulary import Vocabulary
+from models.scorers.plugins import source_of
 from pipeline.cli import COMMANDS
 from pipeline.config import read_config
 from pipeline.stages import STAGES
@@ -235,7 +236,16 @@ def test_python_blocks_run(page: str) -> None:
 
 def test_no_python_block_is_left_out() -> None:
     with_python = [page.relative_to(ROOT).as_posix() for page in PAGES if fenced(page, "python")]
-    assert with_python == ["README.md", "CONTRIBUTING.md", "docs/models.md"]
+    assert with_python == ["README.md", "CONTRIBUTING.md", "docs/models.md", "docs/scorers.md"]
+
+
+def test_the_scorer_of_a_file(tmp_path: Path) -> None:
+    (block,) = fenced(ROOT / "docs/scorers.md", "python")
+    (tmp_path / "my_scorer.py").write_text(block, "utf-8")
+    source = source_of(f"{tmp_path}/my_scorer.py:long_word_share")
+    scorer = scorers.PairScorer(["long_word_share"], sources=[source])
+    found = scorer.score(pa.array(["A dog barks", ""]), pa.array(["Dogs vocalise", ""]))
+    np.testing.assert_allclose(found["long_word_share"], [0.5, 0])
 
 
 class TestContributing:
