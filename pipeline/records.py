@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
+from pipeline.judging.result import Agreement, CutResult
 from models.scorers.plugins import column_of
 
 
@@ -102,6 +103,7 @@ class ScorerRecord(Lenient):
 
     meaning: str
     unit: str
+    higher_is_better: bool = True
 
 
 class ScoreRecord(PairsRecord, stage="score"):
@@ -182,6 +184,17 @@ class AutoSelectRecord(StageRecord, stage="choice"):
     over_second: Lead | None = None  # the lead of `chosen` over `second` and over `same_size`
     over_random: Lead
     spread: float = 0.0  # standard deviation over the seeds, within candidates
+
+
+class JudgedRecord(StageRecord, stage="judged"):
+    """The scorer and the deciles that `select.by: judged` found."""
+
+    agreement: Agreement
+
+    @property
+    def chosen(self) -> CutResult:
+        """The cut whose deciles are selected."""
+        return self.agreement.cuts[0]
 
 
 class LoopRecord(StageRecord, stage="loop"):

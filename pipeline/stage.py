@@ -28,7 +28,7 @@ PAIR_STAGES = ("ingest", "pivot", "back_translate", "score", "bucket", "corpus")
 RESULTS = ("corpus", "embeddings", "evaluate")
 """The stages that every round has a result of; the best round's result is the run's."""
 
-RANKING = ("score", "bucket", "choice")
+RANKING = ("score", "bucket", "choice", "judged")
 """The stages before them that rounds after the first have of their own."""
 
 

@@ -13,7 +13,7 @@ from models.embeddings.tasks import READ_THE_CORPUS
 from models.languages import ENGLISH, short_code
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
-from models.options import Count, InputFile, InputPath, Options
+from models.options import Count, Fraction, InputFile, InputPath, Options
 from models.scorers import ENCODER, SCORERS
 from models.scorers.plugins import ScorerSource, check_name, column_of, installed, source_of
 
@@ -142,11 +142,21 @@ class AutoOptions(Options):
     """Number of times that each range is sampled and trained on, with different seeds."""
 
 
+CHOSEN = ("auto", "judged")
+"""Values of `select.by` with which a stage chooses the score and the deciles."""
+
+
 class SelectOptions(Options):
     """Which pairs become the corpus."""
 
     by: str = "paragram_similarity"
-    """Score whose deciles decide; auto: score and deciles are selected with `labelled`."""
+    """Score whose deciles decide; auto: score and deciles are selected with `labelled`; judged:
+    with the judgments of the run's pairs (`paraloom judge`); see judging.md."""
+    precision: Fraction = 0.9
+    """Wanted share of good pairs for `by: judged`: the cut that keeps most pairs is selected among
+    those with a Wilson interval that begins here or above."""
+    good: Annotated[float, Field(gt=0, le=100)] = 70.0
+    """Least label of a good pair for `by: judged`, of 100; with several judges, the mean label."""
     labelled: UncheckedFile | list[UncheckedFile] | None = None
     """Labelled pairs for `by: auto` and `loop.rounds`: a file, a folder or a list of them, in the
     form of STS."""
@@ -266,7 +276,7 @@ class Config(Options):
                 )
             if self.select.size == 1:
                 raise ValueError("select.size: select.by is auto, which needs at least 2 pairs")
-        elif self.select.by not in score.names:
+        elif self.select.by != "judged" and self.select.by not in score.names:
             known = ", ".join(score.names)
             raise ValueError(f"select.by: {self.select.by} is not among score.scorers ({known})")
         for i, predicate in enumerate(self.select.where):
@@ -309,7 +319,7 @@ class Config(Options):
                 f"select.labelled: loop.rounds is {self.loop.rounds}, and labelled pairs decide "
                 "which round is best; name a file or folder of them"
             )
-        if self.select.deciles is None and self.select.by != "auto":
+        if self.select.deciles is None and self.select.by not in CHOSEN:
             raise ValueError(
                 f"select.deciles: loop.rounds is {self.loop.rounds}, but without a selection by "
                 "decile every round would train on the same pairs; name deciles"

@@ -6,6 +6,7 @@ from beam_jobs.io import schema
 from models.scorers import SCORERS
 from pipeline.records import (
     AutoSelectRecord,
+    JudgedRecord,
     NmtSection,
     RunRecord,
     ScorerRecord,
@@ -134,15 +135,19 @@ def selection_in_words(select: SelectSection) -> str:
 
 
 def resolve_auto(record: RunRecord) -> SelectSection:
-    """The section `select` of the configuration as it takes effect: with the result of `by: auto`,
-    and without a choice among translations of a source where there is one."""
+    """The section `select` of the configuration as it takes effect: with the result of `by: auto`
+    or `by: judged`, and without a choice among translations of a source where there is one."""
     select, found = record.config.select, record.find(AutoSelectRecord)
+    judged = record.find(JudgedRecord)
     if record.config.nmt.candidates == 1:
         select = select.model_copy(update={"per_source": "all"})
-    if select.by != "auto" or found is None:
-        return select
-    chosen = found.chosen
-    return select.model_copy(update={"by": chosen.scorer, "deciles": list(chosen.deciles)})
+    if select.by == "auto" and found:
+        chosen = {"by": found.chosen.scorer, "deciles": list(found.chosen.deciles)}
+        return select.model_copy(update=chosen)
+    if select.by == "judged" and judged:
+        cut = {"by": judged.chosen.score, "deciles": judged.chosen.deciles}
+        return select.model_copy(update=cut)
+    return select
 
 
 def deciles_in_words(deciles: Sequence[int]) -> str:

@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from models.scorers import ENCODER
-from pipeline.records import AutoSelectRecord, LoopRecord, PairsRecord, RunRecord, StageRecord
+from pipeline.config.options import CHOSEN
+from pipeline.records import (
+    AutoSelectRecord,
+    JudgedRecord,
+    LoopRecord,
+    PairsRecord,
+    RunRecord,
+    StageRecord,
+)
 from pipeline.stage import RANKING, stage_path
 
 
@@ -34,8 +42,11 @@ def rounds(record: RunRecord) -> list[Round]:
     for number, labelled in enumerate(loop.labelled, 1):
         by, deciles = select.by if number == 1 else ENCODER, select.deciles
         auto = record.find(AutoSelectRecord, stage_path("choice", number))
+        judged = record.find(JudgedRecord, stage_path("judged", number))
         if select.by == "auto" and auto:
             by, deciles = auto.chosen.scorer, list(auto.chosen.deciles)
+        if select.by == "judged" and judged:
+            by, deciles = judged.chosen.score, judged.chosen.deciles
         corpus = record.find(PairsRecord, stage_path("corpus", number)) or PairsRecord()
         is_best = number == loop.best
         found.append(Round(number, by, deciles, corpus.rows_out, labelled, is_best))
@@ -87,7 +98,7 @@ def final_view(record: RunRecord) -> RunRecord:
     if number > 1:
         scorers = [*config.score.names, ENCODER]
         score = config.score.model_copy(update={"scorers": scorers})
-        by = "auto" if config.select.by == "auto" else ENCODER
+        by = config.select.by if config.select.by in CHOSEN else ENCODER
         select = config.select.model_copy(update={"by": by})
         config = config.model_copy(update={"score": score, "select": select})
     return record.model_copy(update={"config": config, "stages": found})

@@ -8,16 +8,19 @@ from beam_jobs.io import storage
 from beam_jobs.io.copy_stage import copy_pairs
 from beam_jobs.io.shards import units
 from models.languages import ENGLISH
-from pipeline.records import AutoSelectRecord, PairsRecord
+from pipeline.records import AutoSelectRecord, JudgedRecord, PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
 def criteria(run: Run) -> select.Criteria:
-    """The criteria of the configuration, or with `by: auto` those that were found."""
+    """The criteria of the configuration, or with `by: auto` and `by: judged` those found."""
     by, deciles = run.config.select.by, run.config.select.deciles
     if by == "auto":
         chosen = run.record(AutoSelectRecord).chosen
         return run.criteria(chosen.scorer, chosen.deciles)
+    if by == "judged":
+        cut = run.record(JudgedRecord).chosen
+        return run.criteria(cut.score, cut.deciles)
     if run.round > 1:
         (by,) = run.ranked_by
     return run.criteria(by, deciles)
@@ -59,7 +62,7 @@ def copy(source: Run, target: Run) -> None:
 
 STAGE = Stage(
     name="corpus",
-    depends_on=("bucket", "choice"),
+    depends_on=("bucket", "choice", "judged"),
     version=select.VERSION,
     fingerprint=fingerprint,
     make=make,

@@ -99,7 +99,9 @@ def make(run: Run, key: str) -> ScoreRecord:
         accelerator=run.config.accelerator,
     )
     described = {
-        name: ScorerRecord(meaning=scorer.meaning, unit=scorer.unit)
+        name: ScorerRecord(
+            meaning=scorer.meaning, unit=scorer.unit, higher_is_better=scorer.higher_is_better
+        )
         for name, scorer in plugins(run.config).items()
     }
     return pairs_record(ScoreRecord, result, **({"scorers": described} if described else {}))

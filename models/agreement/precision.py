@@ -1,0 +1,66 @@
+"""The share of good pairs in deciles of a score, with Wilson intervals."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from models.agreement.resampling import CONFIDENCE, Floats, Ints
+
+DECILES = 10
+_Z = float(norm.ppf((1 + CONFIDENCE) / 2))
+
+
+class Shares(NamedTuple):
+    """Shares and the ends of their intervals, in arrays of one shape; NaN without judged pairs."""
+
+    share: Floats
+    low: Floats
+    high: Floats
+
+
+def exact_deciles(values: NDArray[Any]) -> Ints:
+    """The tenth of each value, 0 the lowest; ties are broken by position, as sizes are exact.
+
+    >>> exact_deciles(np.array([3.0, 1.0, 2.0, 2.0])).tolist()
+    [9, 3, 5, 7]
+    """
+    order = np.argsort(values, kind="stable")
+    decile = np.empty(len(order), np.int64)
+    bounds = [k * len(order) // DECILES for k in range(1, DECILES)]  # as `beam_jobs.bucket`
+    decile[order] = np.searchsorted(bounds, np.arange(len(order)), side="right")
+    return decile
+
+
+def wilson(share: Floats, pairs: Floats) -> tuple[Floats, Floats]:
+    """The ends of Wilson's score interval (Wilson 1927) of shares among numbers of pairs.
+
+    `pairs` may be fractional: an effective number.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = _Z**2 / pairs
+        middle = share + spread / 2
+        half = _Z * np.sqrt(share * (1 - share) / pairs + spread / (4 * pairs))
+        return (middle - half) / (1 + spread), (middle + half) / (1 + spread)
+
+
+def by_decile(good: Floats, judged: Floats) -> Shares:
+    """Of each decile: from the number of good and of judged pairs."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = good / judged
+    return Shares(share, *wilson(share, judged))
+
+
+def best_deciles(good: Floats, judged: Floats) -> Shares:
+    """Of the best 1, 2, … deciles together: counts are [..., 10], the best decile first.
+
+    Deciles have the same number of pairs, but not of judged pairs. The share is therefore the mean
+    over the deciles, and the interval that of as many pairs evenly judged as have its variance
+    (Kish 1965); where all deciles have as many judged pairs, both are those of the pooled pairs.
+    """
+    deciles = np.arange(1, DECILES + 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.cumsum(good / judged, axis=-1) / deciles
+        pairs = deciles**2 / np.cumsum(1 / judged, axis=-1)
+    return Shares(share, *wilson(share, pairs))

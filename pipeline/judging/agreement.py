@@ -1,0 +1,159 @@
+"""Judgments joined with the scores and deciles of a run's pairs, and what they say of the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Shard, read_shard
+from models.agreement.correlation import spearman
+from models.agreement.cuts import Judged, recommend
+from models.scorers import SCORERS
+from pipeline.judging.judgments import Judgment, Key
+from pipeline.judging.result import Agreement, CutResult, ScoreAgreement
+from pipeline.records import ScorerRecord
+
+_TEXTS = ("reference", "translation")
+
+
+@dataclass(kw_only=True)
+class JudgedPairs:
+    """n judged pairs with their scores; copies are left out."""
+
+    labels: npt.NDArray[np.float64]  # [n], 0 to 100
+    references: npt.NDArray[Any]  # [n]: pairs of the same reference have the same value
+    scores: dict[str, npt.NDArray[np.float64]]  # [n] each
+    deciles: dict[str, npt.NDArray[np.int64]]  # [n] each, among all pairs of the run or file
+    rows: dict[str, list[int]]  # pairs of the run or file in each decile of each score
+    higher_is_better: dict[str, bool]
+    counts: dict[str, int] = field(default_factory=dict)  # fields of `Agreement`
+    left_out: dict[str, str] = field(default_factory=dict)  # as in `Agreement`
+
+
+def directions(names: Iterable[str], own: Mapping[str, ScorerRecord]) -> dict[str, bool]:
+    """Whether more is better, for each score; `own` are scorers that are not Paraloom's."""
+    known: Mapping[str, Any] = {**SCORERS, **own}
+    return {name: known[name].higher_is_better if name in known else True for name in names}
+
+
+def join(
+    judgments: Sequence[Judgment],
+    shards: Iterable[Shard],
+    scores: Sequence[str],
+    *,
+    rows: Mapping[str, Sequence[int]],
+    own: Mapping[str, ScorerRecord],
+) -> JudgedPairs:
+    """The judged pairs of a run; the label of a pair is the mean over its judges.
+
+    A judgment counts if the run has its pair with the texts that were judged.
+
+    Args:
+        shards: of the stage `bucket`.
+        rows: pairs of the run in each decile of each score.
+        own: the run's scorers that are not Paraloom's.
+
+    Raises:
+        UserError: a shard is missing or damaged.
+    """
+    of_pair: dict[Key, list[Judgment]] = {}
+    for judgment in judgments:
+        of_pair.setdefault((judgment.id, judgment.candidate), []).append(judgment)
+    found = _judged_rows(of_pair, shards, [*scores, *map(schema.decile, scores)])
+    present, copies = 0, 0
+    labels: list[float] = []
+    counted: list[dict[str, Any]] = []
+    changed = 0
+    for key in sorted(found, key=lambda key: (key[0], key[1] or 0)):
+        row = found[key]
+        texts = tuple(row[name] for name in _TEXTS)
+        same = [j.score for j in of_pair[key] if (j.reference, j.translation) == texts]
+        present += len(of_pair[key])
+        changed += len(of_pair[key]) - len(same)
+        if same and texts[0] == texts[1]:
+            copies += 1
+        elif same:
+            labels.append(float(np.mean(same)))
+            counted.append(row)
+    return JudgedPairs(
+        labels=np.array(labels, float),
+        references=np.array([row["reference"] for row in counted], object),
+        scores={s: np.array([row[s] for row in counted], float) for s in scores},
+        deciles={
+            s: np.array([row[schema.decile(s)] for row in counted], np.int64) for s in scores
+        },
+        rows={s: list(rows[s]) for s in scores},
+        higher_is_better=directions(scores, own),
+        counts={
+            "copies": copies,
+            "judges": len({judgment.judge for judgment in judgments}),
+            "judgments": len(judgments),
+            "changed": changed,
+            "gone": len(judgments) - present,
+        },
+    )
+
+
+def measure(
+    pairs: JudgedPairs, *, good: float, precisions: Sequence[float], seed: int = 1
+) -> Agreement:
+    """Correlations, shares of good pairs, and a cut for each wanted precision.
+
+    Args:
+        good: the least label of a good pair.
+        seed: of the resamples.
+    """
+    is_good = pairs.labels >= good
+    judged = Judged(pairs.deciles, pairs.higher_is_better, is_good, pairs.references)
+    correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=seed)
+    scores = {}
+    for name, correlation in correlations.items():
+        good_pairs, judged_pairs = judged.counts(name)
+        scores[name] = ScoreAgreement(
+            spearman=correlation.value,
+            interval=correlation.interval,
+            good=good_pairs.tolist(),
+            judged=judged_pairs.tolist(),
+            higher_is_better=pairs.higher_is_better[name],
+        )
+    cuts = [
+        CutResult(
+            **{**asdict(cut), "deciles": list(cut.deciles)},
+            rows=sum(pairs.rows[cut.score][k] for k in cut.deciles),
+        )
+        for wanted in precisions
+        if (cut := recommend(judged, wanted, seed=seed))
+    ]
+    return Agreement(
+        pairs=len(pairs.labels),
+        references=judged.references,
+        rows=sum(next(iter(pairs.rows.values()), [])),
+        good=good,
+        good_pairs=int(is_good.sum()),
+        **pairs.counts,
+        scores=scores,
+        left_out=pairs.left_out,
+        cuts=cuts,
+    )
+
+
+def _judged_rows(
+    wanted: Mapping[Key, object], shards: Iterable[Shard], columns: Sequence[str]
+) -> dict[Key, dict[str, Any]]:
+    """The rows of the run that are judged."""
+    ids = pa.array(sorted({id for id, _ in wanted}), pa.string())
+    found: dict[Key, dict[str, Any]] = {}
+    for shard in shards:
+        table = read_shard(shard, [*schema.ROW, *_TEXTS, *columns])
+        for row in table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist():
+            key = row["id"], row.get(schema.CANDIDATE.name)
+            if key in wanted:
+                found[key] = row
+    return found

@@ -1,0 +1,125 @@
+"""Agreement with judgments in words and tables."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from models.agreement.precision import Shares, best_deciles, by_decile
+from pipeline.judging.result import Agreement, CutResult, Interval, ScoreAgreement
+
+
+def cut_in_words(cut: CutResult) -> str:
+    """A cut and its precision: `deciles 8–9 of unigram_f1 with 0.88 (0.86–0.91) of 420 pairs`."""
+    return (
+        f"{deciles_range(cut.deciles)} of {cut.score} with {cut.precision:.2f} "
+        f"({interval_in_words(cut.wilson)}) of {cut.judged:,} judged pairs"
+    )
+
+
+def deciles_range(deciles: Sequence[int]) -> str:
+    """The deciles of a cut.
+
+    >>> deciles_range([7, 8, 9]), deciles_range([0])
+    ('deciles 7–9', 'decile 0')
+    """
+    first, last = deciles[0], deciles[-1]
+    return f"decile {first}" if first == last else f"deciles {first}–{last}"
+
+
+def interval_in_words(interval: Interval | None) -> str:
+    """The ends of an interval.
+
+    >>> interval_in_words((0.125, 0.5)), interval_in_words((-0.3, -0.1))
+    ('0.12–0.50', '−0.30 to −0.10')
+    """
+    if interval is None:
+        return "no interval"
+    low, high = (number_in_words(end) for end in interval)
+    return f"{low} to {high}" if interval[0] < 0 else f"{low}–{high}"
+
+
+def number_in_words(value: float | None) -> str:
+    """A number with two decimal places; `undefined` for None."""
+    return "undefined" if value is None else f"{value:.2f}".replace("-", "−")
+
+
+def select_lines(cut: CutResult, good: float) -> str:
+    """The section `select` of a configuration that makes this cut."""
+    return (
+        "select:\n"
+        f"  by: {cut.score}\n"
+        f"  deciles: [{', '.join(map(str, cut.deciles))}]"
+    )
+
+
+def cut_lines(cut: CutResult, rows: int) -> list[str]:
+    """What a cut keeps, and how good its pairs are, in sentences."""
+    share = cut.rows / max(rows, 1)
+    if cut.reached:
+        first = f"Precision {cut.wanted:g}: {deciles_range(cut.deciles)} of {cut.score}"
+    else:
+        first = (
+            f"Precision {cut.wanted:g}: no cut is sure to have it; the best is "
+            f"{deciles_range(cut.deciles)} of {cut.score}"
+        )
+    lines = [
+        f"{first}; {cut.rows:,} of {rows:,} pairs ({100 * share:.0f}%).",
+        f"Of the {cut.judged:,} judged pairs in it, {cut.precision:.2f} are good (95% by Wilson, as "
+        f"if all pairs were independent: {interval_in_words(cut.wilson)}).",
+    ]
+    if cut.expected is None or cut.chance is None:
+        lines.append("There are too few references to say what to expect of others.")
+    else:
+        lines.append(
+            f"To expect on references that nobody has judged: {interval_in_words(cut.expected)}; "
+            f"at least {cut.wanted:g} in {100 * cut.chance:.0f}% of resamples."
+        )
+    return lines
+
+
+def counts_line(found: Agreement) -> str:
+    """What was judged and what of it is not counted."""
+    parts = [f"{found.pairs:,} judged pairs of {found.references:,} references"]
+    if found.judges:
+        judges = "1 judge" if found.judges == 1 else f"{found.judges} judges"
+        parts[0] += f" by {judges}"
+    good = f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)"
+    missing = {
+        "copies, left out": found.copies,
+        "judgments of pairs that have changed": found.changed,
+        "judgments of pairs that the run does not have": found.gone,
+    }
+    parts += [good, *(f"{number:,} {words}" for words, number in missing.items() if number)]
+    return "; ".join(parts)
+
+
+def decile_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]]:
+    """Each decile with judged pairs: its number, its share of good pairs, and Wilson's interval."""
+    found = by_decile(np.array(score.good, float), np.array(score.judged, float))
+    return [
+        (decile, *map(float, values))
+        for decile, values in enumerate(zip(*found, strict=True))
+        if score.judged[decile]
+    ]
+
+
+def cumulative_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]]:
+    """The best 1, 2, … deciles: how many, their share of good pairs, and Wilson's interval."""
+    step = -1 if score.higher_is_better else 1
+    good, judged = (np.array(of[::step], float) for of in (score.good, score.judged))
+    found: Shares = best_deciles(good, judged)
+    return [
+        (count, *map(float, values))
+        for count, values in enumerate(zip(*found, strict=True), 1)
+        if np.isfinite(values[0])
+    ]
+
+
+def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:
+    """The scores, the one that agrees most with the labels first; worse is better counts too."""
+
+    def strength(item: tuple[str, ScoreAgreement]) -> float:
+        value = item[1].spearman or 0.0
+        return value if item[1].higher_is_better else -value
+
+    return dict(sorted(scores.items(), key=strength, reverse=True))

@@ -1,0 +1,59 @@
+"""What judgments say of scores: correlations, shares of good pairs, and recommended cuts."""
+
+from pydantic import BaseModel, ConfigDict
+
+Interval = tuple[float, float]
+
+
+class _Lenient(BaseModel):
+    """A model that keeps unknown fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class ScoreAgreement(_Lenient):
+    """How one score agrees with the labels."""
+
+    spearman: float | None  # None if a side is constant
+    interval: Interval | None  # 95%, by bootstrap over references
+    good: list[int]  # good pairs in each decile, 0 the lowest
+    judged: list[int]
+    higher_is_better: bool = True
+
+
+class CutResult(_Lenient):
+    """A set of deciles of a score, as `models.agreement.cuts.Cut`."""
+
+    score: str
+    deciles: list[int]
+    wanted: float
+    reached: bool
+    judged: int
+    precision: float
+    wilson: Interval
+    expected: Interval | None
+    chance: float | None
+    rows: int  # pairs of the run, or of the file, in these deciles
+
+
+class Agreement(_Lenient):
+    """The scores of judged pairs beside their labels."""
+
+    pairs: int  # judged pairs that are counted
+    references: int
+    rows: int  # of the run or of the file, judged or not
+    good: float  # least label of a good pair, of 100
+    good_pairs: int
+    copies: int = 0  # judged pairs of equal sides, left out
+    judges: int = 0
+    judgments: int = 0
+    changed: int = 0  # judgments of pairs whose texts are others now
+    gone: int = 0  # judgments of pairs that the run does not have
+    scores: dict[str, ScoreAgreement]
+    left_out: dict[str, str] = {}  # scores that cannot be computed here, and why
+    cuts: list[CutResult]  # one for each wanted precision; none if no cut can be measured
+
+    def cut(self, wanted: float) -> CutResult | None:
+        """The cut for a wanted precision."""
+        return next((cut for cut in self.cuts if cut.wanted == wanted), None)
+

@@ -1,0 +1,80 @@
+"""judged: the scorer and deciles of `select.by: judged`."""
+
+from typing import Any
+
+from beam_jobs.io.shards import content_key
+from models.errors import UserError
+from pipeline.config import Config
+from pipeline.judging.agreement import join, measure
+from pipeline.judging.describe import cut_in_words
+from pipeline.judging.judgments import judgments_digest, read_judgments
+from pipeline.records import BucketRecord, JudgedRecord
+from pipeline.stage import Run, Stage
+
+VERSION = 1
+"""Bump when the same judgments lead to another selection."""
+
+
+def fingerprint(run: Run) -> Any:
+    """The judgments, the wanted precision, and the scores to choose from."""
+    options = run.config.select
+    own = run.manifest.record.own_scorers
+    lower = [name for name in run.ranked_by if name in own and not own[name].higher_is_better]
+    judgments = judgments_digest(run.config.run)
+    return [judgments, options.precision, options.good, run.ranked_by, lower, run.config.seed]
+
+
+def make(run: Run, key: str) -> JudgedRecord:
+    """Choose the cut.
+
+    Raises:
+        UserError: no cut has the wanted precision.
+    """
+    config = run.config
+    deciles = run.record(BucketRecord).deciles
+    pairs = join(
+        read_judgments(config.run),
+        run.shards("bucket"),
+        run.ranked_by,
+        rows={name: deciles[name].rows for name in run.ranked_by},
+        own=run.manifest.record.own_scorers,
+    )
+    options = config.select
+    found = measure(pairs, good=options.good, precisions=[options.precision], seed=config.seed)
+    remedy = f"judge more pairs (`paraloom judge {config.run}`)"
+    if not found.cuts:
+        raise UserError(
+            f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments are of pairs that "
+            f"this run has, too few to choose by; {remedy}"
+        )
+    (cut,) = found.cuts
+    if not cut.reached:
+        raise UserError(
+            f"select.precision: no cut is sure to have {cut.wanted:g}; the best is "
+            f"{cut_in_words(cut)}; {remedy} or lower select.precision"
+        )
+    return JudgedRecord(agreement=found, digest=content_key(cut.score, cut.deciles))
+
+
+def check(config: Config) -> None:
+    """Check that there are judgments.
+
+    Raises:
+        UserError: there are none, or they cannot be read.
+    """
+    if not read_judgments(config.run):
+        raise UserError(
+            f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with this "
+            f"configuration, then `paraloom judge {config.run}`, then this command again"
+        )
+
+
+STAGE = Stage(
+    name="judged",
+    depends_on=("bucket",),
+    version=VERSION,
+    fingerprint=fingerprint,
+    make=make,
+    enabled=lambda config: config.select.by == "judged",
+    check=check,
+)
