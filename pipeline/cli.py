@@ -68,6 +68,7 @@ COMMANDS = (
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
     Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
+    Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices"),
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
-from pipeline.judging.result import Agreement, CutResult
 from models.scorers.plugins import column_of
 
 
@@ -186,17 +185,6 @@ class AutoSelectRecord(StageRecord, stage="choice"):
     spread: float = 0.0  # standard deviation over the seeds, within candidates
 
 
-class JudgedRecord(StageRecord, stage="judged"):
-    """The scorer and the deciles that `select.by: judged` found."""
-
-    agreement: Agreement
-
-    @property
-    def chosen(self) -> CutResult:
-        """The cut whose deciles are selected."""
-        return self.agreement.cuts[0]
-
-
 class LoopRecord(StageRecord, stage="loop"):
     """The rounds compared."""
 
@@ -324,6 +312,8 @@ class SelectSection(Lenient):
     """Keys of `select` that reports show."""
 
     by: str = ""
+    precision: float = 0.9
+    good: float = 70.0
     deciles: list[int] | None = None
     max_tokens: int | None = None
     size: int | None = None

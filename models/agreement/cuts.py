@@ -70,8 +70,10 @@ class Judged:
         for i, name in enumerate(self.names):
             # From here on the best decile of each score is the first.
             rank = 9 - deciles[name] if self.higher_is_better[name] else deciles[name]
-            np.add.at(self._judged, (group, i, rank), 1)
-            np.add.at(self._good, (group, i, rank), good)
+            cell = group * DECILES + rank
+            cells = self.references * DECILES
+            self._judged[:, i] = np.bincount(cell, minlength=cells).reshape(-1, DECILES)
+            self._good[:, i] = np.bincount(cell[good], minlength=cells).reshape(-1, DECILES)
 
     def counts(self, name: str) -> tuple[Ints, Ints]:
         """Good and judged pairs of each decile of a score, from decile 0: int [10] twice."""
@@ -141,7 +143,8 @@ def _choose(good: Floats, pairs: Floats, wanted: float) -> tuple[Ints, NDArray[n
     reached = low >= wanted
     size = np.arange(1, DECILES + 1)  # a share is at most 1, so more deciles come first
     value = np.where(reached, size + np.nan_to_num(share), low)
-    return value.reshape(len(value), -1).argmax(1), reached.any((1, 2))
+    chosen = value.reshape(len(value), -1).argmax(1)
+    return chosen, np.asarray(reached.any((1, 2)))
 
 
 def _measured(good: Floats, pairs: Floats, chosen: Ints) -> Floats:
@@ -150,7 +153,7 @@ def _measured(good: Floats, pairs: Floats, chosen: Ints) -> Floats:
         share = good / pairs
         with_pairs = np.isfinite(share)
         found = np.cumsum(np.where(with_pairs, share, 0), -1) / np.cumsum(with_pairs, -1)
-    return found.reshape(len(found), -1)[np.arange(len(chosen)), chosen]
+    return np.asarray(found.reshape(len(found), -1)[np.arange(len(chosen)), chosen])
 
 
 def _on_references_left_out(judged: Judged, wanted: float, count: int, seed: int) -> Floats:

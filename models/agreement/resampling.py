@@ -25,9 +25,11 @@ def resamples(groups: int, count: int, seed: int) -> Iterator[Floats]:
     for start in range(0, count, _AT_ONCE):
         drawn = random.integers(0, groups, (min(_AT_ONCE, count - start), groups))
         offsets = groups * np.arange(len(drawn))[:, None]
-        yield np.bincount((drawn + offsets).ravel(), minlength=drawn.size).reshape(
-            drawn.shape
-        ).astype(np.float64)
+        yield (
+            np.bincount((drawn + offsets).ravel(), minlength=drawn.size)
+            .reshape(drawn.shape)
+            .astype(np.float64)
+        )
 
 
 def percentile_interval(values: Floats) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Judgments joined with the scores and deciles of a run's pairs, and what they say of the scores."""
+"""Judgments joined with the scores of a run's pairs, and what they say of the scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from models.agreement.correlation import spearman
 from models.agreement.cuts import Judged, recommend
 from models.scorers import SCORERS
 from pipeline.judging.judgments import Judgment, Key
-from pipeline.judging.result import Agreement, CutResult, ScoreAgreement
+from pipeline.judging.record import Agreement, CutResult, ScoreAgreement
 from pipeline.records import ScorerRecord
 
 _TEXTS = ("reference", "translation")
@@ -86,9 +86,7 @@ def join(
         labels=np.array(labels, float),
         references=np.array([row["reference"] for row in counted], object),
         scores={s: np.array([row[s] for row in counted], float) for s in scores},
-        deciles={
-            s: np.array([row[schema.decile(s)] for row in counted], np.int64) for s in scores
-        },
+        deciles={s: np.array([row[schema.decile(s)] for row in counted], np.int64) for s in scores},
         rows={s: list(rows[s]) for s in scores},
         higher_is_better=directions(scores, own),
         counts={

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from models.agreement.precision import Shares, best_deciles, by_decile
-from pipeline.judging.result import Agreement, CutResult, Interval, ScoreAgreement
+from pipeline.judging.record import Agreement, CutResult, Interval, ScoreAgreement
 
 
 def cut_in_words(cut: CutResult) -> str:
@@ -43,13 +43,11 @@ def number_in_words(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-def select_lines(cut: CutResult, good: float) -> str:
+def select_lines(cut: CutResult) -> str:
     """The section `select` of a configuration that makes this cut."""
-    return (
-        "select:\n"
-        f"  by: {cut.score}\n"
-        f"  deciles: [{', '.join(map(str, cut.deciles))}]"
-    )
+    deciles = ", ".join(map(str, cut.deciles))
+    comment = f"# precision {cut.wanted:g}"
+    return f"select:  {comment}\n  by: {cut.score}\n  deciles: [{deciles}]"
 
 
 def cut_lines(cut: CutResult, rows: int) -> list[str]:
@@ -64,8 +62,8 @@ def cut_lines(cut: CutResult, rows: int) -> list[str]:
         )
     lines = [
         f"{first}; {cut.rows:,} of {rows:,} pairs ({100 * share:.0f}%).",
-        f"Of the {cut.judged:,} judged pairs in it, {cut.precision:.2f} are good (95% by Wilson, as "
-        f"if all pairs were independent: {interval_in_words(cut.wilson)}).",
+        f"Of the {cut.judged:,} judged pairs in it, {cut.precision:.2f} are good (95% by Wilson, "
+        f"as if all pairs were independent: {interval_in_words(cut.wilson)}).",
     ]
     if cut.expected is None or cut.chance is None:
         lines.append("There are too few references to say what to expect of others.")
@@ -83,13 +81,15 @@ def counts_line(found: Agreement) -> str:
     if found.judges:
         judges = "1 judge" if found.judges == 1 else f"{found.judges} judges"
         parts[0] += f" by {judges}"
-    good = f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)"
-    missing = {
-        "copies, left out": found.copies,
-        "judgments of pairs that have changed": found.changed,
-        "judgments of pairs that the run does not have": found.gone,
-    }
-    parts += [good, *(f"{number:,} {words}" for words, number in missing.items() if number)]
+    parts.append(f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)")
+    not_counted = (
+        ("pair", "of equal sides", found.copies),
+        ("judgment", "of texts that have changed", found.changed),
+        ("judgment", "of pairs that the run does not have", found.gone),
+    )
+    some = [f"{n:,} {what}{'s'[: n != 1]} {which}" for what, which, n in not_counted if n]
+    if some:
+        parts.append(f"not counted: {', '.join(some)}")
     return "; ".join(parts)
 
 
@@ -97,8 +97,8 @@ def decile_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]
     """Each decile with judged pairs: its number, its share of good pairs, and Wilson's interval."""
     found = by_decile(np.array(score.good, float), np.array(score.judged, float))
     return [
-        (decile, *map(float, values))
-        for decile, values in enumerate(zip(*found, strict=True))
+        (decile, float(share), float(low), float(high))
+        for decile, (share, low, high) in enumerate(zip(*found, strict=True))
         if score.judged[decile]
     ]
 
@@ -109,9 +109,9 @@ def cumulative_shares(score: ScoreAgreement) -> list[tuple[int, float, float, fl
     good, judged = (np.array(of[::step], float) for of in (score.good, score.judged))
     found: Shares = best_deciles(good, judged)
     return [
-        (count, *map(float, values))
-        for count, values in enumerate(zip(*found, strict=True), 1)
-        if np.isfinite(values[0])
+        (count, float(share), float(low), float(high))
+        for count, (share, low, high) in enumerate(zip(*found, strict=True), 1)
+        if np.isfinite(share)
     ]
 
 

@@ -11,9 +11,11 @@ from markupsafe import Markup
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.languages import short_code
+from pipeline.judging.judgments import judgments_digest
 from pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from pipeline.report.describe import resolve_auto, score
 from pipeline.report.final_view import best_round, final_view, rounds
+from pipeline.report.judgments import agreement
 from pipeline.report.render import render_html
 from pipeline.report.report_data import read_scores, regions
 from pipeline.report.savings import savings
@@ -29,7 +31,8 @@ def report_path(folder: str) -> str:
 
 
 def write_report(folder: str, record: RunRecord) -> bool:
-    """Write the report of a run, unless the file that is there was made from the same record.
+    """Write the report of a run, unless the file that is there was made from the same record
+    and the same judgments.
 
     Returns:
         whether it was written.
@@ -39,7 +42,9 @@ def write_report(folder: str, record: RunRecord) -> bool:
     """
     path = report_path(folder)
     values = record.json_values()
-    key = content_key("report", VERSION, *(values[of] for of in ("config", "versions", "stages")))
+    judgments = [digest] if (digest := judgments_digest(folder)) else []
+    parts = [*(values[of] for of in ("config", "versions", "stages")), *judgments]
+    key = content_key("report", VERSION, *parts)
     mark = f'<meta name="paraloom-key" content="{key}"'  # as in report.html.j2
     if storage.exists(path) and mark.encode() in storage.read_bytes(path)[:500]:
         return False
@@ -65,12 +70,13 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             section("rows", "Rows of each stage", stages=view.pair_records, saved=savings(view))
         )
     if bucket and bucket.rows_out:
+        stage = stage_path("bucket", best_round(record.stages))
         scores = read_scores(
             folder,
             bucket.deciles,
             seed=view.config.seed,
             with_corpus="corpus" in view.stages,
-            stage=stage_path("bucket", best_round(record.stages)),
+            stage=stage,
         )
         select, source = resolve_auto(view), view.config.input
         data: dict[str, Any] = {
@@ -83,6 +89,7 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
             section("selection", "Selection", **data),
             *_auto_selections(record),
             section("scores", "Scores", **data),
+            *_judgments(folder, view, stage),
             section(
                 "pairs",
                 "Example pairs",
@@ -108,6 +115,12 @@ def document(folder: str, record: RunRecord, key: str = "") -> str:
 def section(template: str, heading: str, anchor: str = "", **values: object) -> Section:
     """The section of `templates/<template>.html.j2`; its anchor has the same name by default."""
     return Section(anchor or template, heading, render_html(f"{template}.html.j2", **values))
+
+
+def _judgments(folder: str, view: RunRecord, stage: str) -> Iterator[Section]:
+    """What the judgments of the run's pairs say of its scores, if there are any."""
+    if found := agreement(folder, view, stage):
+        yield section("judgments", "Judgments", found=found, select=view.config.select)
 
 
 def _auto_selections(record: RunRecord) -> Iterator[Section]:

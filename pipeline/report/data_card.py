@@ -13,6 +13,7 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Deciles, receipts
 from models.languages import language_name, short_code
 from models.scorers import ENCODER
+from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
@@ -91,6 +92,7 @@ def data_card(record: RunRecord, size: int) -> str:
         select=select,
         selection=Markdown(selection_in_words(select)),
         auto_selected="choice" in view.stages,
+        cut=judged.chosen if (judged := view.find(JudgedRecord)) else None,
         verdict=verdict(record) if best_round(record.stages) else "",
         encoder=ENCODER,
         inputs=[(code(PurePath(i.path).name), count(i.bytes), code(i.sha256)) for i in view.inputs],

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from beam_jobs.io import schema
 from models.scorers import SCORERS
+from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
     AutoSelectRecord,
-    JudgedRecord,
     NmtSection,
     RunRecord,
     ScorerRecord,

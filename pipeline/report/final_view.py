@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from models.scorers import ENCODER
 from pipeline.config.options import CHOSEN
+from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
     AutoSelectRecord,
-    JudgedRecord,
     LoopRecord,
     PairsRecord,
     RunRecord,

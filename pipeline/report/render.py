@@ -9,7 +9,16 @@ from statistics import fmean
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pipeline.report import auto_select, describe, differences, evaluation, plots, savings
+from pipeline.judging import describe as judged
+from pipeline.report import (
+    auto_select,
+    describe,
+    differences,
+    evaluation,
+    judgments,
+    plots,
+    savings,
+)
 from pipeline.report.describe import count
 from pipeline.report.final_view import rounds, verdict
 from pipeline.report.report_data import SHOWN_DECILES
@@ -35,7 +44,7 @@ class Markdown(str):
 def _html() -> Environment:
     """The functions of the report's modules are functions and filters in templates."""
     environment = _environment(autoescape=True)
-    modules = (auto_select, describe, differences, evaluation, plots, savings)
+    modules = (auto_select, describe, differences, evaluation, judged, judgments, plots, savings)
     functions = {
         name: function
         for module in modules

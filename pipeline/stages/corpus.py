@@ -8,7 +8,8 @@ from beam_jobs.io import storage
 from beam_jobs.io.copy_stage import copy_pairs
 from beam_jobs.io.shards import units
 from models.languages import ENGLISH
-from pipeline.records import AutoSelectRecord, JudgedRecord, PairsRecord
+from pipeline.judging.record import JudgedRecord
+from pipeline.records import AutoSelectRecord, PairsRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 

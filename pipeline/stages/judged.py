@@ -8,7 +8,8 @@ from pipeline.config import Config
 from pipeline.judging.agreement import join, measure
 from pipeline.judging.describe import cut_in_words
 from pipeline.judging.judgments import judgments_digest, read_judgments
-from pipeline.records import BucketRecord, JudgedRecord
+from pipeline.judging.record import JudgedRecord
+from pipeline.records import BucketRecord
 from pipeline.stage import Run, Stage
 
 VERSION = 1
@@ -44,8 +45,8 @@ def make(run: Run, key: str) -> JudgedRecord:
     remedy = f"judge more pairs (`paraloom judge {config.run}`)"
     if not found.cuts:
         raise UserError(
-            f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments are of pairs that "
-            f"this run has, too few to choose by; {remedy}"
+            f"select.by: judged: {found.pairs:,} of {found.judgments:,} judgments are of pairs "
+            f"that this run has, too few to choose by; {remedy}"
         )
     (cut,) = found.cuts
     if not cut.reached:
@@ -64,8 +65,8 @@ def check(config: Config) -> None:
     """
     if not read_judgments(config.run):
         raise UserError(
-            f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with this "
-            f"configuration, then `paraloom judge {config.run}`, then this command again"
+            f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with "
+            f"this configuration, then `paraloom judge {config.run}`, then this command again"
         )
 
 

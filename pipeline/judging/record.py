@@ -1,17 +1,13 @@
 """What judgments say of scores: correlations, shares of good pairs, and recommended cuts."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
+
+from pipeline.records import Lenient, StageRecord
 
 Interval = tuple[float, float]
 
 
-class _Lenient(BaseModel):
-    """A model that keeps unknown fields."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class ScoreAgreement(_Lenient):
+class ScoreAgreement(Lenient):
     """How one score agrees with the labels."""
 
     spearman: float | None  # None if a side is constant
@@ -21,7 +17,7 @@ class ScoreAgreement(_Lenient):
     higher_is_better: bool = True
 
 
-class CutResult(_Lenient):
+class CutResult(Lenient):
     """A set of deciles of a score, as `models.agreement.cuts.Cut`."""
 
     score: str
@@ -36,7 +32,7 @@ class CutResult(_Lenient):
     rows: int  # pairs of the run, or of the file, in these deciles
 
 
-class Agreement(_Lenient):
+class Agreement(Lenient):
     """The scores of judged pairs beside their labels."""
 
     pairs: int  # judged pairs that are counted
@@ -50,10 +46,20 @@ class Agreement(_Lenient):
     changed: int = 0  # judgments of pairs whose texts are others now
     gone: int = 0  # judgments of pairs that the run does not have
     scores: dict[str, ScoreAgreement]
-    left_out: dict[str, str] = {}  # scores that cannot be computed here, and why
+    left_out: dict[str, str] = Field(default={})  # scores that cannot be computed here, and why
     cuts: list[CutResult]  # one for each wanted precision; none if no cut can be measured
 
     def cut(self, wanted: float) -> CutResult | None:
         """The cut for a wanted precision."""
         return next((cut for cut in self.cuts if cut.wanted == wanted), None)
 
+
+class JudgedRecord(StageRecord, stage="judged"):
+    """The scorer and the deciles that `select.by: judged` found."""
+
+    agreement: Agreement
+
+    @property
+    def chosen(self) -> CutResult:
+        """The cut whose deciles are selected."""
+        return self.agreement.cuts[0]

@@ -1,0 +1,232 @@
+"""`paraloom agreement`: how well scores agree with people, and which cut has a wanted precision."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from beam_jobs.io import remote, storage
+from beam_jobs.io.shards import receipts
+from beam_jobs.runners.launch import connect
+from models.errors import UserError
+from models.languages import ENGLISH
+from models.scorers import SCORERS
+from models.scorers.plugins import column_of, installed, source_of
+from pipeline.commands.options import JsonFile, beam_options, write_json
+from pipeline.config import Config
+from pipeline.console import console, number_table
+from pipeline.judging.agreement import JudgedPairs, join, measure
+from pipeline.judging.describe import (
+    by_agreement,
+    counts_line,
+    cut_lines,
+    decile_shares,
+    interval_in_words,
+    number_in_words,
+    select_lines,
+)
+from pipeline.judging.judgments import read_judgments
+from pipeline.judging.labels import default_names, read_labels, score_labels
+from pipeline.judging.record import Agreement
+from pipeline.manifest import Manifest
+from pipeline.records import BucketRecord
+from pipeline.report.final_view import best_round, final_view
+from pipeline.stage import Run, stage_path
+from pipeline.stages.resources.pair_models import model_names
+from pipeline.stages.score import resource_paths
+
+
+def command(
+    context: typer.Context,
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Run folder with judgments.")
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labelled pairs instead of a run's judgments: STS, SICK, MRPC or judgments (TSV "
+            "with the columns reference, paraphrase, score).",
+        ),
+    ] = None,
+    resources_of: Annotated[
+        str | None,
+        typer.Option(
+            "--run", metavar="RUN", help="Score the labelled pairs with the scorers of this run."
+        ),
+    ] = None,
+    scorers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these scores.")] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=PATH",
+            help="A file or folder that a scorer of --labels reads, such as sentence_model=DIR; "
+            "repeatable.",
+        ),
+    ] = None,
+    precision: Annotated[
+        list[float] | None,
+        typer.Option(metavar="P", help="Wanted precision of the cut; repeatable. Default: 0.9."),
+    ] = None,
+    good: Annotated[
+        float, typer.Option(metavar="LABEL", help="Least label of a good pair, of 100.")
+    ] = 70.0,
+    json: JsonFile = None,
+) -> None:
+    """Print each score's correlation with the labels, its shares of good pairs by decile, and the
+    cut that keeps most pairs at a wanted precision.
+    """
+    wanted = precision or [0.9]
+    if not all(0 < p < 1 for p in wanted):
+        raise UserError("--precision: must be between 0 and 1, such as 0.9")
+    if not 0 < good <= 100:
+        raise UserError(f"--good {good:g}: must be above 0, and at most 100")
+    if (run is None) == (labels is None):
+        raise UserError("agreement: give either a run folder with judgments or --labels FILE")
+    names = scorers.split(",") if scorers else []
+    if run is not None:
+        if resources_of or resource:
+            raise UserError("agreement: --run and --resource are for --labels")
+        connect(beam_options(context), [run])
+        pairs, seed = _of_run(run, names)
+    else:
+        assert labels is not None
+        given = dict(_named(entry) for entry in resource or [])
+        if resources_of:
+            connect(beam_options(context), [resources_of])
+        pairs, seed = _of_file(labels, resources_of, names, given)
+    found = measure(pairs, good=good, precisions=list(dict.fromkeys(wanted)), seed=seed)
+    _show(found)
+    write_json(json, found.model_dump())
+
+
+def _of_run(folder: str, names: list[str]) -> tuple[JudgedPairs, int]:
+    record = Manifest(folder).record
+    bucket = final_view(record).find(BucketRecord)
+    if bucket is None:
+        raise UserError(
+            f"{folder}: no run here that has scores with deciles; run `paraloom bucket`"
+        )
+    if unknown := [name for name in names if name not in bucket.deciles]:
+        raise UserError(
+            f"--scorers: {unknown[0]} is no score of this run; choose from "
+            f"{', '.join(bucket.deciles)}"
+        )
+    judgments = read_judgments(folder)
+    if not judgments:
+        raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
+    stage = stage_path("bucket", best_round(record.stages))
+    scores = names or list(bucket.deciles)
+    pairs = join(
+        judgments,
+        [shard for receipt in receipts(storage.join(folder, stage)) for shard in receipt.shards],
+        scores,
+        rows={name: bucket.deciles[name].rows for name in scores},
+        own=record.own_scorers,
+    )
+    return pairs, record.config.seed
+
+
+def _of_file(
+    path: str, run: str | None, names: list[str], given: dict[str, str]
+) -> tuple[JudgedPairs, int]:
+    texts = read_labels(path)
+    if run is None:
+        entries = names or [
+            *default_names(),
+            *(n for n, s in SCORERS.items() if s.resource and s.resource.name in given),
+        ]
+        language, seed, resources = ENGLISH, 1, {}
+    else:
+        config = _config(run)
+        by_column = dict(zip(config.score.names, config.score.scorers, strict=True))
+        if unknown := [name for name in names if name not in by_column and name not in SCORERS]:
+            raise UserError(f"--scorers: {unknown[0]} is no score of {run}")
+        entries = [by_column.get(name, name) for name in names] or config.score.scorers
+        language, seed = config.language, config.seed
+        resources = _resources(config)
+    own = ("translation_score", *SCORERS)
+    foreign = [e for e in entries if e not in own and (column_of(e) != e or e in installed())]
+    if names and run is None:
+        unknown = [name for name in entries if name not in (*own, *foreign)]
+        if unknown:
+            raise UserError(
+                f"--scorers: {unknown[0]!r} is unknown; choose from {', '.join(SCORERS)}"
+            )
+    pairs = score_labels(
+        texts,
+        [column_of(entry) for entry in entries],
+        sources=[source_of(entry) for entry in foreign],
+        language=language,
+        resources={**resources, **given},
+    )
+    return pairs, seed
+
+
+def _config(folder: str) -> Config:
+    record = Manifest(folder).record
+    if not record.started:
+        raise UserError(f"--run {folder}: no run here: it has no manifest.json")
+    try:
+        return Config.of(record.config.json_values())
+    except ValueError as error:
+        raise UserError(
+            f"--run {folder}: another version wrote its configuration ({error}); run a stage of "
+            "it with this version"
+        ) from error
+
+
+def _resources(config: Config) -> dict[str, Any]:
+    """What the scorers of a finished run read, as far as it is there."""
+    run = Run(config=config, manifest=Manifest(config.run))
+    made = {n: remote.localise(p) for n, p in resource_paths(run).items() if remote.exists(p)}
+    return {**made, **model_names(config)}
+
+
+def _named(entry: str) -> tuple[str, str]:
+    name, equals, path = entry.partition("=")
+    if not (name and equals and path):
+        raise UserError(f"--resource {entry}: must be NAME=PATH")
+    return name, path
+
+
+def _show(found: Agreement) -> None:
+    scores = by_agreement(found.scores)
+    out = console(max(100, 12 + sum(3 + max(len(name), 16) for name in scores)))
+    out.print(f"{counts_line(found)}.")
+    table = number_table("Agreement with the labels", "score", numbers=["Spearman", "95%"])
+    table.add_column("better is")
+    for name, score in scores.items():
+        more = "more" if score.higher_is_better else "less"
+        rho, interval = number_in_words(score.spearman), interval_in_words(score.interval)
+        table.add_row(name, rho, interval, more)
+    out.print(table)
+    out.print(_deciles(found))
+    for cut in found.cuts:
+        out.print()
+        for line in cut_lines(cut, found.rows):
+            out.print(line)
+        if cut.reached:
+            out.print(select_lines(cut))
+    if not found.cuts:
+        out.print("No cut can be measured: no score has a judged pair in its best decile.")
+    for name, reason in found.left_out.items():
+        out.print(f"Left out: {name}, which {reason}.")
+
+
+def _deciles(found: Agreement) -> Table:
+    scores = by_agreement(found.scores)
+    table = number_table("Share of good pairs by decile", numbers=["decile", *scores])
+    cells = {n: {k: values for k, *values in decile_shares(s)} for n, s in scores.items()}
+    for decile in range(10):
+        row = []
+        for name in scores:
+            share = cells[name].get(decile)
+            row.append(
+                ""
+                if share is None
+                else f"{share[0]:.2f} ({interval_in_words((share[1], share[2]))})"
+            )
+        table.add_row(str(decile), *row)
+    table.caption = "95% intervals by Wilson"
+    return table

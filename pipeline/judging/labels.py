@@ -1,0 +1,172 @@
+"""Labelled files: pairs of sentences that people labelled elsewhere, with labels from 0 to 100.
+
+STS (0 to 5) and SICK (1 to 5) as `models.embeddings.datasets.similarity` reads them, the Microsoft
+Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-separated with a header that has
+`reference`, `paraphrase` or `translation`, `score`, and perhaps `reference_id`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from models.agreement.precision import DECILES, exact_deciles
+from models.embeddings.datasets.lines import tab_separated
+from models.embeddings.datasets.similarity import read_labelled
+from models.errors import UserError
+from models.scorers import ENCODER, SCORERS, PairScorer
+from models.scorers.plugins import ScorerSource
+from pipeline.judging.agreement import JudgedPairs
+
+_MRPC = ("Quality", "#1 String", "#2 String")
+_JUDGMENTS = ("reference", "score")
+_TRANSLATIONS = ("paraphrase", "translation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledTexts:
+    """n labelled pairs."""
+
+    first: pa.StringArray  # [n]
+    second: pa.StringArray  # [n]
+    labels: npt.NDArray[np.float64]  # [n], 0 to 100
+    references: npt.NDArray[Any]  # [n]: pairs of the same reference have the same value
+
+    def without_copies(self) -> LabelledTexts:
+        """Those with different sides."""
+        differ = np.array([a != b for a, b in zip(self.first, self.second, strict=True)], bool)
+        mask = pa.array(differ)
+        return LabelledTexts(
+            first=self.first.filter(mask),
+            second=self.second.filter(mask),
+            labels=self.labels[differ],
+            references=self.references[differ],
+        )
+
+
+def read_labels(path: str) -> LabelledTexts:
+    """Read a labelled file, or a folder of STS or SICK; its form is known by the header.
+
+    Raises:
+        UserError: it cannot be read, or a row is invalid; names the file and the row.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise UserError(f"--labels {path}: is not there")
+    header = next(tab_separated(file), (1, [""]))[1] if file.is_file() else []
+    if set(_MRPC) <= set(header):
+        return _read(file, header, _MRPC, highest=1)
+    translation = next((name for name in _TRANSLATIONS if name in header), "")
+    if translation and set(_JUDGMENTS) <= set(header):
+        columns = ("score", "reference", translation)
+        return _read(file, header, columns, highest=100, group="reference_id")
+    sets = read_labelled(file)
+    return LabelledTexts(
+        first=pa.concat_arrays([data.first for data in sets]),
+        second=pa.concat_arrays([data.second for data in sets]),
+        labels=np.concatenate(
+            [100 * (d.scores - d.scale[0]) / (d.scale[1] - d.scale[0]) for d in sets]
+        ),
+        references=np.concatenate([np.array(data.first.to_pylist(), object) for data in sets]),
+    )
+
+
+def _read(
+    path: Path, header: Sequence[str], columns: Sequence[str], *, highest: float, group: str = ""
+) -> LabelledTexts:
+    """Read a tab-separated file with a header; `columns` are label, first and second sentence."""
+    label, first, second = (header.index(name) for name in columns)
+    of_reference = header.index(group) if group in header else first
+    rows = [row for _, row in islice(tab_separated(path, len(header)), 1, None)]
+    if not rows:
+        raise UserError(f"{path}: no row with a label")
+    labels = []
+    for number, row in enumerate(rows, 2):
+        try:
+            value = float(row[label])
+        except ValueError:
+            value = np.nan
+        if not 0 <= value <= highest:
+            raise UserError(
+                f"{path}, row {number}: {header[label]} {row[label]!r} is not a number from 0 to "
+                f"{highest:g}"
+            )
+        labels.append(100 * value / highest)
+    return LabelledTexts(
+        first=pa.array([row[first] for row in rows], pa.string()),
+        second=pa.array([row[second] for row in rows], pa.string()),
+        labels=np.array(labels),
+        references=np.array([row[of_reference] for row in rows], object),
+    )
+
+
+def score_labels(
+    texts: LabelledTexts,
+    names: Sequence[str],
+    *,
+    sources: Sequence[ScorerSource] = (),
+    language: str,
+    resources: Mapping[str, Any],
+) -> JudgedPairs:
+    """Score labelled pairs; scores that need more than two texts are left out.
+
+    Deciles are those of the file, without copies.
+
+    Args:
+        names: of the scores; by default all scorers of Paraloom and of `sources`.
+        sources: of scorers that are not Paraloom's.
+        resources: as for `PairScorer`.
+
+    Raises:
+        UserError: no scorer has such a name, no score can be computed, or one fails.
+    """
+    different = texts.without_copies()
+    known = SCORERS | {source.name: source.load() for source in sources}
+    left_out = {name: reason for name in names if (reason := _missing(name, known, resources))}
+    used = [name for name in names if name not in left_out]
+    if not used:
+        reasons = "; ".join(f"{name} {reason}" for name, reason in left_out.items())
+        raise UserError(f"--labels: no score can be computed on this file: {reasons}")
+    scorer = PairScorer(used, sources=sources, language=language, **resources)
+    values = scorer.score(different.first, different.second)
+    scores = {name: np.asarray(values[name], float) for name in used}
+    for name, of in scores.items():
+        if not np.isfinite(of).all():
+            raise UserError(f"--labels: {name} gives a pair no number (NaN or infinite)")
+    deciles = {name: exact_deciles(of) for name, of in scores.items()}
+    return JudgedPairs(
+        labels=different.labels,
+        references=different.references,
+        scores=scores,
+        deciles=deciles,
+        rows={n: np.bincount(of, minlength=DECILES).tolist() for n, of in deciles.items()},
+        higher_is_better={name: known[name].higher_is_better for name in used},
+        counts={"copies": len(texts.labels) - len(different.labels)},
+        left_out=left_out,
+    )
+
+
+def _missing(name: str, known: Mapping[str, Any], resources: Mapping[str, Any]) -> str:
+    """What the file lacks for a score; "" if it can be computed."""
+    if name not in known:
+        if name == "translation_score":
+            return "needs the model that translated"
+        return "is not computed from the two texts"
+    scorer = known[name]
+    if more := [column for column in scorer.reads if column not in ("reference", "translation")]:
+        return f"needs the {' and the '.join(more)} of each pair"
+    if scorer.resource and resources.get(scorer.resource.name) is None:
+        return f"needs {scorer.resource.remedy}"
+    return ""
+
+
+def default_names() -> list[str]:
+    """Paraloom's scorers that need nothing but the two texts; for files without a run."""
+    return [name for name, scorer in SCORERS.items() if not scorer.resource and name != ENCODER]
