@@ -10,7 +10,7 @@ from models.errors import UserError
 BENCHMARKS = (
     *("back_translation", "scoring", "all_scorers", "memory"),
     *("training", "training_memory", "embedding", "flink", "untranslated"),
-    *("candidates", "decoder_depth"),
+    *("candidates", "decoder_depth", "judged_precision"),
 )
 
 

@@ -24,7 +24,7 @@ def exact_deciles(values: NDArray[Any]) -> Ints:
     """The tenth of each value, 0 the lowest; ties are broken by position, as sizes are exact.
 
     >>> exact_deciles(np.array([3.0, 1.0, 2.0, 2.0])).tolist()
-    [9, 3, 5, 7]
+    [9, 2, 4, 7]
     """
     order = np.argsort(values, kind="stable")
     decile = np.empty(len(order), np.int64)

@@ -1,0 +1,105 @@
+"""Whether the stated precision of a recommended cut holds on judgments that did not choose it.
+
+python -m benchmarks.judged_precision [--labels FILE] [--model DIR] [--splits N]
+
+The references of judged pairs are split at random: one half chooses the cut and states its
+precision, the other half measures it. Deciles are those of all pairs, as in a run. Counted are the
+splits in which the measured precision is within the stated interval, and, for comparison, within
+Wilson's, which takes pairs for independent and does not know of the choice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.report import Measured
+from models.agreement.cuts import Judged, measure, recommend
+from models.agreement.resampling import numbered
+from models.errors import UserError
+from models.languages import ENGLISH
+from models.scorers import SCORERS
+from pipeline.judging.agreement import JudgedPairs
+from pipeline.judging.labels import default_names, read_labels, score_labels
+
+ROOT = Path(__file__).resolve().parents[1]
+PRECISIONS = (0.8, 0.9)
+GOOD = 70.0
+
+
+class Split(NamedTuple):
+    """What one half stated, and the other measured."""
+
+    measured: float
+    expected: tuple[float, float]
+    wilson: tuple[float, float]
+    reached: bool  # whether a cut was recommended, rather than the nearest one named
+    deciles: int
+
+
+def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
+    """Choose a cut on half of the references, and measure it on the others."""
+    group = numbered(pairs.references)
+    order = np.random.default_rng(seed).permutation(int(group.max()) + 1)
+    first = np.isin(group, order[: len(order) // 2])
+    cut = recommend(_half(pairs, first), wanted, seed=seed)
+    if cut is None or cut.expected is None:
+        raise UserError("too few judged references to split them")
+    measured = measure(_half(pairs, ~first), cut)
+    return Split(measured, cut.expected, cut.wilson, cut.reached, len(cut.deciles))
+
+
+def _half(pairs: JudgedPairs, rows: npt.NDArray[np.bool_]) -> Judged:
+    deciles = {name: of[rows] for name, of in pairs.deciles.items()}
+    good = pairs.labels[rows] >= GOOD
+    return Judged(deciles, pairs.higher_is_better, good, pairs.references[rows])
+
+
+def within(value: float, interval: tuple[float, float]) -> bool:
+    """Whether a value is in a closed interval."""
+    return interval[0] <= value <= interval[1]
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Score the labelled pairs, split, and print."""
+    data = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.judged_precision")
+    default = str(data / "judgments" / "parabank-even.tsv")
+    parser.add_argument("--labels", default=default, help="as for paraloom agreement")
+    parser.add_argument("--model", help="of sentence-transformers, for sentence_similarity")
+    parser.add_argument("--splits", type=int, default=400)
+    options = parser.parse_args(arguments)
+    names = [*default_names(), *(["sentence_similarity"] if options.model else [])]
+    resource = SCORERS["sentence_similarity"].resource_name or ""
+    pairs = score_labels(
+        read_labels(options.labels),
+        names,
+        language=ENGLISH,
+        resources={resource: options.model} if options.model else {},
+    )
+    shown = Measured(f"{options.splits} splits of {len(pairs.labels):,} judged pairs by reference")
+    for wanted in PRECISIONS:
+        found = [split(pairs, wanted, seed) for seed in range(options.splits)]
+        figures = {
+            "% within the stated interval": [100 * within(s.measured, s.expected) for s in found],
+            "% within Wilson's interval": [100 * within(s.measured, s.wilson) for s in found],
+            "% with a recommended cut": [100 * s.reached for s in found],
+            "% with the wanted precision": [100 * (s.measured >= wanted) for s in found],
+            "measured precision, mean": [s.measured for s in found],
+            "width of the stated interval, mean": [s.expected[1] - s.expected[0] for s in found],
+            "deciles kept, mean": [s.deciles for s in found],
+        }
+        for what, values in figures.items():
+            shown.add(f"{wanted:g}: {what}", float(np.mean(values)))
+    return shown.done("judged_precision")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
