@@ -1,0 +1,35 @@
+"""The stated precision of a cut holds on references that did not choose it (real judgments)."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.judged_precision import main, split, within
+from models.languages import ENGLISH
+from pipeline.judging.labels import read_labels, score_labels
+
+
+@pytest.fixture(scope="module")
+def labels(data: Path) -> str:
+    path = data / "judgments" / "parabank-even.tsv"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    return str(path)
+
+
+@pytest.mark.parametrize("wanted", [0.8, 0.9])
+def test_half_of_the_references_choose_and_the_others_measure(labels: str, wanted: float) -> None:
+    names = ["trigram_overlap", "unigram_f1", "edit_distance"]
+    pairs = score_labels(read_labels(labels), names, language=ENGLISH, resources={})
+    found = [split(pairs, wanted, seed) for seed in range(50)]
+    assert sum(within(s.measured, s.expected) for s in found) >= 45
+    assert sum(within(s.measured, s.wilson) for s in found) < 40
+
+
+def test_the_benchmark_prints_both_precisions(
+    labels: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("benchmarks.report.RESULTS", tmp_path)
+    figures = main(["--labels", labels, "--splits", "2"])["figures"]
+    assert {name[:3] for name in figures} == {"0.8", "0.9"}
+    assert (tmp_path / "judged_precision.json").exists()

@@ -1,0 +1,126 @@
+"""The recommended cut, and the precision that is stated of it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from models.agreement.cuts import Cut, Judged, measure, recommend
+
+HIGHER = {"a": True, "b": False}
+
+
+def cut_of(good: list[int], wanted: float, *, name: str = "a", judged: int = 20) -> Cut | None:
+    """The cut of a score with so many good pairs in each decile; every pair has a reference."""
+    is_good = np.concatenate([np.arange(judged) < n for n in good])
+    deciles = {name: np.repeat(np.arange(10), judged)}
+    return recommend(Judged(deciles, HIGHER, is_good, np.arange(10 * judged)), wanted)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans(), st.integers(0, 20)),
+        min_size=1,
+        max_size=150,
+    ),
+    st.sampled_from([0.2, 0.5, 0.8]),
+)
+@settings(deadline=None, max_examples=60)
+def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
+    rows: list[tuple[int, int, bool, int]], wanted: float
+) -> None:
+    a, b, good, references = (np.array(column) for column in zip(*rows, strict=True))
+    judged = Judged({"a": a, "b": b}, HIGHER, good.astype(bool), references)
+    found = recommend(judged, wanted, count=20)
+    candidates = []
+    for (name, deciles), size in product((("a", 9 - a), ("b", b)), range(1, 11)):
+        shares = [good[deciles == k] for k in range(size)]
+        if all(len(of) for of in shares):
+            share = float(np.mean([of.mean() for of in shares]))
+            pairs = size**2 / sum(1 / len(of) for of in shares)
+            low = wilson_low(share, pairs)
+            candidates.append((low >= wanted, size if low >= wanted else low, share, name))
+    if not candidates:
+        assert found is None
+        return
+    assert found is not None
+    reached, best, _, _ = max(candidates, key=lambda c: (c[0], c[1], c[2] if c[0] else 0))
+    assert found.reached == reached
+    if reached:
+        assert len(found.deciles) == best
+        assert found.precision == pytest.approx(
+            max(share for ok, size, share, _ in candidates if ok and size == best)
+        )
+        assert found.wilson[0] >= wanted
+    else:
+        assert found.wilson[0] == pytest.approx(best)
+    inside = np.isin(a if found.score == "a" else b, found.deciles)
+    assert found.judged == inside.sum()
+
+
+def wilson_low(share: float, pairs: float) -> float:
+    z = 1.959963984540054
+    middle = share + z**2 / (2 * pairs)
+    half = z * np.sqrt(share * (1 - share) / pairs + z**2 / (4 * pairs**2))
+    return float((middle - half) / (1 + z**2 / pairs))
+
+
+def test_more_is_better() -> None:
+    cut = cut_of([0, 0, 0, 0, 0, 0, 10, 20, 20, 20], 0.9)
+    assert cut is not None and cut.reached
+    assert (cut.score, cut.deciles, cut.judged, cut.precision) == ("a", (7, 8, 9), 60, 1.0)
+    assert cut.wilson[0] == pytest.approx(binomtest(60, 60).proportion_ci(method="wilson").low)
+
+
+def test_less_is_better() -> None:
+    cut = cut_of([20, 20, 20, 10, 0, 0, 0, 0, 0, 0], 0.9, name="b")
+    assert cut is not None and cut.reached
+    assert (cut.score, cut.deciles) == ("b", (0, 1, 2))
+
+
+def test_the_nearest_cut_is_named() -> None:
+    cut = cut_of([0, 0, 0, 0, 0, 0, 0, 0, 16, 15], 0.9)
+    assert cut is not None and not cut.reached
+    assert (cut.deciles, cut.precision) == ((8, 9), 0.775)
+
+
+def test_deciles_without_judgments_end_a_cut() -> None:
+    deciles = np.repeat([9, 7, 6], 50)
+    cut = recommend(Judged({"a": deciles}, HIGHER, np.ones(150, bool), np.arange(150)), 0.8)
+    assert cut is not None and cut.deciles == (9,)
+    none = recommend(Judged({"b": deciles}, HIGHER, np.ones(150, bool), np.arange(150)), 0.8)
+    assert none is None
+    nothing = np.array([], int)
+    assert recommend(Judged({"a": nothing}, HIGHER, nothing > 0, nothing), 0.8) is None
+
+
+def test_one_reference_has_no_expectation() -> None:
+    cut = recommend(Judged({"a": np.arange(10)}, HIGHER, np.ones(10, bool), np.zeros(10)), 0.1)
+    assert cut is not None
+    assert (cut.expected, cut.chance) == (None, None)
+
+
+def test_a_cut_is_measured_on_other_pairs() -> None:
+    cut = cut_of([0, 0, 0, 0, 0, 0, 10, 20, 20, 20], 0.9)
+    other = Judged({"a": np.array([9, 9, 8, 0])}, HIGHER, np.array([1, 0, 1, 1]) > 0, np.arange(4))
+    assert cut is not None
+    assert measure(other, cut) == pytest.approx((0.5 + 1) / 2)  # no pair of decile 7
+
+
+def test_the_choice_of_the_best_of_many_is_in_the_stated_interval() -> None:
+    """Thirty scores that say nothing: the chosen one only looks good."""
+    random = np.random.default_rng(1)
+    inside = below = 0
+    for seed in range(40):
+        good = random.random(200) < 0.6
+        deciles = {f"s{i}": random.permutation(np.arange(200) % 10) for i in range(30)}
+        judged = Judged(deciles, dict.fromkeys(deciles, True), good, np.arange(200))
+        cut = recommend(judged, 0.8, count=300, seed=seed)
+        assert cut is not None and cut.expected is not None
+        inside += cut.expected[0] <= 0.6 <= cut.expected[1]
+        below += cut.wilson[0] > 0.6
+    assert inside >= 36
+    assert below >= 20  # which Wilson's interval promised to be rare
