@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def split(pairs: JudgedPairs, wanted: float, seed: int) -> Split:
 def _half(pairs: JudgedPairs, rows: npt.NDArray[np.bool_]) -> Judged:
     deciles = {name: of[rows] for name, of in pairs.deciles.items()}
     good = pairs.labels[rows] >= GOOD
-    return Judged(deciles, pairs.higher_is_better, good, pairs.references[rows])
+    return Judged(deciles, pairs.higher_is_better, good, pairs.references[rows], pairs.rows)
 
 
 def within(value: float, interval: tuple[float, float]) -> bool:
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     shown = Measured(f"{options.splits} splits of {len(pairs.labels):,} judged pairs by reference")
     for wanted in PRECISIONS:
         found = [split(pairs, wanted, seed) for seed in range(options.splits)]
-        figures = {
+        figures: dict[str, list[float]] = {
             "% within the stated interval": [100 * within(s.measured, s.expected) for s in found],
             "% within Wilson's interval": [100 * within(s.measured, s.wilson) for s in found],
             "% with a recommended cut": [100 * s.reached for s in found],
@@ -97,7 +98,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             "deciles kept, mean": [s.deciles for s in found],
         }
         for what, values in figures.items():
-            shown.add(f"{wanted:g}: {what}", float(np.mean(values)))
+            shown.add(f"{wanted:g}: {what}", fmean(values))
     return shown.done("judged_precision")
 
 

@@ -52,15 +52,17 @@ def by_decile(good: Floats, judged: Floats) -> Shares:
     return Shares(share, *wilson(share, judged))
 
 
-def best_deciles(good: Floats, judged: Floats) -> Shares:
+def best_deciles(good: Floats, judged: Floats, rows: Floats) -> Shares:
     """Of the best 1, 2, … deciles together: counts are [..., 10], the best decile first.
 
-    Deciles have the same number of pairs, but not of judged pairs. The share is therefore the mean
-    over the deciles, and the interval that of as many pairs evenly judged as have its variance
-    (Kish 1965); where all deciles have as many judged pairs, both are those of the pooled pairs.
+    Deciles are not judged equally often. The share is therefore the mean of those of the deciles,
+    weighted by their `rows`, and the interval that of as many pairs evenly judged as have its
+    variance (Kish 1965); where each decile is judged in proportion to its rows, both are those of
+    the pooled pairs.
     """
-    deciles = np.arange(1, DECILES + 1)
+    in_use = rows > 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.cumsum(good / judged, axis=-1) / deciles
-        pairs = deciles**2 / np.cumsum(1 / judged, axis=-1)
+        total = np.cumsum(rows, axis=-1)
+        share = np.cumsum(np.where(in_use, rows * good / judged, 0), axis=-1) / total
+        pairs = total**2 / np.cumsum(np.where(in_use, rows**2 / judged, 0), axis=-1)
     return Shares(share, *wilson(share, pairs))

@@ -15,7 +15,9 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, read_shard
 from models.agreement.correlation import spearman
 from models.agreement.cuts import Judged, recommend
+from models.agreement.precision import DECILES
 from models.scorers import SCORERS
+from pipeline.judging.judges import alpha
 from pipeline.judging.judgments import Judgment, Key
 from pipeline.judging.record import Agreement, CutResult, ScoreAgreement
 from pipeline.records import ScorerRecord
@@ -31,9 +33,11 @@ class JudgedPairs:
     references: npt.NDArray[Any]  # [n]: pairs of the same reference have the same value
     scores: dict[str, npt.NDArray[np.float64]]  # [n] each
     deciles: dict[str, npt.NDArray[np.int64]]  # [n] each, among all pairs of the run or file
-    rows: dict[str, list[int]]  # pairs of the run or file in each decile of each score
+    rows: dict[str, list[int]]
+    """Pairs of the run or file in each decile of each score, without copies, which selection leaves
+    out: a decile may consist of copies."""
     higher_is_better: dict[str, bool]
-    counts: dict[str, int] = field(default_factory=dict)  # fields of `Agreement`
+    counts: dict[str, Any] = field(default_factory=dict)  # further fields of `Agreement`
     left_out: dict[str, str] = field(default_factory=dict)  # as in `Agreement`
 
 
@@ -48,7 +52,6 @@ def join(
     shards: Iterable[Shard],
     scores: Sequence[str],
     *,
-    rows: Mapping[str, Sequence[int]],
     own: Mapping[str, ScorerRecord],
 ) -> JudgedPairs:
     """The judged pairs of a run; the label of a pair is the mean over its judges.
@@ -57,7 +60,6 @@ def join(
 
     Args:
         shards: of the stage `bucket`.
-        rows: pairs of the run in each decile of each score.
         own: the run's scorers that are not Paraloom's.
 
     Raises:
@@ -66,7 +68,7 @@ def join(
     of_pair: dict[Key, list[Judgment]] = {}
     for judgment in judgments:
         of_pair.setdefault((judgment.id, judgment.candidate), []).append(judgment)
-    found = _judged_rows(of_pair, shards, [*scores, *map(schema.decile, scores)])
+    found, rows = _read(of_pair, shards, scores)
     present, copies = 0, 0
     labels: list[float] = []
     counted: list[dict[str, Any]] = []
@@ -87,11 +89,12 @@ def join(
         references=np.array([row["reference"] for row in counted], object),
         scores={s: np.array([row[s] for row in counted], float) for s in scores},
         deciles={s: np.array([row[schema.decile(s)] for row in counted], np.int64) for s in scores},
-        rows={s: list(rows[s]) for s in scores},
+        rows=rows,
         higher_is_better=directions(scores, own),
         counts={
             "copies": copies,
             "judges": len({judgment.judge for judgment in judgments}),
+            "alpha": alpha(judgments),
             "judgments": len(judgments),
             "changed": changed,
             "gone": len(judgments) - present,
@@ -109,7 +112,8 @@ def measure(
         seed: of the resamples.
     """
     is_good = pairs.labels >= good
-    judged = Judged(pairs.deciles, pairs.higher_is_better, is_good, pairs.references)
+    directions, rows = pairs.higher_is_better, pairs.rows
+    judged = Judged(pairs.deciles, directions, is_good, pairs.references, rows)
     correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=seed)
     scores = {}
     for name, correlation in correlations.items():
@@ -119,20 +123,18 @@ def measure(
             interval=correlation.interval,
             good=good_pairs.tolist(),
             judged=judged_pairs.tolist(),
-            higher_is_better=pairs.higher_is_better[name],
+            rows=rows[name],
+            higher_is_better=directions[name],
         )
     cuts = [
-        CutResult(
-            **{**asdict(cut), "deciles": list(cut.deciles)},
-            rows=sum(pairs.rows[cut.score][k] for k in cut.deciles),
-        )
+        CutResult(**{**asdict(cut), "deciles": list(cut.deciles)})
         for wanted in precisions
         if (cut := recommend(judged, wanted, seed=seed))
     ]
     return Agreement(
         pairs=len(pairs.labels),
         references=judged.references,
-        rows=sum(next(iter(pairs.rows.values()), [])),
+        rows=sum(next(iter(rows.values()), [])),
         good=good,
         good_pairs=int(is_good.sum()),
         **pairs.counts,
@@ -142,16 +144,22 @@ def measure(
     )
 
 
-def _judged_rows(
-    wanted: Mapping[Key, object], shards: Iterable[Shard], columns: Sequence[str]
-) -> dict[Key, dict[str, Any]]:
-    """The rows of the run that are judged."""
+def _read(
+    wanted: Mapping[Key, object], shards: Iterable[Shard], scores: Sequence[str]
+) -> tuple[dict[Key, dict[str, Any]], dict[str, list[int]]]:
+    """The rows of the run that are judged, and the number of its rows by score and decile."""
     ids = pa.array(sorted({id for id, _ in wanted}), pa.string())
+    columns = [*schema.ROW, *_TEXTS, *scores, *map(schema.decile, scores)]
     found: dict[Key, dict[str, Any]] = {}
+    counts = {score: np.zeros(DECILES, np.int64) for score in scores}
     for shard in shards:
-        table = read_shard(shard, [*schema.ROW, *_TEXTS, *columns])
+        table = read_shard(shard, columns)
+        differ = pc.not_equal(table["reference"], table["translation"]).to_numpy()
+        for score in scores:
+            deciles = table[schema.decile(score)].to_numpy()[differ]
+            counts[score] += np.bincount(deciles, minlength=DECILES)
         for row in table.filter(pc.is_in(table["id"], value_set=ids)).to_pylist():
             key = row["id"], row.get(schema.CANDIDATE.name)
             if key in wanted:
                 found[key] = row
-    return found
+    return found, {score: of.tolist() for score, of in counts.items()}

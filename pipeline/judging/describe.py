@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from models.agreement.precision import Shares, best_deciles, by_decile
+from models.agreement.precision import best_deciles, by_decile
 from pipeline.judging.record import Agreement, CutResult, Interval, ScoreAgreement
 
 
@@ -81,6 +81,8 @@ def counts_line(found: Agreement) -> str:
     if found.judges:
         judges = "1 judge" if found.judges == 1 else f"{found.judges} judges"
         parts[0] += f" by {judges}"
+    if found.alpha is not None:
+        parts[0] += f" (Krippendorff's alpha {number_in_words(found.alpha)})"
     parts.append(f"{found.good_pairs:,} are good (label at least {found.good:g} of 100)")
     not_counted = (
         ("pair", "of equal sides", found.copies),
@@ -103,16 +105,13 @@ def decile_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]
     ]
 
 
-def cumulative_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]]:
-    """The best 1, 2, … deciles: how many, their share of good pairs, and Wilson's interval."""
+def cumulative_shares(score: ScoreAgreement) -> list[tuple[float, float]]:
+    """The best 1, 2, … deciles: their share of all rows, and their share of good pairs."""
     step = -1 if score.higher_is_better else 1
-    good, judged = (np.array(of[::step], float) for of in (score.good, score.judged))
-    found: Shares = best_deciles(good, judged)
-    return [
-        (count, float(share), float(low), float(high))
-        for count, (share, low, high) in enumerate(zip(*found, strict=True), 1)
-        if np.isfinite(share)
-    ]
+    counts = [np.array(of[::step], float) for of in (score.good, score.judged, score.rows)]
+    kept = np.cumsum(counts[2]) / max(counts[2].sum(), 1)
+    share = best_deciles(*counts).share
+    return [(float(k), float(s)) for k, s in zip(kept, share, strict=True) if np.isfinite(s)]
 
 
 def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:

@@ -14,6 +14,7 @@ class ScoreAgreement(Lenient):
     interval: Interval | None  # 95%, by bootstrap over references
     good: list[int]  # good pairs in each decile, 0 the lowest
     judged: list[int]
+    rows: list[int]  # pairs of the run or of the file in each decile, without copies
     higher_is_better: bool = True
 
 
@@ -24,12 +25,12 @@ class CutResult(Lenient):
     deciles: list[int]
     wanted: float
     reached: bool
+    rows: int
     judged: int
     precision: float
     wilson: Interval
     expected: Interval | None
     chance: float | None
-    rows: int  # pairs of the run, or of the file, in these deciles
 
 
 class Agreement(Lenient):
@@ -37,11 +38,12 @@ class Agreement(Lenient):
 
     pairs: int  # judged pairs that are counted
     references: int
-    rows: int  # of the run or of the file, judged or not
+    rows: int  # of the run or of the file, judged or not, without copies
     good: float  # least label of a good pair, of 100
     good_pairs: int
     copies: int = 0  # judged pairs of equal sides, left out
     judges: int = 0
+    alpha: float | None = None  # Krippendorff's, of the judges' scores
     judgments: int = 0
     changed: int = 0  # judgments of pairs whose texts are others now
     gone: int = 0  # judgments of pairs that the run does not have

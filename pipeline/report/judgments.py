@@ -35,7 +35,6 @@ def agreement(folder: str, view: RunRecord, stage: str) -> Agreement | None:
         judgments,
         [shard for receipt in receipts(storage.join(folder, stage)) for shard in receipt.shards],
         list(bucket.deciles),
-        rows={name: deciles.rows for name, deciles in bucket.deciles.items()},
         own=view.own_scorers,
     )
     select = view.config.select
@@ -48,14 +47,14 @@ class Curve(NamedTuple):
 
     score: str
     name: str
-    points: list[tuple[int, float]]  # kept deciles, and the share of good pairs in them
+    points: list[tuple[float, float]]  # share of all rows, and the share of good pairs in them
     label: float  # baseline of the name
 
 
 def curves(found: Agreement, y: Scale) -> list[Curve]:
     """A curve for each score that can be cut, the one that agrees most with the labels last."""
     drawn = {
-        name: [(kept, share) for kept, share, _, _ in cumulative_shares(score)]
+        name: cumulative_shares(score)
         for name, score in reversed(by_agreement(found.scores).items())
     }
     drawn = {name: points for name, points in drawn.items() if points}
@@ -92,7 +91,7 @@ def shortened(name: str) -> str:
 
 def share_scale(found: Agreement) -> Scale:
     """The y axis of cumulative shares: all curves, the wanted precisions, and some room."""
-    values = [s for score in found.scores.values() for _, s, _, _ in cumulative_shares(score)]
+    values = [s for score in found.scores.values() for _, s in cumulative_shares(score)]
     values += [cut.wanted for cut in found.cuts]
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = 0.06 * (high - low) or 0.05

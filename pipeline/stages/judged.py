@@ -9,7 +9,6 @@ from pipeline.judging.agreement import join, measure
 from pipeline.judging.describe import cut_in_words
 from pipeline.judging.judgments import judgments_digest, read_judgments
 from pipeline.judging.record import JudgedRecord
-from pipeline.records import BucketRecord
 from pipeline.stage import Run, Stage
 
 VERSION = 1
@@ -32,12 +31,10 @@ def make(run: Run, key: str) -> JudgedRecord:
         UserError: no cut has the wanted precision.
     """
     config = run.config
-    deciles = run.record(BucketRecord).deciles
     pairs = join(
         read_judgments(config.run),
         run.shards("bucket"),
         run.ranked_by,
-        rows={name: deciles[name].rows for name in run.ranked_by},
         own=run.manifest.record.own_scorers,
     )
     options = config.select

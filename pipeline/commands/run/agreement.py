@@ -5,8 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from beam_jobs.io import remote, storage
-from beam_jobs.io.shards import receipts
+from beam_jobs.io import remote
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.languages import ENGLISH
@@ -28,10 +27,9 @@ from pipeline.judging.describe import (
 from pipeline.judging.judgments import read_judgments
 from pipeline.judging.labels import default_names, read_labels, score_labels
 from pipeline.judging.record import Agreement
+from pipeline.judging.sampling import ScoredRun
 from pipeline.manifest import Manifest
-from pipeline.records import BucketRecord
-from pipeline.report.final_view import best_round, final_view
-from pipeline.stage import Run, stage_path
+from pipeline.stage import Run
 from pipeline.stages.resources.pair_models import model_names
 from pipeline.stages.score import resource_paths
 
@@ -101,30 +99,18 @@ def command(
 
 
 def _of_run(folder: str, names: list[str]) -> tuple[JudgedPairs, int]:
-    record = Manifest(folder).record
-    bucket = final_view(record).find(BucketRecord)
-    if bucket is None:
+    run = ScoredRun(folder)
+    if unknown := [name for name in names if name not in run.scores]:
         raise UserError(
-            f"{folder}: no run here that has scores with deciles; run `paraloom bucket`"
-        )
-    if unknown := [name for name in names if name not in bucket.deciles]:
-        raise UserError(
-            f"--scorers: {unknown[0]} is no score of this run; choose from "
-            f"{', '.join(bucket.deciles)}"
+            f"--scorers: {unknown[0]!r} has no deciles in this run; choose from "
+            f"{', '.join(run.scores)}"
         )
     judgments = read_judgments(folder)
     if not judgments:
         raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
-    stage = stage_path("bucket", best_round(record.stages))
-    scores = names or list(bucket.deciles)
-    pairs = join(
-        judgments,
-        [shard for receipt in receipts(storage.join(folder, stage)) for shard in receipt.shards],
-        scores,
-        rows={name: bucket.deciles[name].rows for name in scores},
-        own=record.own_scorers,
-    )
-    return pairs, record.config.seed
+    scores = names or run.scores
+    pairs = join(judgments, run.shards(), scores, own=run.record.own_scorers)
+    return pairs, run.record.config.seed
 
 
 def _of_file(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.judging.judgments import Action, JudgeFile
 from tests.pipeline.report.made_run import MadeRun
 from tests.pipeline.report.test_report import CHOICE, document
 
@@ -131,6 +132,37 @@ def test_it_reads_well(text: str, tmp_path: Path, width: int, dark: bool) -> Non
     assert found["outside"] == []
     assert found["pale"] == []
     assert (found["ground"] == "rgb(20, 23, 27)") == dark
+
+
+@pytest.fixture(scope="module")
+def judged(made_run: MadeRun, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a run with judgments, one score of which is better if it is less."""
+    folder = tmp_path_factory.mktemp("judged") / "run"
+    shutil.copytree(made_run.folder, folder)
+    rows = made_run.pairs.to_pylist()
+    JudgeFile(str(folder), "Anna").append(
+        Action(
+            id=row["id"],
+            reference=row["reference"],
+            translation=row["translation"],
+            score=100.0 * (row["unigram_f1_decile"] >= 4 + (i % 5 == 0)),
+        )
+        for i, row in enumerate(rows)
+    )
+    record = copy.deepcopy(made_run.record)
+    less = {"meaning": "m", "unit": "u", "higher_is_better": False}
+    record["stages"]["score"] = {**record["stages"]["back_translate"], "scorers": {"a" * 30: less}}
+    return document(str(folder), record)
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1280, True)])
+def test_judgments_read_well(judged: str, tmp_path: Path, width: int, dark: bool) -> None:
+    found, console = opened(tmp_path, judged, width=width, dark=dark)
+    assert console == []
+    assert found["scroll"] <= width
+    assert found["svgs"] == 1 + 2 + 4 + 2 + 4
+    assert (found["overlaps"], found["outside"], found["pale"]) == ([], [], [])
 
 
 @needs_browser

@@ -1,0 +1,119 @@
+"""Judgments joined with a run's scores."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beam_jobs.io.shards import read_shard
+from pipeline.judging.agreement import JudgedPairs, directions, join, measure
+from pipeline.judging.describe import counts_line, cut_lines, select_lines
+from pipeline.judging.judgments import Judgment
+from pipeline.judging.sampling import ScoredRun
+from pipeline.records import ScorerRecord
+
+
+def rows_of(run: ScoredRun) -> list[dict[str, Any]]:
+    return [row for shard in run.shards() for row in read_shard(shard).to_pylist()]
+
+
+def judged(row: dict[str, Any], score: float, judge: str = "Anna", **other: Any) -> Judgment:
+    values = {name: row.get(name) for name in ("id", "candidate", "reference", "translation")}
+    return Judgment(judge=judge, score=score, **{**values, **other})
+
+
+def joined(run: ScoredRun, judgments: list[Judgment]) -> JudgedPairs:
+    return join(judgments, run.shards(), run.scores, own={})
+
+
+def test_a_pair_has_its_scores_and_deciles_and_the_mean_label(
+    write_run: Callable[..., Path],
+) -> None:
+    run = ScoredRun(str(write_run()))
+    rows = rows_of(run)
+    two = judged(rows[7], 80), judged(rows[7], 50, "Ben"), judged(rows[300], 10)
+    pairs = joined(run, list(two))
+    found = {row["id"]: i for i, row in enumerate((rows[300], rows[7]))}  # sorted by id
+    assert list(found) == sorted(found)
+    assert pairs.labels.tolist() == [10, 65]
+    assert pairs.references.tolist() == [rows[300]["reference"], rows[7]["reference"]]
+    for name in run.scores:
+        assert pairs.scores[name].tolist() == [rows[300][name], rows[7][name]]
+        assert pairs.deciles[name].tolist() == [rows[i][f"{name}_decile"] for i in (300, 7)]
+    assert pairs.counts["judges"] == 2
+
+
+def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(
+    write_run: Callable[..., Path],
+) -> None:
+    run = ScoredRun(str(write_run(equal=3)))
+    rows = rows_of(run)
+    judgments = [
+        judged(rows[0], 100),
+        judged(rows[5], 70, translation="another"),
+        judged(rows[6], 70, reference="another"),
+        judged(rows[6], 30, "Ben"),
+        judged(rows[7], 70, id="no such pair"),
+        judged(rows[8], 70, candidate=1),
+    ]
+    pairs = joined(run, judgments)
+    assert pairs.labels.tolist() == [30]
+    assert {n: pairs.counts[n] for n in ("copies", "judgments", "changed", "gone")} == {
+        "copies": 1,
+        "judgments": 6,
+        "changed": 2,
+        "gone": 2,
+    }
+    line = counts_line(measure(pairs, good=70, precisions=[0.9]))
+    assert "1 pair of equal sides, 2 judgments of texts that have changed" in line
+
+
+def test_translations_of_a_source_are_different_pairs(write_run: Callable[..., Path]) -> None:
+    run = ScoredRun(str(write_run(candidates=2)))
+    rows = rows_of(run)
+    assert rows[0]["id"] == rows[1]["id"]
+    pairs = joined(run, [judged(rows[0], 1), judged(rows[1], 2)])
+    assert pairs.labels.tolist() == [1, 2]
+    assert pairs.scores["unigram_f1"].tolist() == [rows[i]["unigram_f1"] for i in (0, 1)]
+
+
+def test_the_cut_of_a_score_that_people_agree_with(write_run: Callable[..., Path]) -> None:
+    run = ScoredRun(str(write_run(rows=1000)))
+    judgments = [judged(row, 100 * row["unigram_f1"]) for row in rows_of(run)]
+    pairs = joined(run, judgments)
+    found = measure(pairs, good=50, precisions=[0.95, 0.5])
+    assert found.scores["unigram_f1"].spearman == pytest.approx(1)
+    assert abs(found.scores["length_ratio"].spearman or 1) < 0.2
+    strict, loose = found.cuts
+    assert (strict.score, strict.deciles, strict.rows) == ("unigram_f1", [5, 6, 7, 8, 9], 500)
+    assert len(loose.deciles) > 8
+    assert select_lines(strict).splitlines()[1:] == [
+        "  by: unigram_f1",
+        "  deciles: [5, 6, 7, 8, 9]",
+    ]
+    assert "500 of 1,000 pairs (50%)" in cut_lines(strict, found.rows)[0]
+    again = measure(pairs, good=50, precisions=[0.95, 0.5])
+    assert again == found
+
+
+def test_without_counted_judgments_there_is_no_cut(write_run: Callable[..., Path]) -> None:
+    run = ScoredRun(str(write_run()))
+    found = measure(joined(run, []), good=70, precisions=[0.9])
+    assert (found.pairs, found.cuts) == (0, [])
+    assert found.scores["unigram_f1"].spearman is None
+
+
+def test_directions_come_from_the_scorers() -> None:
+    own = {"mine": ScorerRecord(meaning="", unit="", higher_is_better=False)}
+    found = directions(["edit_distance", "unigram_f1", "translation_score", "mine"], own)
+    assert list(found.values()) == [False, True, True, False]
+
+
+def test_less_is_better_is_cut_from_the_other_end(write_run: Callable[..., Path]) -> None:
+    run = ScoredRun(str(write_run(rows=1000)))
+    pairs = joined(run, [judged(row, 100 * (row["unigram_f1_decile"] < 4)) for row in rows_of(run)])
+    pairs.higher_is_better["unigram_f1"] = False
+    found = measure(pairs, good=50, precisions=[0.9])
+    assert found.cuts[0].deciles == [0, 1, 2, 3]
+    assert found.scores["unigram_f1"].good == [100] * 4 + [0] * 6

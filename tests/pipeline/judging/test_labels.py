@@ -1,0 +1,93 @@
+"""Labelled files of other forms, with labels from 0 to 100."""
+
+from pathlib import Path
+
+import pytest
+
+from models.errors import UserError
+from models.languages import ENGLISH
+from models.scorers import PairScorer
+from pipeline.judging.labels import default_names, read_labels, score_labels
+
+MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+JUDGED = "reference_id\treference\tparaphrase\tscore\tfluency\n"
+
+
+def write(folder: Path, text: str, name: str = "labels.tsv") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_mrpc(tmp_path: Path) -> None:
+    found = read_labels(write(tmp_path, MRPC + '1\t5\t6\tHe "ran.\tHe ran off.\n0\t7\t8\ta\tb\n'))
+    assert found.labels.tolist() == [100, 0]
+    assert found.first.to_pylist() == ['He "ran.', "a"]
+    assert found.second.to_pylist() == ["He ran off.", "b"]
+    assert found.references.tolist() == ['He "ran.', "a"]
+
+
+def test_judgments_with_and_without_ids_of_references(tmp_path: Path) -> None:
+    found = read_labels(write(tmp_path, JUDGED + "4\ta\tb\t98.8\t2\n4\tA\tc\t0\t1\n"))
+    assert found.labels.tolist() == [98.8, 0]
+    assert found.references.tolist() == ["4", "4"]
+    plain = "score\ttranslation\treference\n50\tb\ta\n"
+    found = read_labels(write(tmp_path, plain))
+    assert (found.first.to_pylist(), found.second.to_pylist()) == (["a"], ["b"])
+    assert found.references.tolist() == ["a"]
+
+
+def test_sts_and_sick(tmp_path: Path) -> None:
+    found = read_labels(write(tmp_path, "5\ta\tb\n2.5\tc\td\n\te\tf\n"))
+    assert found.labels.tolist() == [100, 50]
+    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n"
+    found = read_labels(write(tmp_path, head + "1\ta\tb\t1\n2\ta\tc\t4\n"))
+    assert found.labels.tolist() == [0, 75]
+    assert found.references.tolist() == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (JUDGED + "1\ta\tb\t101\t2\n", "row 2: score '101' is not a number from 0 to 100"),
+        (JUDGED + "1\ta\tb\tnan\t2\n", "row 2: score 'nan' is not"),
+        (JUDGED + "1\ta\tb\n", "row 2: 3 tab-separated columns, expected 5"),
+        (MRPC + "2\t5\t6\ta\tb\n", "row 2: Quality '2' is not a number from 0 to 1"),
+        (MRPC, "no row with a label"),
+        ("7\ta\tb\n", "the score 7 is not in 0–5"),
+        ("", "no row with a score"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_row(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UserError, match="labels.tsv.*" + message.replace("(", r"\(")):
+        read_labels(write(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere: is not there"):
+        read_labels(str(tmp_path / "nowhere"))
+
+
+def test_scores_are_the_scorers_and_copies_are_left_out(tmp_path: Path) -> None:
+    lines = [f"{i % 6}\tthe dog runs {i}\tthe dog ran {i * 7 % 40}\n" for i in range(40)]
+    texts = read_labels(write(tmp_path, "".join([*lines, "5\tsame\tsame\n"])))
+    pairs = score_labels(texts, default_names(), language=ENGLISH, resources={})
+    assert pairs.counts == {"copies": 1}
+    assert len(pairs.labels) == 40
+    expected = PairScorer(["unigram_f1"]).score(texts.first[:40], texts.second[:40])["unigram_f1"]
+    assert pairs.scores["unigram_f1"].tolist() == expected.tolist()
+    assert pairs.rows["unigram_f1"] == [4] * 10
+    assert not pairs.higher_is_better["edit_distance"]
+
+
+def test_scores_that_need_more_are_left_out_and_named(tmp_path: Path) -> None:
+    texts = read_labels(write(tmp_path, "5\ta\tb\n0\tc\td\n"))
+    names = ["unigram_f1", "reference_score", "paragram_similarity", "translation_score", "comet"]
+    pairs = score_labels(texts, names, language=ENGLISH, resources={})
+    assert list(pairs.scores) == ["unigram_f1"]
+    assert pairs.left_out["reference_score"] == "needs the source of each pair"
+    assert pairs.left_out["paragram_similarity"].startswith("needs word vectors")
+    assert pairs.left_out["translation_score"] == "needs the model that translated"
+    assert pairs.left_out["comet"] == "is not computed from the two texts"
+    with pytest.raises(UserError, match="no score can be computed on this file: comet is not"):
+        score_labels(texts, ["comet"], language=ENGLISH, resources={})

@@ -1,0 +1,209 @@
+"""`select.by: judged`: the cut that judgments give, what runs again when, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.cli import main
+from pipeline.judging.judgments import Action, JudgeFile
+from pipeline.manifest import Manifest
+from pipeline.records import PairsRecord
+from tests.run_helpers import again, parts, ran
+from tests.sample import LABELLED
+
+
+def pairs(folder: Path) -> list[dict[str, Any]]:
+    files = sorted((folder / "run" / "bucket").glob("part-*.parquet"))
+    return [row for path in files for row in pq.read_table(path).to_pylist()]
+
+
+def judge(
+    folder: Path, score: Callable[[dict[str, Any]], float], judge: str = "Anna", rows: int = 10**6
+) -> None:
+    (folder / "run" / "judgments" / f"{judge}.jsonl").unlink(missing_ok=True)
+    texts = "id", "reference", "translation"
+    JudgeFile(str(folder / "run"), judge).append(
+        Action(score=score(row), fluency=2, **{name: row[name] for name in texts})
+        for row in pairs(folder)[:rows]
+    )
+
+
+def good_above(decile: int) -> Callable[[dict[str, Any]], float]:
+    return lambda row: 90.0 if row["trigram_overlap_decile"] >= decile else 20.0
+
+
+def report(folder: Path) -> str:
+    return (folder / "run" / "report" / "index.html").read_text("utf-8")
+
+
+def test_without_judgments_it_says_what_to_run(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_config(a_run, select={"by": "judged"})
+    assert again("select", a_run) == 2
+    err = capsys.readouterr().err
+    assert ran(err) == []
+    (line,) = err.splitlines()
+    assert f"{a_run}/run has no judgments yet; run `paraloom bucket`" in line
+    assert f"then `paraloom judge {a_run}/run`" in line
+    assert again("bucket", a_run) == 0
+
+
+def test_it_selects_the_deciles_of_the_cut(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(a_run, good_above(5))
+    write_config(a_run, select={"by": "judged"})
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["judged", "corpus"]
+    found = parts(a_run)
+    record = json.loads((a_run / "run" / "manifest.json").read_text())
+    (cut,) = record["stages"]["judged"]["agreement"]["cuts"]
+    assert (cut["score"], cut["deciles"]) == ("trigram_overlap", [5, 6, 7, 8, 9])
+    assert "deciles 5–9 of <code>trigram_overlap</code>" in report(a_run)
+    card = (a_run / "run" / "corpus" / "README.md").read_text("utf-8")
+    assert "selected with people's judgments: of" in card
+
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+    write_config(a_run, select={"by": "trigram_overlap", "deciles": [5, 6, 7, 8, 9]})
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["corpus"]
+    assert parts(a_run) == found
+
+
+def test_new_judgments_choose_again_and_select_only_another_cut_again(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(a_run, good_above(5))
+    write_config(a_run, select={"by": "judged"})
+    assert again("select", a_run) == 0
+    capsys.readouterr()
+    judge(a_run, good_above(5), "Ben", rows=30)
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["judged"]
+    for name in ("Anna", "Ben"):
+        judge(a_run, good_above(2), name)
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["judged", "corpus"]
+    write_config(a_run, select={"by": "judged", "precision": 0.5})
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == ["judged", "corpus"]
+
+
+def test_a_precision_that_no_cut_reaches_names_the_best(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(a_run, good_above(8))
+    write_config(a_run, select={"by": "judged", "precision": 0.95})
+    assert again("select", a_run) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("paraloom: select.precision: no cut is sure to have 0.95; the best is ")
+    assert "deciles 8–9 of trigram_overlap with 1.00" in line
+    assert "lower select.precision" in line
+
+
+def test_judgments_of_other_texts_do_not_choose(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    JudgeFile(str(a_run / "run"), "Anna").append(
+        [Action(id=row["id"], reference="a", translation="b", score=90.0) for row in pairs(a_run)]
+    )
+    write_config(a_run, select={"by": "judged"})
+    assert again("select", a_run) == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert "0 of 118 judgments are of pairs that this run has, too few to choose by" in line
+
+
+def test_a_broken_file_of_judgments_is_one_line(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(a_run, good_above(5))
+    path = a_run / "run" / "judgments" / "Anna.jsonl"
+    path.write_text("{}\n" + path.read_text())
+    write_config(a_run, select={"by": "judged"})
+    assert again("select", a_run) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{path}: line 1 is not a judgment" in line
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ({"precision": 1.0}, "select.precision: 1.0 must be less than 1"),
+        ({"good": 0}, "select.good: 0 must be greater than 0"),
+        ({"good": 101}, "select.good: 101 must be at most 100"),
+    ],
+)
+def test_wrong_keys(
+    tmp_path: Path,
+    write_config: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    select: dict[str, Any],
+    message: str,
+) -> None:
+    write_config(tmp_path, select={"by": "judged", **select})
+    assert again("select", tmp_path) == 2
+    assert message.split(":")[0] in capsys.readouterr().err
+
+
+def test_the_report_has_judgments_with_any_selection_and_is_written_when_they_come(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert again("select", a_run) == 0
+    before = report(a_run)
+    assert 'id="judgments"' not in before
+    judge(a_run, good_above(5))
+    assert again("select", a_run) == 0
+    assert ran(capsys.readouterr().err) == []
+    with_them = report(a_run)
+    assert 'id="judgments"' in with_them
+    lines = "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]"
+    assert f"select:  # precision 0.9\n{lines}" in with_them
+    stamp = (a_run / "run" / "report" / "index.html").stat().st_mtime_ns
+    assert again("select", a_run) == 0
+    assert (a_run / "run" / "report" / "index.html").stat().st_mtime_ns == stamp
+    (a_run / "run" / "judgments" / "Anna.jsonl").unlink()
+    assert again("select", a_run) == 0
+    assert report(a_run) == before
+
+
+def test_agreement_prints_what_the_report_shows(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(a_run, good_above(5))
+    results = a_run / "results.json"
+    command = ["agreement", str(a_run / "run"), "--precision", "0.8", "--precision", "0.9"]
+    assert main([*command, "--json", str(results)]) == 0
+    out = capsys.readouterr().out
+    assert "100 judged pairs" in out
+    assert "18 pairs of equal sides" in " ".join(out.split())
+    assert "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]" in out
+    found = json.loads(results.read_text())
+    assert [cut["wanted"] for cut in found["cuts"]] == [0.8, 0.9]
+    assert sum(found["scores"]["trigram_overlap"]["good"][:5]) == 0
+    assert main([*command, "--scorers", "translation_score"]) == 0
+    assert "trigram_overlap" not in capsys.readouterr().out
+
+
+def test_each_round_has_a_cut_of_its_own(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge(a_run, lambda row: 90.0)
+    write_config(
+        a_run,
+        select={"by": "judged", "precision": 0.5, "labelled": str(LABELLED)},
+        embeddings={"dim": 8, "epochs": 1, "batch_size": 10, "mega_batch": 1, "loaders": 0},
+        loop={"rounds": 2},
+    )
+    assert again("train-embeddings", a_run) == 0
+    names = [name for name in ran(capsys.readouterr().err) if "judged" in name]
+    assert names == ["judged", "rounds/2/judged"]
+    record = Manifest(str(a_run / "run")).record
+    corpora = [record.find(PairsRecord, f"rounds/{n}/corpus") for n in (1, 2)]
+    assert all(corpus and corpus.rows_out for corpus in corpora)
+    assert "encoder_similarity" in report(a_run)
