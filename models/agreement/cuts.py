@@ -1,7 +1,7 @@
 """The cut of a score that keeps most pairs at a wanted precision, and what to expect of it.
 
-A cut keeps the best deciles of a score. Deciles count as many rows as could be kept of them, which
-may be fewer than a tenth. The choice takes the best of many cuts, and the judged
+A cut keeps the best deciles of a score. Judged pairs are weighted, so that they have the
+deciles of all pairs by every score. The choice takes the best of many cuts, and the judged
 pairs of a reference resemble each other, so the precision of the chosen cut on other references is
 lower and varies more than its Wilson interval says. `recommend` therefore states another interval:
 of many resamples of the references, in each of which the whole choice is made again and its cut
@@ -10,7 +10,7 @@ measured on the references that the resample left out (Efron & Tibshirani 1997).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from models.agreement.resampling import (
     percentile_interval,
     resamples,
 )
+from models.agreement.weights import rake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,6 @@ class Cut:
     wanted: float  # precision
     reached: bool  # whether the Wilson interval of the precision begins at `wanted` or above
     rows: int  # in the deciles
-    judged: int  # judged pairs in the deciles
     precision: float  # share of good pairs
     wilson: tuple[float, float]
     expected: tuple[float, float] | None
@@ -46,8 +46,16 @@ class Cut:
     `wanted`; None as `expected`."""
 
 
+class Sums(NamedTuple):
+    """Sums over judged pairs by score and decile, the best decile first: [b, scores, 10] each."""
+
+    good: Floats  # of the weights of good pairs
+    judged: Floats  # of the weights
+    squares: Floats  # of their squares
+
+
 class Judged:
-    """Judged pairs, counted by reference and decile.
+    """Judged pairs, summed up by reference and decile, with weights as `rake` gives them.
 
     Args:
         deciles: of each score: int [n], 0 to 9.
@@ -67,35 +75,31 @@ class Judged:
     ) -> None:
         self.names = list(deciles)
         self.higher_is_better = dict(higher_is_better)
-        group = numbered(references)
-        self.references = int(group.max()) + 1 if len(group) else 0
         self.rows = np.zeros((len(self.names), DECILES))
+        group, weights = numbered(references), rake(deciles, rows)
+        self.references = int(group.max()) + 1 if len(group) else 0
         shape = (self.references, len(self.names), DECILES)
-        self._judged, self._good = np.zeros(shape), np.zeros(shape)
+        self._sums = [np.zeros(shape) for _ in range(3)]
         for i, name in enumerate(self.names):
             # From here on the best decile of each score is the first.
             highest = self.higher_is_better[name]
             self.rows[i] = rows[name][:: -1 if highest else 1]
-            rank = 9 - deciles[name] if highest else deciles[name]
-            cell = group * DECILES + rank
-            cells = self.references * DECILES
-            self._judged[:, i] = np.bincount(cell, minlength=cells).reshape(-1, DECILES)
-            self._good[:, i] = np.bincount(cell[good], minlength=cells).reshape(-1, DECILES)
+            cell = group * DECILES + (9 - deciles[name] if highest else deciles[name])
+            for sums, of in zip(self._sums, (weights * good, weights, weights**2), strict=True):
+                counts = np.bincount(cell, of, minlength=self.references * DECILES)
+                sums[:, i] = counts.reshape(-1, DECILES)
 
-    def counts(self, name: str) -> tuple[Ints, Ints]:
-        """Good and judged pairs of each decile of a score, from decile 0: int [10] twice."""
-        i, step = self.names.index(name), -1 if self.higher_is_better[name] else 1
-        good, judged = (c[:, i].sum(0)[::step] for c in (self._good, self._judged))
-        return good.astype(np.int64), judged.astype(np.int64)
+    def weighted(self, times: Floats) -> Sums:
+        """The sums of weights if references count so many times: [b, references]."""
+        shape = len(times), len(self.names), DECILES
+        cells = len(self.names) * DECILES
+        flat = (sums.reshape(self.references, cells) for sums in self._sums)
+        return Sums(*((times @ sums).reshape(shape) for sums in flat))
 
-    def weighted(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Good and judged pairs [b, scores, 10] if references count by weights [b, references]."""
-        shape = len(weights), len(self.names), DECILES
-        good, judged = (
-            (weights @ counts.reshape(self.references, -1)).reshape(shape)
-            for counts in (self._good, self._judged)
-        )
-        return good, judged
+    def curves(self) -> dict[str, Floats]:
+        """The share of good pairs in the best 1, 2, … deciles of each score: [10] each."""
+        sums = self.weighted(np.ones((1, self.references)))
+        return dict(zip(self.names, best_deciles(*sums, self.rows).share[0], strict=True))
 
 
 def recommend(
@@ -111,9 +115,9 @@ def recommend(
     """
     if not judged.references:
         return None
-    good, pairs = judged.weighted(np.ones((1, judged.references)))
-    (best,), (reached,) = _choose(good, pairs, judged.rows, wanted)
-    found = [values.reshape(-1)[best] for values in best_deciles(good, pairs, judged.rows)]
+    sums = judged.weighted(np.ones((1, judged.references)))
+    (best,), (reached,) = _choose(sums, judged.rows, wanted)
+    found = [values.reshape(-1)[best] for values in best_deciles(*sums, judged.rows)]
     if not np.isfinite(found[0]):
         return None
     share, low, high = map(float, found)
@@ -129,7 +133,6 @@ def recommend(
         wanted=wanted,
         reached=bool(reached),
         rows=int(judged.rows[row, : column + 1].sum()),
-        judged=int(pairs[0, row, : column + 1].sum()),
         precision=share,
         wilson=(low, high),
         expected=expected,
@@ -138,18 +141,16 @@ def recommend(
 
 
 def measure(judged: Judged, cut: Cut) -> float:
-    """The precision of a cut on other judged pairs, over those of its deciles that have some."""
-    good, pairs = judged.weighted(np.ones((1, judged.references)))
+    """The precision of a cut on other judged pairs; NaN without pairs in it."""
+    sums = judged.weighted(np.ones((1, judged.references)))
     row = judged.names.index(cut.score)
     best = np.array([row * DECILES + len(cut.deciles) - 1])
-    return float(_measured(good, pairs, judged.rows, best)[0])
+    return float(_measured(sums, best)[0])
 
 
-def _choose(
-    good: Floats, pairs: Floats, rows: Floats, wanted: float
-) -> tuple[Ints, NDArray[np.bool_]]:
+def _choose(sums: Sums, rows: Floats, wanted: float) -> tuple[Ints, NDArray[np.bool_]]:
     """The number of the chosen cut, score × 10 + deciles − 1, for each resample [b]."""
-    share, low, _ = best_deciles(good, pairs, rows)
+    share, low, _ = best_deciles(*sums, rows)
     low = np.where(np.isfinite(low), low, -1.0)
     reached = low >= wanted
     percent = np.floor(100 * np.cumsum(rows, -1) / max(rows.sum(-1).max(), 1))
@@ -158,12 +159,10 @@ def _choose(
     return chosen, np.asarray(reached.any((1, 2)))
 
 
-def _measured(good: Floats, pairs: Floats, rows: Floats, chosen: Ints) -> Floats:
+def _measured(sums: Sums, chosen: Ints) -> Floats:
     """The precision of cut `chosen` [b]; NaN where no pair of it is judged."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        counted = np.where(pairs > 0, rows, 0)
-        shares = np.where(pairs > 0, good / pairs, 0)
-        found = np.cumsum(counted * shares, -1) / np.cumsum(counted, -1)
+        found = np.cumsum(sums.good, -1) / np.cumsum(sums.judged, -1)
     return np.asarray(found.reshape(len(found), -1)[np.arange(len(chosen)), chosen])
 
 
@@ -171,7 +170,6 @@ def _on_references_left_out(judged: Judged, wanted: float, count: int, seed: int
     """The precision of the cut that each resample chooses, on the references it left out."""
     found = []
     for times in resamples(judged.references, count, seed):
-        chosen, _ = _choose(*judged.weighted(times), judged.rows, wanted)
-        left_out = judged.weighted((times == 0).astype(float))
-        found.append(_measured(*left_out, judged.rows, chosen))
+        chosen, _ = _choose(judged.weighted(times), judged.rows, wanted)
+        found.append(_measured(judged.weighted((times == 0).astype(float)), chosen))
     return np.concatenate(found)

@@ -52,17 +52,22 @@ def by_decile(good: Floats, judged: Floats) -> Shares:
     return Shares(share, *wilson(share, judged))
 
 
-def best_deciles(good: Floats, judged: Floats, rows: Floats) -> Shares:
-    """Of the best 1, 2, … deciles together: counts are [..., 10], the best decile first.
+def best_deciles(good: Floats, judged: Floats, squares: Floats, rows: Floats) -> Shares:
+    """Of the best 1, 2, … deciles together: arrays are [..., 10], the best decile first.
 
-    Deciles are not judged equally often. The share is therefore the mean of those of the deciles,
-    weighted by their `rows`, and the interval that of as many pairs evenly judged as have its
-    variance (Kish 1965); where each decile is judged in proportion to its rows, both are those of
-    the pooled pairs.
+    Shares are those of the weights, intervals those of as many pairs of equal weight as have the
+    same variance (Kish 1965). A decile that has rows but no judged pair ends the deciles that are
+    measured.
+
+    Args:
+        good: sum of the weights of the good pairs.
+        judged: sum of the weights of the judged pairs.
+        squares: sum of the squares of these weights.
+        rows: of the run.
     """
-    in_use = rows > 0
+    measured = np.logical_and.accumulate((judged > 0) | (rows == 0), axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        total = np.cumsum(rows, axis=-1)
-        share = np.cumsum(np.where(in_use, rows * good / judged, 0), axis=-1) / total
-        pairs = total**2 / np.cumsum(np.where(in_use, rows**2 / judged, 0), axis=-1)
+        total = np.cumsum(judged, axis=-1)
+        share = np.where(measured, np.cumsum(good, axis=-1) / total, np.nan)
+        pairs = total**2 / np.cumsum(squares, axis=-1)
     return Shares(share, *wilson(share, pairs))

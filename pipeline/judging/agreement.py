@@ -116,18 +116,23 @@ def measure(
     judged = Judged(pairs.deciles, directions, is_good, pairs.references, rows)
     correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=seed)
     scores = {}
+    curves = judged.curves()
     for name, correlation in correlations.items():
-        good_pairs, judged_pairs = judged.counts(name)
+        deciles = pairs.deciles[name]
         scores[name] = ScoreAgreement(
             spearman=correlation.value,
             interval=correlation.interval,
-            good=good_pairs.tolist(),
-            judged=judged_pairs.tolist(),
+            good=np.bincount(deciles[is_good], minlength=DECILES).tolist(),
+            judged=np.bincount(deciles, minlength=DECILES).tolist(),
             rows=rows[name],
+            precision=[float(p) if np.isfinite(p) else None for p in curves[name]],
             higher_is_better=directions[name],
         )
     cuts = [
-        CutResult(**{**asdict(cut), "deciles": list(cut.deciles)})
+        CutResult(
+            **{**asdict(cut), "deciles": list(cut.deciles)},
+            judged=int(np.isin(pairs.deciles[cut.score], cut.deciles).sum()),
+        )
         for wanted in precisions
         if (cut := recommend(judged, wanted, seed=seed))
     ]

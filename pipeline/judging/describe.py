@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from models.agreement.precision import best_deciles, by_decile
+from models.agreement.precision import by_decile
 from pipeline.judging.record import Agreement, CutResult, Interval, ScoreAgreement
 
 
@@ -107,11 +107,9 @@ def decile_shares(score: ScoreAgreement) -> list[tuple[int, float, float, float]
 
 def cumulative_shares(score: ScoreAgreement) -> list[tuple[float, float]]:
     """The best 1, 2, … deciles: their share of all rows, and their share of good pairs."""
-    step = -1 if score.higher_is_better else 1
-    counts = [np.array(of[::step], float) for of in (score.good, score.judged, score.rows)]
-    kept = np.cumsum(counts[2]) / max(counts[2].sum(), 1)
-    share = best_deciles(*counts).share
-    return [(float(k), float(s)) for k, s in zip(kept, share, strict=True) if np.isfinite(s)]
+    rows = np.array(score.rows[:: -1 if score.higher_is_better else 1], float)
+    kept = np.cumsum(rows) / max(rows.sum(), 1)
+    return [(float(k), p) for k, p in zip(kept, score.precision, strict=True) if p is not None]
 
 
 def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreement]:

@@ -15,6 +15,9 @@ class ScoreAgreement(Lenient):
     good: list[int]  # good pairs in each decile, 0 the lowest
     judged: list[int]
     rows: list[int]  # pairs of the run or of the file in each decile, without copies
+    precision: list[float | None]
+    """Share of good pairs in the best 1, 2, … deciles, with weights (`models.agreement.weights`);
+    None where a decile has no judged pairs."""
     higher_is_better: bool = True
 
 

@@ -34,32 +34,28 @@ def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
     rows: list[tuple[int, int, bool, int]], wanted: float
 ) -> None:
     a, b, good, references = (np.array(column) for column in zip(*rows, strict=True))
-    judged = Judged({"a": a, "b": b}, HIGHER, good.astype(bool), references, ROWS)
+    kept = {n: np.bincount(of, minlength=10).tolist() for n, of in (("a", a), ("b", b))}
+    judged = Judged({"a": a, "b": b}, HIGHER, good.astype(bool), references, kept)
     found = recommend(judged, wanted, count=20)
-    candidates = []
-    for (name, deciles), size in product((("a", 9 - a), ("b", b)), range(1, 11)):
-        shares = [good[deciles == k] for k in range(size)]
-        if all(len(of) for of in shares):
-            share = float(np.mean([of.mean() for of in shares]))
-            pairs = size**2 / sum(1 / len(of) for of in shares)
-            low = wilson_low(share, pairs)
-            candidates.append((low >= wanted, size if low >= wanted else low, share, name))
-    if not candidates:
-        assert found is None
-        return
+    candidates: list[tuple[bool, float, float]] = []
+    for deciles, size in product((9 - a, b), range(1, 11)):
+        inside = deciles < size
+        if inside.any():
+            low = wilson_low(good[inside].mean(), inside.sum())
+            percent, share = 100 * inside.sum() // len(good), good[inside].mean()
+            candidates.append((True, percent, share) if low >= wanted else (False, low, 0))
     assert found is not None
-    reached, best, _, _ = max(candidates, key=lambda c: (c[0], c[1], c[2] if c[0] else 0))
+    reached, best, share = max(candidates)
     assert found.reached == reached
+    inside = np.isin(a if found.score == "a" else b, found.deciles)
+    assert found.rows == inside.sum()
+    assert found.precision == pytest.approx(good[inside].mean())
     if reached:
-        assert len(found.deciles) == best
-        assert found.precision == pytest.approx(
-            max(share for ok, size, share, _ in candidates if ok and size == best)
-        )
+        assert 100 * found.rows // len(good) == best
+        assert found.precision == pytest.approx(share)
         assert found.wilson[0] >= wanted
     else:
         assert found.wilson[0] == pytest.approx(best)
-    inside = np.isin(a if found.score == "a" else b, found.deciles)
-    assert found.judged == inside.sum()
 
 
 def wilson_low(share: float, pairs: float) -> float:
@@ -72,7 +68,7 @@ def wilson_low(share: float, pairs: float) -> float:
 def test_more_is_better() -> None:
     cut = cut_of([0, 0, 0, 0, 0, 0, 10, 20, 20, 20], 0.9)
     assert cut is not None and cut.reached
-    assert (cut.score, cut.deciles, cut.judged, cut.precision) == ("a", (7, 8, 9), 60, 1.0)
+    assert (cut.score, cut.deciles, cut.rows, cut.precision) == ("a", (7, 8, 9), 300, 1.0)
     assert cut.wilson[0] == pytest.approx(binomtest(60, 60).proportion_ci(method="wilson").low)
 
 

@@ -35,37 +35,29 @@ def test_deciles_begin_where_those_of_a_run_do(rows: int) -> None:
     assert np.searchsorted(deciles, np.arange(1, 10)).tolist() == decile_ranks(rows)
 
 
-def test_deciles_with_as_many_judged_pairs_are_pooled() -> None:
+def test_equal_weights_are_pooled_pairs() -> None:
     good = np.array([9, 8, 8, 7, 5, 5, 4, 2, 1, 0], float)
-    found = best_deciles(good, np.full(10, 10.0), np.full(10, 77.0))
+    judged = np.arange(10, 20).astype(float)
+    found = best_deciles(3 * good, 3 * judged, 9 * judged, np.full(10, 77.0))
     for k in range(10):
-        expected = binomtest(int(good[: k + 1].sum()), 10 * (k + 1)).proportion_ci(method="wilson")
-        assert found.share[k] == pytest.approx(good[: k + 1].mean() / 10)
+        pairs = int(judged[: k + 1].sum())
+        expected = binomtest(int(good[: k + 1].sum()), pairs).proportion_ci(method="wilson")
+        assert found.share[k] == pytest.approx(good[: k + 1].sum() / pairs)
         assert (found.low[k], found.high[k]) == pytest.approx((expected.low, expected.high))
 
 
-def test_a_decile_judged_more_often_counts_no_more() -> None:
-    good, judged = np.full(10, 5.0), np.full(10, 10.0)
-    good[0], judged[0] = 1000, 1000
-    found = best_deciles(good, judged, np.full(10, 50.0))
-    assert found.share[1] == pytest.approx(0.75)
-    assert found.low[1] < binomtest(1005, 1010).proportion_ci(method="wilson").low
+def test_unequal_weights_widen_the_interval() -> None:
+    ones = np.ones(10)
+    even = best_deciles(5 * ones, 10 * ones, 10 * ones, ones)
+    uneven = best_deciles(5 * ones, 10 * ones, 30 * ones, ones)
+    assert np.all(uneven.high - uneven.low > even.high - even.low)
 
 
-def test_without_judged_pairs_there_is_no_share() -> None:
-    judged = np.array([5, 0, 5, 5, 5, 5, 5, 5, 5, 5], float)
+def test_a_decile_with_rows_but_no_judged_pairs_ends_what_is_measured() -> None:
+    judged = np.array([0, 5, 0, 5, 5, 5, 5, 5, 5, 5], float)
+    rows = np.array([0, 9, 9, 9, 9, 9, 9, 9, 9, 9], float)
     single = by_decile(judged / 2, judged)
-    several = best_deciles(judged / 2, judged, np.ones(10))
-    assert np.isnan(single.share).tolist() == [k == 1 for k in range(10)]
-    assert np.isnan(several.share).tolist() == [k >= 1 for k in range(10)]
-
-
-def test_a_decile_counts_as_many_rows_as_it_has() -> None:
-    good, judged = np.full(10, 0.0), np.full(10, 10.0)
-    good[1] = 10
-    rows = np.array([30, 10, 0, 10, 10, 10, 10, 10, 10, 10], float)
-    judged[2] = 0  # no rows, no judgments: the deciles after it are measured
-    found = best_deciles(good, judged, rows)
-    assert found.share[1:4] == pytest.approx([10 / 40, 10 / 40, 10 / 50])
-    none = best_deciles(good, judged, np.zeros(10))
-    assert np.isnan(none.share).all()
+    several = best_deciles(judged / 2, judged, judged, rows)
+    assert np.isnan(single.share).tolist() == [k in (0, 2) for k in range(10)]
+    assert np.isnan(several.share).tolist() == [k != 1 for k in range(10)]
+    assert several.share[1] == 0.5
