@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from models.scorers import ENCODER
 from pipeline.cli import main
 from pipeline.judging.judgments import Action, JudgeFile
+from pipeline.judging.record import JudgedRecord
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord
 from tests.run_helpers import again, parts, ran
@@ -206,4 +208,16 @@ def test_each_round_has_a_cut_of_its_own(
     record = Manifest(str(a_run / "run")).record
     corpora = [record.find(PairsRecord, f"rounds/{n}/corpus") for n in (1, 2)]
     assert all(corpus and corpus.rows_out for corpus in corpora)
-    assert "encoder_similarity" in report(a_run)
+    of_round = [record.find(JudgedRecord, name) for name in names]
+    scores = [found.chosen.score for found in of_round if found]
+    assert scores[0] in ("translation_score", "trigram_overlap")
+    assert scores[1] == ENCODER
+
+
+def test_agreement_scores_labelled_pairs_with_the_scorers_of_a_run(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["agreement", "--labels", str(LABELLED), "--run", str(a_run / "run")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "trigram_overlap" in out and "unigram_f1" not in out
+    assert "Left out: translation_score, which needs the model that translated." in out

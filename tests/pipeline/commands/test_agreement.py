@@ -1,0 +1,82 @@
+"""`paraloom agreement` on labelled files, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import main
+
+HEADER = "reference\tparaphrase\tscore\n"
+WORDS = "the old dog runs fast over green hills today and sleeps".split()  # noqa: SIM905
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """The more words of the reference a paraphrase keeps, the better it is."""
+    path = tmp_path / "labels.tsv"
+    lines = []
+    for i in range(220):
+        kept = i % 11
+        other = " ".join(WORDS[:kept] + [f"x{i}"] * (11 - kept))
+        lines.append(f"{' '.join(WORDS)}{i // 4}\t{other}\t{kept * 9}\n")
+    path.write_text(HEADER + "".join(lines) + "same\tsame\t100\n")
+    return path
+
+
+def test_it_prints_the_scores_and_the_cut(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results.json"
+    arguments = ["--labels", str(labels), "--precision", "0.8", "--good", "45"]
+    assert main(["agreement", *arguments, "--json", str(results)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "220 judged pairs of 55 references; 120 are good (label at least 45 of 100)" in out
+    assert "1 pair of equal sides" in out
+    assert "select: # precision 0.8 by: " in out
+    found = json.loads(results.read_text())
+    assert found["scores"]["unigram_f1"]["spearman"] == pytest.approx(1, abs=0.01)
+    assert found["scores"]["edit_distance"]["spearman"] == pytest.approx(-1, abs=0.01)
+    (cut,) = found["cuts"]
+    assert (cut["wanted"], cut["reached"]) == (0.8, True)
+
+
+def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--scorers", "edit_distance,reference_score"]
+    assert main(["agreement", "--labels", str(labels), *given, "--good", "45"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "unigram_f1" not in out
+    assert "deciles: [0, 1, 2" in out  # less is better
+    assert "Left out: reference_score, which needs the source of each pair." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either a run folder with judgments or --labels FILE"),
+        (["RUN", "--labels", "LABELS"], "give either a run folder"),
+        (["RUN"], "no run here"),
+        (["RUN", "--run", "RUN"], "--run and --resource are for --labels"),
+        (["--labels", "nowhere"], "--labels nowhere: is not there"),
+        (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
+        (["--labels", "LABELS", "--good", "0"], "--good 0: must be above 0"),
+        (["--labels", "LABELS", "--scorers", "nothing"], "--scorers: 'nothing' is unknown"),
+        (["--labels", "LABELS", "--run", "RUN"], "no run here: it has no manifest.json"),
+        (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),
+        (["--labels", "LABELS", "--json", "RUN"], "is a folder; name a file"),
+        (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the words' IDF"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    labels: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    (tmp_path / "run").mkdir()
+    names = {"RUN": str(tmp_path / "run"), "LABELS": str(labels)}
+    assert main(["agreement", *(names.get(name, name) for name in arguments)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("paraloom: ")
+    assert message in line
