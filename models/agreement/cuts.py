@@ -1,7 +1,7 @@
 """The cut of a score that keeps most pairs at a wanted precision, and what to expect of it.
 
 A cut keeps the best deciles of a score. Judged pairs are weighted, so that they have the
-deciles of all pairs by every score. The choice takes the best of many cuts, and the judged
+deciles of all pairs by the score. The choice takes the best of many cuts, and the judged
 pairs of a reference resemble each other, so the precision of the chosen cut on other references is
 lower and varies more than its Wilson interval says. `recommend` therefore states another interval:
 of many resamples of the references, in each of which the whole choice is made again and its cut
@@ -24,7 +24,7 @@ from models.agreement.resampling import (
     percentile_interval,
     resamples,
 )
-from models.agreement.weights import rake
+from models.agreement.weights import weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class Sums(NamedTuple):
 
 
 class Judged:
-    """Judged pairs, summed up by reference and decile, with weights as `rake` gives them.
+    """Judged pairs, summed up by reference and decile, with weights as `weights_of` gives them.
 
     Args:
         deciles: of each score: int [n], 0 to 9.
@@ -76,7 +76,7 @@ class Judged:
         self.names = list(deciles)
         self.higher_is_better = dict(higher_is_better)
         self.rows = np.zeros((len(self.names), DECILES))
-        group, weights = numbered(references), rake(deciles, rows)
+        group = numbered(references)
         self.references = int(group.max()) + 1 if len(group) else 0
         shape = (self.references, len(self.names), DECILES)
         self._sums = [np.zeros(shape) for _ in range(3)]
@@ -85,6 +85,7 @@ class Judged:
             highest = self.higher_is_better[name]
             self.rows[i] = rows[name][:: -1 if highest else 1]
             cell = group * DECILES + (9 - deciles[name] if highest else deciles[name])
+            weights = weights_of(deciles[name], rows[name])
             for sums, of in zip(self._sums, (weights * good, weights, weights**2), strict=True):
                 counts = np.bincount(cell, of, minlength=self.references * DECILES)
                 sums[:, i] = counts.reshape(-1, DECILES)

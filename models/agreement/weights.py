@@ -1,39 +1,30 @@
 """Weights with which judged pairs have the deciles of the pairs that they stand for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from models.agreement.precision import DECILES
 from models.agreement.resampling import Floats, Ints
 
-_ROUNDS = 50
-_CLOSE = 1e-6
 _HEAVIEST = 3.0  # times the mean: heavier weights would leave the result to a few pairs
 
 
-def rake(deciles: Mapping[str, Ints], rows: Mapping[str, Sequence[int]]) -> Floats:
-    """Weights [n], 1 on average, by raking (Deming & Stephan 1940).
+def weights_of(decile: Ints, rows: Sequence[int]) -> Floats:
+    """Weights [n], 1 on average, by post-stratification (Holt & Smith 1979).
 
-    The weighted share of each decile of each score is then that of its rows, as nearly as the
-    judged pairs and the limit `_HEAVIEST` allow.
+    The weighted share of each decile that has judged pairs is that of its rows, unless the limit
+    `_HEAVIEST` forbids it. (Weights for the deciles of all scores together, by raking, leave so few
+    effective pairs in a run with many copies that their precisions mislead.)
 
     Args:
-        deciles: of the judged pairs by each score: [n], 0 to 9.
-        rows: of the run in each decile of each score: [10].
+        decile: of the judged pairs by a score: [n], 0 to 9.
+        rows: of the run in each decile: [10].
     """
-    count = len(next(iter(deciles.values()), ()))
-    weights = np.ones(count)
-    for _ in range(_ROUNDS if count else 0):
-        before = weights
-        for name, decile in deciles.items():
-            present = np.bincount(decile, weights, minlength=DECILES)
-            wanted = np.where(present > 0, np.asarray(rows[name], float), 0)
-            if not wanted.any():
-                continue
-            wanted *= count / wanted.sum()
-            weights = weights * (wanted / np.where(present > 0, present, 1))[decile]
-        if np.abs(weights - before).max() < _CLOSE:
-            break
-    trimmed = np.minimum(weights, _HEAVIEST)
-    return trimmed / trimmed.mean() if count else weights
+    judged = np.bincount(decile, minlength=DECILES)
+    of_decile = np.asarray(rows, float) / np.maximum(judged, 1)
+    weights = of_decile[decile]
+    if not weights.sum():
+        return np.ones(len(decile))
+    trimmed = np.minimum(weights / weights.mean(), _HEAVIEST)
+    return np.asarray(trimmed / trimmed.mean())
