@@ -116,7 +116,10 @@ def find_cross_encoder(name: str) -> Path:
 
 def _load(build: Callable[[], Any], folder: Path) -> Any:
     """Call a function of the library, which has many types of errors."""
+    from transformers.utils import logging
+
     _check_classes(folder)
+    logging.disable_progress_bar()  # of loading weights
     try:
         return build()
     except Exception as error:
