@@ -35,6 +35,7 @@ from beam_jobs.runners import dataflow
 from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
+from models.errors import UserError
 from models.languages import ENGLISH
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
@@ -70,11 +71,11 @@ def score_table(
     Args:
         given: columns that were computed before, for the same rows.
 
-    Returns the scored rows, and those with a score that is not finite or outside its scorer's
-    range, with a `reason`.
+    Returns the scored rows, and those with a score that is missing, not finite or outside its
+    scorer's range, with a `reason`.
     """
     target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
-    scored = table
+    scored, missing = table, {}
     if given is not None:
         for name in given.column_names:
             scored = scored.append_column(target.field(name), given[name])
@@ -85,11 +86,15 @@ def score_table(
         if scorer.reads("id"):
             columns["ids"] = schema.row_ids(table)
         found = scorer.only(lacking).score(**columns)
+        missing = found.reasons
         for name in lacking:
             column = target.field(name)
             scored = scored.append_column(column, pa.array(found[name], column.type))
     reasons = np.full(table.num_rows, "", object)
     for name in scorers:
+        if name in missing:
+            rows = (reasons == "") & (missing[name] != "")
+            reasons[rows] = [f"{name}: {_one_line(reason)}" for reason in missing[name][rows]]
         values = scored[name].to_numpy()
         reasons[(reasons == "") & ~np.isfinite(values)] = f"{name} is not finite"
         if one := scorer.scorers.get(name):
@@ -101,6 +106,10 @@ def score_table(
         scored.filter(good).select(target.names).cast(target),
         rejected.cast(schema.rejected(input_schema)),
     )
+
+
+def _one_line(reason: Any) -> str:
+    return " ".join(str(reason).split())[:200]
 
 
 def _range(scorer: Scorer) -> str:
@@ -185,10 +194,13 @@ class _Score(UnitDoFn):
             self.scorer = self._open([n for n in self.scorers if n not in table.column_names])
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
-        parts = [score_table(table.filter(known), self.scorer, self.scorers, columns)]
-        if columns is not None and len(columns) < len(table):
-            new = table.filter(pc.invert(known))
-            parts.append(score_table(new, self.scorer, self.scorers))
+        try:
+            parts = [score_table(table.filter(known), self.scorer, self.scorers, columns)]
+            if columns is not None and len(columns) < len(table):
+                new = table.filter(pc.invert(known))
+                parts.append(score_table(new, self.scorer, self.scorers))
+        except UserError as error:
+            raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))

@@ -1,10 +1,14 @@
-"""One-line notices of what a configuration or a command reads in another language than its texts.
+"""One-line notices of what a configuration or a command reads in another language than its texts,
+and of programs that are not on this machine.
 
-None of it stops the work: it runs in any language, but its result may mean little.
+None of it stops the work: it runs in any language, but its result may mean little; and workers may
+have other programs than this machine.
 """
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -34,9 +38,12 @@ def notify(lines: Iterable[str]) -> None:
 
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Notices of languages, given the names of the stages that are to run."""
+    """Notices of a configuration, given the names of the stages that are to run."""
     if config.input is None:
         return
+    for score, command in config.score.commands.items() if "score" in stages else ():
+        if not shutil.which(program := shlex.split(command)[0]):
+            yield f"score.commands.{score}: this machine has no program {program}; workers need it"
     code, short = config.input.target_language, config.language
     name = language_name(code)
     if parse_language(code) is None:

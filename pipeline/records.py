@@ -301,11 +301,13 @@ class ScoreSection(Lenient):
     """Keys of `score` that reports show."""
 
     scorers: list[str] = []
+    columns: dict[str, Any] = {}
+    commands: dict[str, Any] = {}
 
     @property
     def names(self) -> list[str]:
         """The columns of the scores."""
-        return [column_of(entry) for entry in self.scorers]
+        return [*(column_of(entry) for entry in self.scorers), *self.columns, *self.commands]
 
 
 class SelectSection(Lenient):

@@ -98,7 +98,7 @@ def remote_paths(config: Config) -> list[str]:
 
 def check(config: Config, stages: Sequence[Stage]) -> None:
     """Check the files that the configuration names, and what stages need, before any work; print
-    notices of languages.
+    notices.
 
     Raises:
         UserError: names the key and the path.

@@ -5,11 +5,12 @@ to float32 [n], and one entry in `SCORERS`. The value of a row must depend on th
 on the batch that the row is in: to the last bit, or up to rounding if a neural model gives it.
 
 `tokens/` has the scorers that compare tokens, `learned/` those with vectors, classifiers or neural
-models. Other packages and files may bring scorers too (`plugins`).
+models. Other packages and files may bring scorers too (`plugins`), and scores may come from files
+and programs (`elsewhere`).
 """
 
-from models.scorers.base import Resource, Scorer
+from models.scorers.base import Outcome, Resource, Scorer
 from models.scorers.pair_scorer import PairScorer
 from models.scorers.registry import ENCODER, SCORERS
 
-__all__ = ["ENCODER", "SCORERS", "PairScorer", "Resource", "Scorer"]
+__all__ = ["ENCODER", "SCORERS", "Outcome", "PairScorer", "Resource", "Scorer"]

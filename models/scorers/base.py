@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,18 @@ class Resource:
     """Whether it is a neural model that uses all cores or the GPU: it is loaded once a machine."""
 
 
+class Outcome(NamedTuple):
+    """What a scorer's function may return instead of values, if some of the pairs have none.
+
+    >>> outcome = Outcome(np.zeros(2, np.float32), np.array(["", "no verb"], object))
+    """
+
+    values: np.ndarray  # float32 [n]; of a pair with a reason, any number
+    reasons: np.ndarray | None = None
+    """Text [n]: why a pair has no value, in few words; empty for a pair that has one. The pair is
+    rejected with this reason, after the scorer's name. None: every pair has a value."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
     """A scorer: the function, and what Paraloom must know of it.
@@ -30,9 +42,9 @@ class Scorer:
     ((0.0, 1.0), True, ('reference', 'translation'))
     """
 
-    function: Callable[..., np.ndarray]
+    function: Callable[..., np.ndarray | Outcome]
     """From n pairs (`models.text.tokens.PairText`: Arrow columns of texts, and their tokens), and
-    the resource by its name, to float32 [n]."""
+    the resource by its name, to float32 [n]; or to an `Outcome`, if some pairs have no value."""
     meaning: str  # the definition in one line, for the report and the data card
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from models.errors import UserError
 from models.languages import ENGLISH
-from models.scorers.base import Scorer
+from models.scorers.base import Outcome, Scorer
 from models.scorers.plugins import ScorerSource
 from models.scorers.registry import SCORERS
 from models.text.tokens import PairText
@@ -23,6 +23,19 @@ _MOST_TOKENS = np.iinfo(np.int16).max
 _ROUNDING = 1e-5  # beyond the bounds of a scorer's range that is rounding, and is clipped
 
 TOKEN_COUNTS = ("reference_tokens", "translation_tokens")
+
+
+class Scores(dict[str, np.ndarray]):
+    """The values of each column, [n].
+
+    Attributes:
+        reasons: why rows have no value (text [n], empty for a row that has one), by column; only of
+            columns in which a row has none.
+    """
+
+    def __init__(self, values: Mapping[str, np.ndarray] | None = None) -> None:
+        super().__init__(values or {})
+        self.reasons: dict[str, np.ndarray] = {}
 
 
 class PairScorer:
@@ -86,7 +99,7 @@ class PairScorer:
         translation: pa.Array,
         source: pa.Array | None = None,
         ids: pa.Array | None = None,
-    ) -> dict[str, np.ndarray]:
+    ) -> Scores:
         """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
 
         Args:
@@ -101,31 +114,39 @@ class PairScorer:
             names = [name for name in self.names if "source" in self.scorers[name].reads]
             raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
         texts = partial(PairText, language=self.language)
-        found: dict[str, list[np.ndarray]] = {}
+        found: dict[str, list[Outcome]] = {}
         whole = texts(reference, translation, source=source, ids=ids)
         at_once = [name for name in self.names if self.scorers[name].whole_shard]
         in_blocks = [name for name in self.names if name not in at_once]
         if self._counts or in_blocks:
             for start in range(0, max(len(reference), 1), _ROWS):
-                for name, values in self._block(whole[start : start + _ROWS], in_blocks):
-                    found.setdefault(name, []).append(values)
+                for name, outcome in self._block(whole[start : start + _ROWS], in_blocks):
+                    found.setdefault(name, []).append(outcome)
         for name in at_once:
-            found[name] = [self._values(name, whole)]
-        return {name: np.concatenate(blocks) for name, blocks in found.items()}
+            found[name] = [self._outcome(name, whole)]
+        scores = Scores()
+        for name, outcomes in found.items():
+            scores[name] = np.concatenate([outcome.values for outcome in outcomes])
+            reasons = np.concatenate([_reasons(outcome) for outcome in outcomes])
+            if (reasons != "").any():
+                scores.reasons[name] = reasons
+        return scores
 
-    def _block(self, pairs: PairText, names: Sequence[str]) -> Iterable[tuple[str, np.ndarray]]:
+    def _block(self, pairs: PairText, names: Sequence[str]) -> Iterable[tuple[str, Outcome]]:
         if self._counts:
             for name, side in zip(TOKEN_COUNTS, (pairs.reference, pairs.translation), strict=True):
-                yield name, _int16(side.lengths)
+                yield name, Outcome(_int16(side.lengths))
         for name in names:
-            yield name, self._values(name, pairs)
+            yield name, self._outcome(name, pairs)
 
-    def _values(self, name: str, pairs: PairText) -> np.ndarray:
+    def _outcome(self, name: str, pairs: PairText) -> Outcome:
         scorer = self.scorers[name]
         try:
-            values = scorer.function(pairs, **self._resource(scorer))
+            found = scorer.function(pairs, **self._resource(scorer))
+            values, reasons = found if isinstance(found, Outcome) else (found, None)
             if name in self._plugins:
                 values = np.asarray(values, np.float32)
+                reasons = None if reasons is None else np.asarray(reasons, object)
         except UserError:
             raise
         except (Exception, SystemExit) as error:
@@ -133,12 +154,13 @@ class PairScorer:
                 raise
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             raise UserError(f"{name}: the scorer failed: {reason}") from error
-        if values.shape != (len(pairs),):
-            raise UserError(
-                f"{name}: the scorer gave values of shape {list(values.shape)} for {len(pairs)} "
-                "pairs; it must give one number a pair"
-            )
-        return _clipped(values, scorer)
+        for what, given in (("values", values), ("reasons", reasons)):
+            if given is not None and given.shape != (len(pairs),):
+                raise UserError(
+                    f"{name}: the scorer gave {what} of shape {list(given.shape)} for {len(pairs)} "
+                    "pairs; it must give one number a pair"
+                )
+        return Outcome(_clipped(values, scorer), reasons)
 
     def _resource(self, scorer: Scorer) -> dict[str, Any]:
         name = scorer.resource_name
@@ -147,6 +169,12 @@ class PairScorer:
         if isinstance(opening := self._resources[name], partial):
             self._resources[name] = opening()
         return {name: self._resources[name]}
+
+
+def _reasons(outcome: Outcome) -> np.ndarray:
+    if outcome.reasons is None:
+        return np.full(len(outcome.values), "", object)
+    return outcome.reasons
 
 
 def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:

@@ -33,7 +33,7 @@ def _plain(node: Any) -> Any:
         key: _plain(value)
         for key, value in node.items()
         if not (key == "title" and isinstance(value, str))
-        and not (key == "default" and isinstance(value, dict))
+        and not (key == "default" and isinstance(value, dict) and value)
     }
     if isinstance(kept.get("description"), str):
         kept["description"] = " ".join(kept["description"].split())

@@ -1,9 +1,12 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
+import shlex
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, Format
 from beam_jobs.select import PerSource
 from beam_jobs.transforms.conditions import parse_condition
@@ -13,8 +16,10 @@ from models.embeddings.tasks import READ_THE_CORPUS
 from models.languages import ENGLISH, short_code
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
-from models.options import Count, Fraction, InputFile, InputPath, Options
+from models.options import Count, Fraction, InputFile, InputPath, Options, PositiveNumber
 from models.scorers import ENCODER, SCORERS
+from models.scorers.elsewhere.columns import ColumnScorer
+from models.scorers.elsewhere.commands import TIMEOUT, CommandScorer
 from models.scorers.plugins import ScorerSource, check_name, column_of, installed, source_of
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
@@ -88,12 +93,21 @@ class ScoreOptions(Options):
     """A cross-encoder of sentence-transformers for cross_encoder, named in the same way."""
     resources: dict[str, InputFile] = Field(default={})
     """Files or folders that scorers of your own read, by the names that they give them."""
+    columns: dict[str, InputGlob | list[InputGlob]] = Field(default={})
+    """Scores that were computed elsewhere: `NAME: FILES` (paths or globs), Parquet or TSV with ids
+    and values; see scorers.md."""
+    commands: dict[str, str] = Field(default={})
+    """Scores that programs of your own compute: `NAME: COMMAND`, run once for each shard: pairs in
+    as TSV, a number a line out; see scorers.md."""
+    command_timeout: PositiveNumber = TIMEOUT
+    """Seconds that a command has for a shard; then it is killed and started again, at most
+    twice."""
     training: ParagramOptions = ParagramOptions()
 
     @property
     def names(self) -> list[str]:
         """The columns of the scores."""
-        return [column_of(entry) for entry in self.scorers]
+        return [*(column_of(entry) for entry in self.scorers), *self.columns, *self.commands]
 
     @property
     def sources(self) -> list[ScorerSource]:
@@ -103,7 +117,11 @@ class ScoreOptions(Options):
             UserError: a file cannot be read.
         """
         own = ("translation_score", *SCORERS)
-        return [source_of(entry) for entry in self.scorers if entry not in own]
+        return [
+            *(source_of(entry) for entry in self.scorers if entry not in own),
+            *(ColumnScorer(name, _file_names(paths)) for name, paths in self.columns.items()),
+            *(CommandScorer(*item, self.command_timeout) for item in self.commands.items()),
+        ]
 
     def _check(self) -> None:
         if ENCODER in self.scorers:
@@ -122,13 +140,41 @@ class ScoreOptions(Options):
                 check_name(name)
             except ValueError as error:
                 raise ValueError(f"scorers: {error}") from None
-        if len(set(self.names)) < len(self.names):
+        if len({column_of(entry) for entry in self.scorers}) < len(self.scorers):
             raise ValueError("scorers: names a scorer twice")
         for name, key in MODEL_KEYS.items():
             if name in self.scorers and getattr(self, key) is None:
                 kind = SCORERS[name].resource
                 assert kind
                 raise ValueError(f"{key}: {name} needs {kind.remedy}")
+        self._check_elsewhere([*known, ENCODER])
+
+    def _check_elsewhere(self, known: Sequence[str]) -> None:
+        """Check the scores that are computed elsewhere; `known` are Paraloom's."""
+        taken = {*known, *schema.scored((), candidates=True).names, *map(column_of, self.scorers)}
+        for key, names in (("columns", self.columns), ("commands", self.commands)):
+            for name in names:
+                try:
+                    check_name(name)
+                except ValueError as error:
+                    raise ValueError(f"{key}: {error}") from None
+                if name in taken:
+                    raise ValueError(
+                        f"{key}.{name}: there is another column {name}; name this score otherwise"
+                    )
+                taken.add(name)
+        for name, command in self.commands.items():
+            try:
+                words = shlex.split(command)
+            except ValueError as error:
+                raise ValueError(f"commands.{name}: cannot be read ({error})") from None
+            if not words or not words[0]:
+                raise ValueError(f"commands.{name}: names no program")
+
+
+def _file_names(paths: str | Sequence[str]) -> tuple[str, ...]:
+    """Paths and globs without their folders."""
+    return tuple(path.rsplit("/", 1)[-1] for path in ([paths] if isinstance(paths, str) else paths))
 
 
 class AutoOptions(Options):

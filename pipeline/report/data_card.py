@@ -101,8 +101,9 @@ def data_card(record: RunRecord, size: int) -> str:
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), _dtype(f.type), Markdown(meaning(f.name, language, view.own_scorers)))
+            (code(f.name), _dtype(f.type), text if f.name in view.own_scorers else Markdown(text))
             for f in columns
+            for text in [meaning(f.name, language, view.own_scorers)]
         ],
         scored=bucket.rows_out,
         scores=[code(name) for name in bucket.deciles],

@@ -13,6 +13,7 @@ from pipeline.config import Config
 from pipeline.records import ScoreRecord, ScorerRecord
 from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 from pipeline.stages.resources import RESOURCES
+from pipeline.stages.resources.columns import ColumnsRecord
 from pipeline.stages.resources.pair_models import model_names
 from pipeline.stages.resources.translation_model import scoring_model
 
@@ -43,7 +44,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
         source.name: [
             scorer.version,
             source.key(),
-            digest(given[scorer.resource.name]) if scorer.resource else None,
+            digest(given[kind.name]) if (kind := scorer.resource) and kind.name in given else None,
         ]
         for source in config.score.sources
         for scorer in [source.load()]
@@ -61,6 +62,9 @@ def fingerprint(run: Run) -> Any:
 def column_keys(run: Run, digests: dict[str, str]) -> dict[str, str]:
     """The key of what each column depends on besides the pairs; `digests` is of the resources."""
     own = plugin_keys(run.config)
+    if run.config.score.columns:
+        stored = run.record(ColumnsRecord).digests
+        own |= {name: [own[name], of] for name, of in stored.items()}
     keys = dict.fromkeys(TOKEN_COUNTS, content_key(score.VERSION, run.language))
     for name in run.scorers:
         if name in own:
@@ -115,6 +119,8 @@ def check(config: Config) -> None:
     """
     for name, scorer in plugins(config).items():
         kind = scorer.resource
+        if name in config.score.columns:
+            continue
         if kind and kind.name in (names := {stage.name for stage in RESOURCES} | {ENCODER}):
             raise UserError(
                 f"score.scorers: {name}: its resource must not be named as one of Paraloom's "

@@ -1,17 +1,18 @@
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 from beam_jobs import score
 from beam_jobs.io import schema
 from beam_jobs.io.shards import receipts, units, write_shard
 from beam_jobs.score import score_table
+from models.errors import UserError
 from models.scorers import PairScorer
+from models.scorers.pair_scorer import Scores
+from models.scorers.plugins import FileScorer
 
 ONE = ["--direct_num_workers", "1"]
 PAIRS = [
@@ -53,8 +54,8 @@ def test_scored_rows_get_only_what_they_lack() -> None:
             translation: pa.StringArray,
             source: pa.StringArray | None = None,
             ids: pa.StringArray | None = None,
-        ) -> dict[str, NDArray[Any]]:
-            return {"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)}
+        ) -> Scores:
+            return Scores({"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)})
 
     once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
     twice, rejected = score_table(once, Two(["unigram_f1"]), (*SCORERS, "unigram_f1"))
@@ -82,14 +83,16 @@ def test_a_scorer_that_fails_is_named() -> None:
             translation: pa.StringArray,
             source: pa.StringArray | None = None,
             ids: pa.StringArray | None = None,
-        ) -> dict[str, NDArray[Any]]:
+        ) -> Scores:
             counts = np.ones(len(reference), np.int16)
             values = np.array([0.5, np.nan, np.inf], np.float32)
-            return {
-                "reference_tokens": counts,
-                "translation_tokens": counts,
-                "trigram_overlap": values,
-            }
+            return Scores(
+                {
+                    "reference_tokens": counts,
+                    "translation_tokens": counts,
+                    "trigram_overlap": values,
+                }
+            )
 
     rows = table(scores=[-0.5, float("nan"), -0.7])
     scored, rejected = score_table(rows, Failing(["trigram_overlap"]), SCORERS)
@@ -127,3 +130,27 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
     assert found.schema == schema.scored(names)
     assert found.select(once.column_names).equals(once)
     assert found["length_ratio"].to_pylist() == pytest.approx([6 / 7, 4 / 5, 1])
+
+
+REASONS = """
+import numpy as np
+from models.scorers import Outcome, Scorer
+
+def function(pairs):
+    reasons = ["", "no verb,\\n no noun", ""][: len(pairs)]
+    return Outcome([0.5, 9, float("nan")][: len(pairs)], reasons)
+
+verbs = Scorer(function=function, meaning="verbs", unit="")
+short = Scorer(function=lambda pairs: Outcome([0.5] * len(pairs), [""]), meaning="", unit="")
+"""
+
+
+def test_a_scorer_gives_reasons_for_pairs_without_a_value() -> None:
+    scorer = PairScorer(["verbs"], sources=[FileScorer("verbs", "verbs.py", REASONS)])
+    scored, rejected = score_table(table(), scorer, ("verbs",))
+    assert scored["verbs"].to_pylist() == [0.5]
+    assert rejected["id"].to_pylist() == ["id-1", "id-2"]
+    assert rejected["reason"].to_pylist() == ["verbs: no verb, no noun", "verbs is not finite"]
+    scorer = PairScorer(["short"], sources=[FileScorer("short", "verbs.py", REASONS)])
+    with pytest.raises(UserError, match=r"short: the scorer gave reasons of shape \[1\] for 3"):
+        score_table(table(), scorer, ("short",))

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 from models.scorers import ENCODER, SCORERS
 from pipeline.stage import Stage
+from pipeline.stages.resources import columns
 
 
 def _stage(scorer: str, resource: str) -> Stage:
@@ -15,11 +16,12 @@ def _stage(scorer: str, resource: str) -> Stage:
     return stage
 
 
-RESOURCES: tuple[Stage, ...] = tuple(
-    {
+RESOURCES: tuple[Stage, ...] = (
+    *{
         scorer.resource_name: _stage(name, scorer.resource_name)
         for name, scorer in SCORERS.items()
         if name != ENCODER and scorer.resource_name
-    }.values()
+    }.values(),
+    columns.STAGE,
 )
 """The stages of this folder, in the order of the scorers; the encoder comes from a round before."""

@@ -1,0 +1,184 @@
+"""Files of scores that were computed elsewhere: Parquet, or tab-separated text, plain or gzip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from beam_jobs.io.bitext.files import expand
+from beam_jobs.io.bitext.lines import file_errors, open_text
+from beam_jobs.io.schema import CANDIDATE
+from beam_jobs.io.storage import open_file
+from models.errors import UserError
+from models.scorers.elsewhere.numbers import numbers
+
+_PARQUET = b"PAR1"
+_BLOCK = 1 << 20  # bytes of text, which no line may be longer than
+_ROWS = 1 << 16  # of Parquet, at once
+
+
+class ScoreFile(NamedTuple):
+    """A file with the values of a score.
+
+    Attributes:
+        columns: the position of the id, of the candidate's number (if the run has candidates) and
+            of the value, among `width` columns.
+        header: whether the first line of the text names the columns.
+    """
+
+    path: str
+    is_parquet: bool
+    columns: tuple[int, ...]
+    width: int
+    header: bool = False
+
+
+def find_score_files(name: str, paths: str | Sequence[str], *, candidates: bool) -> list[ScoreFile]:
+    """The files of `score.columns`, from their paths and globs.
+
+    Args:
+        name: of the score.
+        candidates: whether the run has several translations of a source.
+
+    Raises:
+        UserError: a file cannot be read, or lacks a column.
+    """
+    patterns = paths if isinstance(paths, str) else list(paths)
+    found = dict.fromkeys(expand(patterns, f"score.columns.{name}"))
+    return [_inspect(path, name, candidates) for path in found]
+
+
+def read_scores(file: ScoreFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
+    """What identifies each row, as `schema.row_ids` gives it (binary [n]), and its value (float32
+    [n], NaN where the file has no number), in blocks.
+
+    Raises:
+        UserError: the file cannot be read, or a row has another number of columns.
+    """
+    blocks = _parquet_blocks if file.is_parquet else _text_blocks
+    for *ids, values in blocks(file):
+        keys = [pc.fill_null(column, b"") for column in ids]
+        yield pc.binary_join_element_wise(*keys, b" ") if keys[1:] else keys[0], values
+
+
+def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
+    with file_errors(path), open_file(path) as stream:
+        is_parquet = stream.read(len(_PARQUET)) == _PARQUET
+    header = is_parquet
+    if is_parquet:
+        with _parquet(path) as parquet:
+            names = parquet.schema_arrow.names
+    else:
+        with open_text(path) as text:
+            first = text.readline(_BLOCK).rstrip(b"\r\n").decode(errors="replace")
+        names = first.split("\t")
+        header = "id" in names
+        if not header:
+            names = _unnamed(path, names)
+    wanted = ["id", *([CANDIDATE.name] if candidates else []), name if name in names else "score"]
+    if missing := [column for column in wanted if column not in names]:
+        value = f"{name} or score" if missing == ["score"] else missing[0]
+        raise UserError(f"{path}: lacks the column {value}; it has {', '.join(names)[:200]}")
+    if not candidates and CANDIDATE.name in names:
+        raise UserError(
+            f"{path}: has a column {CANDIDATE.name}, but this run has one translation of each "
+            "source (nmt.candidates: 1)"
+        )
+    positions = tuple(names.index(column) for column in wanted)
+    return ScoreFile(path, is_parquet, positions, len(names), header)
+
+
+def _unnamed(path: str, cells: list[str]) -> list[str]:
+    """The names of two or three columns without a header."""
+    if len(cells) not in (2, 3):
+        raise UserError(
+            f"{path}: the first line has {len(cells)} column{'s' * (len(cells) > 1)}; it must name "
+            "the columns, one of them id; or be id, value or id, candidate, value, with tabs"
+        )
+    return ["id", *([CANDIDATE.name] if len(cells) == 3 else []), "score"]
+
+
+def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
+    names = [f"{i}" for i in range(file.width)]
+    wrong: list[pacsv.InvalidRow] = []
+
+    def refuse(row: pacsv.InvalidRow) -> str:
+        wrong.append(row)
+        return "error"
+
+    with open_text(file.path) as stream:
+        if file.header:
+            stream.readline()
+        if not stream.peek(1):
+            return
+        try:
+            reader = pacsv.open_csv(
+                stream,
+                read_options=pacsv.ReadOptions(
+                    use_threads=False, column_names=names, block_size=_BLOCK
+                ),
+                parse_options=pacsv.ParseOptions(
+                    delimiter="\t", quote_char=False, invalid_row_handler=refuse
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.binary()),
+                    include_columns=[names[i] for i in file.columns],
+                    check_utf8=False,
+                ),
+            )
+            for batch in reader:
+                *ids, values = batch.columns
+                yield [*ids, numbers(values)[0]]
+        except pa.ArrowInvalid as error:
+            for row in wrong:
+                which = f"{row.number + file.header:,}" if row.number else repr(row.text)
+                raise UserError(
+                    f"{file.path}: row {which} has {row.actual_columns} columns instead of "
+                    f"{file.width}"
+                ) from error
+            if "straddling" in str(error):
+                error = pa.ArrowInvalid(f"a line is longer than {_BLOCK >> 20} MiB")
+            raise UserError(f"{file.path}: cannot be read ({error})") from error
+
+
+def _parquet_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
+    with _parquet(file.path) as parquet:
+        names = [parquet.schema_arrow.names[i] for i in file.columns]
+        for batch in parquet.iter_batches(_ROWS, columns=names):
+            *ids, values = (batch[name] for name in names)
+            yield [*map(_as_text, ids), _as_numbers(values)]
+
+
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    with file_errors(path), open_file(path) as stream:
+        try:
+            with pq.ParquetFile(stream, pre_buffer=False) as parquet:
+                yield parquet
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"{path}: cannot be read as Parquet ({reason})") from error
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.string())
+    return column.cast(pa.binary())
+
+
+def _as_numbers(column: pa.Array) -> np.ndarray:
+    kind = column.type
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return numbers(_as_text(column))[0]
+    found = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        return np.asarray(found, np.float32)

@@ -1,0 +1,67 @@
+"""columns: the scores that were computed elsewhere, sorted so that shards find their ids."""
+
+from typing import Any
+
+from beam_jobs.io import storage
+from beam_jobs.io.score_files import ScoreFile, find_score_files, read_scores
+from models.files import atomic_folder, digest
+from models.scorers.elsewhere.columns import store
+from pipeline.config import Config
+from pipeline.records import StageRecord
+from pipeline.stage import Run, Stage, folder_is_valid
+
+
+class ColumnsRecord(StageRecord, stage="columns"):
+    """The scores of `score.columns`, by name; rows of ids that are not in the corpus count, too."""
+
+    rows: dict[str, int]
+    digests: dict[str, str]
+
+
+def files(config: Config) -> dict[str, list[ScoreFile]]:
+    """The files of each score.
+
+    Raises:
+        UserError: one cannot be read, or lacks a column.
+    """
+    candidates = config.nmt.candidates > 1
+    return {
+        name: find_score_files(name, paths, candidates=candidates)
+        for name, paths in config.score.columns.items()
+    }
+
+
+def check(config: Config) -> None:
+    """Look at the beginnings of the files; raises as `files`."""
+    files(config)
+
+
+def fingerprint(run: Run) -> Any:
+    """The content of the files, and whether rows have candidates."""
+    return [
+        run.config.nmt.candidates > 1,
+        {
+            name: sorted(storage.file_digest(file.path) for file in found)
+            for name, found in files(run.config).items()
+        },
+    ]
+
+
+def make(run: Run, key: str) -> ColumnsRecord:
+    """Store the values of every score."""
+    rows, digests = {}, {}
+    with atomic_folder(run.local_folder("columns")) as folder:
+        for name, found in files(run.config).items():
+            blocks = (block for file in found for block in read_scores(file))
+            rows[name], digests[name] = store(folder / name, blocks), digest(folder / name)
+    return ColumnsRecord(rows=rows, digests=digests, digest=run.publish("columns"))
+
+
+STAGE = Stage(
+    name="columns",
+    fingerprint=fingerprint,
+    make=make,
+    is_valid=folder_is_valid,
+    enabled=lambda config: bool(config.score.columns),
+    check=check,
+)

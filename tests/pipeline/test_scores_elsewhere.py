@@ -1,0 +1,282 @@
+"""Scores of files and of programs, through the command line: joined, resumed, killed, reported."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs.io.shards import receipts
+from pipeline.cli import main
+from tests import slow_metric
+from tests.run_helpers import again, parts, popen, ran
+
+STAGES = ["score", "bucket", "corpus"]
+METRIC = shlex.join([sys.executable, slow_metric.__file__, "0"])
+
+
+def table(folder: Path, stage: str, *columns: str) -> pa.Table:
+    tables = [pq.read_table(path) for path in sorted((folder / "run" / stage).glob("*.parquet"))]
+    whole = pa.concat_tables(tables)
+    return whole.select(columns) if columns else whole
+
+
+def rejected(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in (folder / "run" / "score" / "rejected").glob("*.parquet"):
+        found |= {row["id"]: row["reason"] for row in pq.read_table(path).to_pylist()}
+    return found
+
+
+def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Bring the corpus up to date; the stages that were run."""
+    code = again("select", folder)
+    text = capsys.readouterr().err
+    assert code == 0, text
+    return ran(text)
+
+
+def error(folder: Path, capsys: pytest.CaptureFixture[str], workers: str = "1") -> str:
+    """The one line with which the command ends."""
+    capsys.readouterr()
+    config, arguments = str(folder / "config.yaml"), ["--", "--direct_num_workers", workers]
+    assert main(["select", "--config", config, *arguments]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paraloom: ")]
+    return lines[-1]
+
+
+def scored(**more: Any) -> dict[str, Any]:
+    return {"scorers": ["translation_score", "trigram_overlap"], **more}
+
+
+def columns(folder: Path) -> list[dict[str, str]]:
+    """The keys of the columns of each shard."""
+    return [receipt.numbers.columns for receipt in receipts(str(folder / "run" / "score"))]
+
+
+def test_columns_of_files(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = table(a_run, "back_translate", "id")["id"].to_pylist()
+    values = {key: np.float32(i / 7) for i, key in enumerate(ids)}
+    lines = [f"{key}\t{values[key]}" for key in ids[5:]]
+    lines += [f"{ids[5]}\t{values[ids[5]]}", f"{ids[1]}\tbad", f"{ids[2]}\tinf", "another\t1"]
+    (a_run / "comet.tsv").write_text("\n".join(lines))
+    pq.write_table(pa.table({"id": ids, "score": range(len(ids))}), a_run / "kiwi-1.parquet")
+    files = {"comet": str(a_run / "comet.tsv"), "kiwi": [str(a_run / "kiwi-*.parquet")]}
+    write_config(
+        a_run, score=scored(columns=files), select={"by": "comet", "where": ["kiwi >= 10"]}
+    )
+    assert run(a_run, capsys) == ["columns", *STAGES]
+    good = [key for key in ids if key not in (*ids[:4], ids[4], ids[5])]
+    pairs = table(a_run, "score")
+    assert pairs["id"].to_pylist() == good
+    assert pairs["comet"].to_pylist() == [values[key] for key in good]
+    assert pairs["kiwi"].to_pylist() == [ids.index(key) for key in good]
+    assert rejected(a_run) == {
+        **dict.fromkeys([ids[0], ids[3], ids[4]], "comet: no value for this id"),
+        **dict.fromkeys([ids[1], ids[2]], "comet is not finite"),
+        ids[5]: "comet: several values for this id",
+    }
+    chosen = table(a_run, "corpus")
+    assert {"comet_decile", "kiwi_decile"} <= {*chosen.column_names}
+    assert min(chosen["kiwi"].to_pylist()) >= 10
+    record = json.loads((a_run / "run" / "manifest.json").read_text())["stages"]
+    assert record["columns"]["rows"]["comet"] == len(lines)
+    report = (a_run / "run/report/index.html").read_text()
+    assert "Computed elsewhere: read from comet.tsv." in report
+    assert "read from kiwi-\\*.parquet" in (a_run / "run/corpus/README.md").read_text()
+    assert run(a_run, capsys) == []
+
+    before = columns(a_run)
+    (a_run / "comet.tsv").write_text("\n".join(lines[::-1]))
+    assert run(a_run, capsys) == ["columns"]  # the same values
+    (a_run / "comet.tsv").write_text("\n".join(f"{key}\t1.5" for key in ids))
+    assert run(a_run, capsys) == ["columns", *STAGES]
+    assert table(a_run, "score")["comet"].to_pylist() == [1.5] * len(ids)
+    for old, new in zip(before, columns(a_run), strict=True):
+        assert [name for name in new if new[name] != old[name]] == ["comet"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\t1\nb\n", "row 2 has 1 columns instead of 2"),
+        ("id\tbleu\na\t1\n", "lacks the column comet or score"),
+        (None, "no such file"),
+    ],
+)
+def test_a_file_that_cannot_be_read(
+    a_run: Path,
+    finished_run: Path,
+    write_config: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    text: str | None,
+    message: str,
+) -> None:
+    file = a_run / "comet.tsv"
+    if text:
+        file.write_text(text)
+    write_config(a_run, score=scored(columns={"comet": str(file)}))
+    line = error(a_run, capsys)
+    assert line.startswith(f"paraloom: {file}: ")
+    assert message in line
+    assert not (a_run / "run" / "columns").exists()
+    assert parts(a_run) == parts(finished_run)
+    write_config(a_run)
+    assert run(a_run, capsys) in ([], STAGES)
+    assert parts(a_run) == parts(finished_run)
+
+
+def test_columns_of_candidates(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    several: dict[str, Any] = {"nmt": {"candidates": 2}, "select": {"per_source": "all"}}
+    write_config(a_run, **several)
+    assert run(a_run, capsys)[0] == "back_translate"
+    rows = table(a_run, "back_translate", "id", "candidate").to_pylist()
+    values = [(row["id"], row["candidate"], i / 8) for i, row in enumerate(rows)]
+    text = "\n".join(f"{key}\t{number}\t{value}" for key, number, value in values[1:])
+    (a_run / "comet.tsv").write_text(text)
+    files = {"comet": str(a_run / "comet.tsv")}
+    write_config(a_run, **several, score=scored(columns=files))
+    assert run(a_run, capsys) == ["columns", *STAGES]
+    found = table(a_run, "score", "id", "candidate", "comet").to_pylist()
+    assert [tuple(row.values()) for row in found] == values[1:]
+    assert rejected(a_run) == {rows[0]["id"]: "comet: no value for this id"}
+
+
+def test_a_command(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_config(a_run, score=scored(commands={"words": METRIC}), select={"by": "words"})
+    assert run(a_run, capsys) == STAGES
+    pairs = table(a_run, "score")
+    texts = zip(pairs["reference"].to_pylist(), pairs["translation"].to_pylist(), strict=True)
+    wanted = [slow_metric.score(reference, translation) for reference, translation in texts]
+    assert np.allclose(pairs["words"].to_numpy(), wanted, atol=1e-6)
+    assert "words_decile" in table(a_run, "corpus").column_names
+    assert "slow_metric.py" in (a_run / "run/report/index.html").read_text()
+    assert "loading the model" in (a_run / "run/logs/score.log").read_text()
+    assert run(a_run, capsys) == []
+    before = columns(a_run)
+    write_config(
+        a_run,
+        score=scored(commands={"words": f"{METRIC}.01"}, command_timeout=60),
+        select={"by": "words"},
+    )
+    assert run(a_run, capsys) == ["score"]  # the same values
+    for old, new in zip(before, columns(a_run), strict=True):
+        assert [name for name in new if new[name] != old[name]] == ["words"]
+
+
+def program(folder: Path, code: str) -> str:
+    path = folder / "program.py"
+    path.write_text(f"import os, sys, time\npairs = sys.stdin.readlines()\n{code}")
+    return shlex.join([sys.executable, str(path)])
+
+
+@pytest.mark.parametrize(
+    ("workers", "code", "message"),
+    [
+        ("2", "print(1, file=sys.stderr); sys.exit(7)", "ended with exit code 7, 3 times"),
+        ("1", "time.sleep(60)", "did not end within 0.5 seconds, 3 times"),
+        ("1", "while True: print(1)", "printed more than"),
+    ],
+)
+def test_a_command_that_fails(
+    a_run: Path,
+    write_config: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    workers: str,
+    code: str,
+    message: str,
+) -> None:
+    command = program(a_run, code)
+    write_config(a_run, score=scored(commands={"words": command}, command_timeout=0.5))
+    line = error(a_run, capsys, workers)
+    assert line.startswith(f"paraloom: words: `{command}` {message}")
+    assert "(shard part-00000-0000" in line
+    write_config(a_run, score=scored(commands={"words": METRIC}))
+    assert run(a_run, capsys) == STAGES
+
+
+def test_a_command_that_prints_text(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = len(table(a_run, "score"))
+    code = "for i, _ in enumerate(pairs): print('x' if i == 3 else 'inf' if i == 4 else i)"
+    write_config(a_run, score=scored(commands={"words": program(a_run, code)}))
+    assert run(a_run, capsys) == STAGES
+    shards = len(receipts(str(a_run / "run" / "score")))
+    reasons = sorted(rejected(a_run).values())
+    assert reasons == ["words is not finite"] * shards + ["words: no number"] * shards
+    assert len(table(a_run, "score")) == rows - 2 * shards
+    assert not shutil.which("no-such-program")
+    write_config(a_run, score=scored(commands={"words": "no-such-program --fast"}))
+    assert again("select", a_run) == 2
+    assert (
+        "paraloom: score.commands.words: this machine has no program no-such-program"
+        in capsys.readouterr().err
+    )
+
+
+def running(word: str) -> list[psutil.Process]:
+    """The processes that run a program, without their supervisors."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        if word in line and not any("supervise" in part for part in line):
+            found.append(process)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("workers", "group"), [("1", False), ("2", True)], ids=["alone", "with its workers"]
+)
+def test_killed_while_the_program_hangs(
+    a_run: Path,
+    write_config: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    workers: str,
+    group: bool,
+) -> None:
+    flag, hangs = a_run / "flag", a_run / "hangs"
+    code = (
+        f"here = any(line.startswith(sys.argv[1]) for line in pairs)\n"
+        f"if here and os.path.exists({str(flag)!r}):\n"
+        f"    open({str(hangs)!r}, 'w'); time.sleep(600)\n"
+        "for line in pairs: print(len(line))"
+    )
+    source = table(a_run, "back_translate", "source")["source"][50].as_py()
+    command = f"{program(a_run, code)} {shlex.quote(source)}"
+    path = str(a_run / "program.py")
+    write_config(a_run, score=scored(commands={"words": command}))
+    assert run(a_run, capsys) == STAGES
+    wanted = parts(a_run)
+    shutil.rmtree(a_run / "run" / "score")
+    flag.touch()
+    process = popen("select", a_run, "--", "--direct_num_workers", workers)
+    end = time.monotonic() + 60
+    while not hangs.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert running(path)
+    (os.killpg if group else os.kill)(process.pid, signal.SIGKILL)
+    process.communicate()
+    while running(path) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not running(path)
+    flag.unlink()
+    assert run(a_run, capsys) == STAGES
+    assert parts(a_run) == wanted
