@@ -119,7 +119,8 @@ def _load(build: Callable[[], Any], folder: Path) -> Any:
     from transformers.utils import logging
 
     _check_classes(folder)
-    logging.disable_progress_bar()  # of loading weights
+    hide_progress: Any = logging.disable_progress_bar  # of loading weights
+    hide_progress()
     try:
         return build()
     except Exception as error:
