@@ -127,6 +127,8 @@ class PairScorer:
         scores = Scores()
         for name, outcomes in found.items():
             scores[name] = np.concatenate([outcome.values for outcome in outcomes])
+            if all(outcome.reasons is None for outcome in outcomes):
+                continue
             reasons = np.concatenate([_reasons(outcome) for outcome in outcomes])
             if (reasons != "").any():
                 scores.reasons[name] = reasons
