@@ -6,6 +6,7 @@ Workers get the name of the entry point or the text of the file, and load the sc
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import sys
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ from models.scorers.base import Scorer
 
 GROUP = "paraloom.scorers"
 """The group of entry points; an entry point's name is the scorer's, its value a `Scorer`."""
+
+COLUMNS = ("reference", "translation", "source", "id")
+"""What `Scorer.reads` may name."""
+
+_TAKEN = ("pairs", "names", "sources", "language")
+"""Parameters that have another meaning."""
 
 _FILE = re.compile(r"(.+\.py):([^:]+)")
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
@@ -54,6 +61,12 @@ class PackageScorer:
         point = installed().get(self.name)
         if point is None:
             raise UserError(f"scorer {self.name!r}: no package here declares it under {GROUP}")
+        values = {other.value for other in entry_points(group=GROUP, name=self.name)}
+        if len(values) > 1:
+            raise UserError(
+                f"scorer {self.name!r}: several packages declare it ({', '.join(sorted(values))}); "
+                "uninstall all but one"
+            )
         try:
             found = point.load()
         except (Exception, SystemExit) as error:
@@ -136,7 +149,7 @@ def _module(path: str, code: str) -> ModuleType:
     module.__file__ = path
     sys.modules[name] = module  # dataclasses and pickle look modules up by name
     try:
-        exec(compile(code, path, "exec"), module.__dict__)
+        exec(compile(code, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
@@ -150,7 +163,37 @@ def _digest(code: str) -> str:
 def _checked(found: Any, where: str) -> Scorer:
     if not isinstance(found, Scorer):
         raise UserError(f"{where}: must be a models.scorers.Scorer, not {type(found).__name__}")
+    if wrong := _wrong(found):
+        raise UserError(f"{where}: {wrong}")
     return found
+
+
+def _wrong(scorer: Scorer) -> str:
+    """What a scorer declares wrongly; "" if nothing."""
+    if not callable(scorer.function):
+        return "function must be a function"
+    for name in ("meaning", "unit"):
+        text = getattr(scorer, name)
+        if not isinstance(text, str) or len(text.splitlines()) > 1:
+            return f"{name} must be a line of text"
+    bounds = scorer.range
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        return "range must have two bounds, such as (0, 1) or (None, 0)"
+    if not all(bound is None or isinstance(bound, int | float) for bound in bounds):
+        return "the bounds of range must be numbers or None"
+    low, high = (
+        end if bound is None else bound
+        for bound, end in zip(bounds, (-math.inf, math.inf), strict=True)
+    )
+    if not low < high:
+        return f"range begins at {low:g}, which is not below its end {high:g}"
+    if isinstance(scorer.reads, str) or not set(scorer.reads) <= set(COLUMNS):
+        return f"reads must be names of {', '.join(COLUMNS)}"
+    if type(scorer.version) is not int:
+        return "version must be a whole number"
+    if scorer.resource and scorer.resource.name in _TAKEN:
+        return f"its resource must not be named {scorer.resource.name}"
+    return ""
 
 
 def _failure(where: str, error: BaseException) -> str:

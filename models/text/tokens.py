@@ -115,12 +115,17 @@ class TokenIds:
     @cached_property
     def lengths(self) -> np.ndarray:
         """Tokens per row: int32 [n]."""
-        return np.diff(self.offsets)
+        return _shared(np.diff(self.offsets))
 
     @cached_property
     def rows(self) -> np.ndarray:
         """The row of every token: int32 [tokens]."""
-        return np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths)
+        return _shared(np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths))
+
+
+def _shared(values: np.ndarray) -> np.ndarray:
+    values.flags.writeable = False  # a scorer that wrote here would change the scores of others
+    return values
 
 
 class PairText:

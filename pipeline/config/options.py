@@ -136,6 +136,8 @@ class ScoreOptions(Options):
                 raise ValueError(f"scorers: {name!r} is unknown; choose from {names}")
             if name != entry and name in (*known, ENCODER):
                 raise ValueError(f"scorers: {entry}: {name} is a scorer of Paraloom; rename yours")
+            if name not in known and name in _TAKEN:
+                raise ValueError(f"scorers: {entry}: {name} has another meaning; rename yours")
             try:
                 check_name(name)
             except ValueError as error:
@@ -177,6 +179,13 @@ def _file_names(paths: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(path.rsplit("/", 1)[-1] for path in ([paths] if isinstance(paths, str) else paths))
 
 
+CHOSEN = ("auto", "judged")
+"""Values of `select.by` with which a stage chooses the score and the deciles."""
+
+_TAKEN = {*schema.scored((), candidates=True).names, schema.REASON.name, *CHOSEN}
+"""What no score of a user's own can be named: other columns, and other values of `select.by`."""
+
+
 class AutoOptions(Options):
     """Automatic selection (`select.by: auto`), by training small encoders on ranges of deciles."""
 
@@ -186,10 +195,6 @@ class AutoOptions(Options):
     """Largest number of pairs to train on; smaller ranges are used whole."""
     seeds: Count = 3
     """Number of times that each range is sampled and trained on, with different seeds."""
-
-
-CHOSEN = ("auto", "judged")
-"""Values of `select.by` with which a stage chooses the score and the deciles."""
 
 
 class SelectOptions(Options):

@@ -8,6 +8,7 @@ from beam_jobs.io.shards import content_key, units
 from models.errors import UserError
 from models.files import digest
 from models.scorers import ENCODER, SCORERS, Scorer
+from models.scorers.base import Resource
 from models.scorers.pair_scorer import TOKEN_COUNTS
 from pipeline.config import Config
 from pipeline.records import ScoreRecord, ScorerRecord
@@ -117,10 +118,16 @@ def check(config: Config) -> None:
     Raises:
         UserError: one cannot be loaded, or the resource of one is not named.
     """
+    kinds: dict[str, Resource] = {}
     for name, scorer in plugins(config).items():
         kind = scorer.resource
         if name in config.score.columns:
             continue
+        if kind and kinds.setdefault(kind.name, kind) != kind:
+            raise UserError(
+                f"score.scorers: {name}: another scorer opens the resource {kind.name} in another "
+                "way; rename one of the two"
+            )
         if kind and kind.name in (names := {stage.name for stage in RESOURCES} | {ENCODER}):
             raise UserError(
                 f"score.scorers: {name}: its resource must not be named as one of Paraloom's "

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.cli import main
+from pipeline.config import Config
 from tests.run_helpers import again, ran
 
 WriteConfig = Callable[..., Path]
@@ -178,3 +179,26 @@ def test_the_whole_way(
     assert run("select") == ["score", "bucket", "corpus"]
     assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
     assert table(tmp_path, "bucket").equals(bucket)
+
+
+@pytest.mark.parametrize("name", ["reference", "id", "candidate", "translation_subwords", "judged"])
+def test_names_that_have_another_meaning(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} has another meaning; rename yours"):
+        Config.of({"run": "runs/x", "score": {"scorers": [f"mine.py:{name}"]}})
+
+
+def test_a_resource_that_two_scorers_open_differently(
+    tmp_path: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = (
+        "from models.scorers import Resource, Scorer\n"
+        "{} = Scorer(function=len, meaning='', unit='',\n"
+        "  resource=Resource(name='words', open=lambda path: {}, remedy='words'))\n"
+    )
+    for name, opened in (("one", 1), ("two", 2)):
+        (tmp_path / f"{name}.py").write_text(code.format(name, opened))
+    scorers = ["translation_score", *(f"{tmp_path / n}.py:{n}" for n in ("one", "two"))]
+    score = {"scorers": scorers, "resources": {"words": str(tmp_path / "one.py")}}
+    write_config(tmp_path, score=score, select={"by": "translation_score"})
+    assert again("score", tmp_path) == 2
+    assert "two: another scorer opens the resource words in another way" in capsys.readouterr().err

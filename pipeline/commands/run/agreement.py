@@ -157,8 +157,8 @@ def _config(folder: str) -> Config:
         return Config.of(record.config.json_values())
     except ValueError as error:
         raise UserError(
-            f"--run {folder}: another version wrote its configuration ({error}); run a stage of "
-            "it with this version"
+            f"--run {folder}: its configuration cannot be used here ({error}); install what is "
+            "missing, or run a stage of it with this version"
         ) from error
 
 

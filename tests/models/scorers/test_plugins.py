@@ -9,7 +9,7 @@ import pytest
 
 from models.errors import UserError
 from models.scorers import PairScorer
-from models.scorers.plugins import column_of, source_of
+from models.scorers.plugins import PackageScorer, column_of, source_of
 
 HEAD = """
 import numpy as np
@@ -126,3 +126,64 @@ def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
         path.write_text(text)
         keys.append(source_of(f"{path}:x").key())
     assert keys[0] == keys[2] != keys[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("function='commas'", "function must be a function"),
+        ("function=commas, range=('0', '1')", "the bounds of range must be numbers or None"),
+        ("function=commas, range=(0,)", "range must have two bounds"),
+        ("function=commas, range=None", "range must have two bounds"),
+        ("function=commas, range=(1, 0)", "range begins at 1, which is not below its end 0"),
+        ("function=commas, range=(0, np.nan)", "range begins at 0, which is not below"),
+        ("function=commas, reads=('sources',)", "reads must be names of reference, translation"),
+        ("function=commas, reads='source'", "reads must be names of"),
+        ("function=commas, version={1}", "version must be a whole number"),
+        (
+            "function=commas, resource=Resource(name='language', open=open, remedy='it')",
+            "its resource must not be named language",
+        ),
+    ],
+)
+def test_what_a_scorer_declares_is_checked(tmp_path: Path, arguments: str, message: str) -> None:
+    with pytest.raises(UserError) as raised:
+        scorer(tmp_path, entry(arguments))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_meaning_is_one_line(tmp_path: Path) -> None:
+    code = "commas_score = Scorer(function=commas, meaning='two\\nlines', unit='')"
+    with pytest.raises(UserError, match="commas_score: meaning must be a line of text"):
+        scorer(tmp_path, code)
+
+
+def test_a_scorer_gets_no_empty_columns(tmp_path: Path) -> None:
+    found = scorer(tmp_path, entry("function=lambda pairs: 1 / len(pairs)"))
+    empty = TEXTS.slice(0, 0)
+    assert found.score(empty, empty)["commas_score"].shape == (0,)
+
+
+def test_a_scorer_cannot_change_the_tokens_of_others(tmp_path: Path) -> None:
+    code = """
+def zeros(pairs):
+    pairs.reference.lengths[:] = 0
+    return commas(pairs)
+
+""" + entry("function=zeros, range=(0, None)")
+    with pytest.raises(UserError, match="commas_score: the scorer failed: ValueError"):
+        scorer(tmp_path, code).score(TEXTS, TEXTS)
+
+
+def test_two_packages_with_a_scorer_of_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("first", "second"):
+        metadata = tmp_path / f"{package}-1.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (metadata / "entry_points.txt").write_text(f"[paraloom.scorers]\nours = {package}:it\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match=r"several packages declare it \(first:it, second:it\)"):
+        PackageScorer("ours").load()
