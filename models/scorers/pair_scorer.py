@@ -144,7 +144,7 @@ class PairScorer:
     def _outcome(self, name: str, pairs: PairText) -> Outcome:
         scorer = self.scorers[name]
         if not len(pairs):  # a plug-in need not expect that
-            return np.zeros(0, np.float32)
+            return Outcome(np.zeros(0, np.float32))
         try:
             found = scorer.function(pairs, **self._resource(scorer))
             values, reasons = found if isinstance(found, Outcome) else (found, None)

@@ -153,7 +153,7 @@ class ScoreOptions(Options):
 
     def _check_elsewhere(self, known: Sequence[str]) -> None:
         """Check the scores that are computed elsewhere; `known` are Paraloom's."""
-        taken = {*known, *schema.scored((), candidates=True).names, *map(column_of, self.scorers)}
+        taken = {*known, *_TAKEN, *map(column_of, self.scorers)}
         for key, names in (("columns", self.columns), ("commands", self.commands)):
             for name in names:
                 try:

@@ -28,8 +28,6 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     of equal length; a value depends on the other texts of its batch by rounding only (below 1e-5 in
     float32). Texts longer than the model's limit are cut, as the library does.
     """
-    if not len(pairs):
-        return np.empty(0, np.float32)
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
     encoded = texts.dictionary_encode()
     vectors = sentence_model.encode(
@@ -48,8 +46,6 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
     A value depends on the other pairs of its batch by rounding only, as in `sentence_similarity`.
     """
-    if not len(pairs):
-        return np.empty(0, np.float32)
     keys = pa.table({"first": pairs.reference_text, "second": pairs.translation_text})
     codes = [column.combine_chunks().dictionary_encode().indices for column in keys.columns]
     first, second = (code.to_numpy().astype(np.int64) for code in codes)
