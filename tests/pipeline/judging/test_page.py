@@ -38,7 +38,7 @@ def opened(browser: Browser, url: str, *, phone: bool = False) -> tuple[Page, li
     size = {"width": 390, "height": 844} if phone else {"width": 1000, "height": 800}
     context = browser.new_context(viewport=size, has_touch=phone, is_mobile=phone)  # type: ignore[arg-type]
     page = context.new_page()
-    page.set_default_timeout(5000)
+    page.set_default_timeout(60_000)  # of a busy machine
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on(
@@ -63,12 +63,16 @@ def saved(run: Path, judge: str = "Anna") -> dict[str, tuple[float, int | None]]
 
 
 def test_judging_by_keys(
-    write_run: Write, browser: Browser, capsys: pytest.CaptureFixture[str]
+    write_run: Write,
+    browser: Browser,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     run = write_run(200)
     pairs = sample_pairs(ScoredRun(str(run)), 30)
     expected: dict[str, tuple[float, int | None]] = {}
     served = Served(run, "--pairs", "30")
+    request.addfinalizer(served.process.kill)
     page, complaints = opened(browser, served.url)
     page.keyboard.type("Anna")
     page.keyboard.press("Enter")
