@@ -1,11 +1,13 @@
 """Where a release comes from: its run's manifest without paths and secrets; checksums."""
 
 import re
-from pathlib import Path
+import shlex
+from pathlib import Path, PurePath
 from typing import Any
 
 from models.errors import UserError
 from models.files import digest
+from pipeline.records import RunRecord, ScoreRecord
 
 SUMS = "SHA256SUMS"
 HIDDEN = "removed"
@@ -48,6 +50,19 @@ def _text(text: str) -> str:
     if _PATH.match(text):
         return re.split(r"[/\\]", text.partition("?")[0].rstrip("/\\"))[-1]
     return _PATH_IN_TEXT.sub("", _PASSWORD_IN_URL.sub("", text))
+
+
+def without_arguments(record: RunRecord) -> RunRecord:
+    """The record with the names of the programs that score, not what they are called with."""
+    record = record.model_copy(deep=True)
+    commands = record.config.score.commands
+    scorers = [stage.scorers for stage in record.stages.values() if isinstance(stage, ScoreRecord)]
+    for name, command in commands.items():
+        commands[name] = program = PurePath(shlex.split(str(command))[0]).name
+        for of in scorers:
+            if name in of:
+                of[name].meaning = f"computed by the program {program}"
+    return record
 
 
 def files_of(folder: Path) -> list[str]:

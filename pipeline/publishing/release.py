@@ -21,7 +21,14 @@ from models.licenses import HUB_LICENSES, license_name
 from pipeline.manifest import Manifest
 from pipeline.publishing.check import check_card, check_rows
 from pipeline.publishing.files import FOLDERS, write_configurations
-from pipeline.publishing.provenance import SUMS, check_no_traces, cleaned, first_change, write_sums
+from pipeline.publishing.provenance import (
+    SUMS,
+    check_no_traces,
+    cleaned,
+    first_change,
+    without_arguments,
+    write_sums,
+)
 from pipeline.records import PairsRecord, RunRecord
 from pipeline.report.card_metadata import Release
 from pipeline.report.data_card import data_card
@@ -63,7 +70,7 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
         UserError: there is no corpus, it has no licence, an option is wrong, or `out` holds other
             things than an earlier release.
     """
-    record, out = finished_record(run), out.resolve()
+    record, out = without_arguments(finished_record(run)), out.resolve()
     shards = [s for r in receipts(storage.join(run, "corpus")) for s in r.shards if s.rows]
     rows = sum(shard.rows for shard in shards)
     corpus = record.find(PairsRecord, "corpus")

@@ -178,13 +178,29 @@ def test_provenance_has_no_paths_and_no_secrets(run: Path) -> None:
             assert trace not in text
 
 
+def test_a_program_that_scores_is_named_without_its_arguments(run: Path) -> None:
+    command = "/opt/comet/bin/python score.py --key abc123"
+
+    def edit(record: dict[str, Any]) -> None:
+        record["config"]["score"]["commands"] = {"unigram_f1": command}
+        meaning = {"meaning": f"computed by the command {command}", "unit": "score"}
+        record["stages"]["score"] = {"scorers": {"unigram_f1": meaning}}
+
+    change(run, edit)
+    assert publish(run) == 0
+    assert "| `unigram_f1` | float32 | computed by the program python |" in card(run)
+    for name in ("README.md", "provenance/manifest.json"):
+        assert "abc123" not in (run / "release" / name).read_text()
+
+
 def test_the_same_again_does_nothing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert publish(run) == 0
-    before = {name: (run / "release" / name).stat() for name in files_of(run / "release")}
+    out = run / "release"
+    before = {name: (out / name).stat().st_ino for name in files_of(out)}
     sums = (run / "release" / "SHA256SUMS").read_bytes()
     assert publish(run) == 0
     assert "up to date" in capsys.readouterr().out
-    assert {name: (run / "release" / name).stat() for name in before} == before
+    assert {name: (out / name).stat().st_ino for name in before} == before
     assert publish(run, "--held-out", "0.2") == 0
     assert (run / "release" / "SHA256SUMS").read_bytes() != sums
     assert publish(run) == 0
