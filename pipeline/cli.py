@@ -67,6 +67,7 @@ COMMANDS = (
     Command("explain", "run.explain", "Show a pair's data and why it is in or out", beam=True),
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
     Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
+    Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
     Command("judge", "run.judge", "Judge pairs of a run in the browser"),
     Command("agreement", "run.agreement", "Show which scores agree with people", beam=True),
     Command("doctor", "run.doctor", "Check libraries, engines and devices"),

@@ -1,38 +1,29 @@
-"""The data card `corpus/README.md`, with the metadata block that Hugging Face datasets reads."""
+"""The data card of a corpus, `corpus/README.md`, or of its release, for Hugging Face's Hub."""
 
-import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import PurePath
-from typing import Any
 
-import pyarrow as pa
 import yaml
 
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Deciles, receipts
-from models.languages import language_name, short_code
+from models.languages import language_name
 from models.scorers import ENCODER
 from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
-    ConfigRecord,
     InputSection,
     PairsRecord,
     PivotRecord,
     RunRecord,
+    ScoringModelRecord,
+    UsedModel,
 )
+from pipeline.report.card_metadata import Release, card_metadata, dtype, title
 from pipeline.report.describe import count, decoding, meaning, resolve_auto, selection_in_words
 from pipeline.report.final_view import best_round, final_view, verdict
 from pipeline.report.render import Markdown, code, render_markdown
-
-_SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B")
-_LICENSES = {
-    *("apache-2.0", "bsd-3-clause", "cc", "cc0-1.0", "gpl-3.0", "mit", "odbl", "pddl"),
-    *(f"cc-{kind}-{v}.0" for kind in ("by", "by-sa", "by-nc", "by-nc-sa") for v in (2, 3, 4)),
-}
-"""Names that the hub knows; other licences are listed as `other`."""
 
 
 def card_path(folder: str) -> str:
@@ -58,11 +49,12 @@ def write_data_card(folder: str, record: RunRecord) -> bool:
     return True
 
 
-def data_card(record: RunRecord, size: int) -> str:
+def data_card(record: RunRecord, size: int, release: Release | None = None) -> str:
     """The card of a run with a corpus as text.
 
     Args:
         size: bytes of the part files.
+        release: what is published of the corpus, for its card.
     """
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
@@ -73,19 +65,30 @@ def data_card(record: RunRecord, size: int) -> str:
     candidates = config.nmt.candidates > 1
     language = language_name(source.target_language)
     columns = schema.bucketed(tuple(config.score.names), candidates=candidates)
-    head = _metadata(config, source, corpus.rows_out, columns)
+    if release:
+        columns = release.configurations[0].columns
+    head = card_metadata(config, corpus.rows_out, columns, release)
     return render_markdown(
         "data_card.md.j2",
         metadata=Markdown(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)),
-        name=PurePath(config.run).name,
+        title=title(config),
         language=language,
+        release=release,
+        configurations=_configurations(release) if release else [],
         rows=corpus.rows_out,
         shards=corpus.shards,
         size=size,
-        license=source.license,
+        license=release.license if release else None,
+        source_license=source.license,
         nmt=config.nmt,
         decoding=decoding(config.nmt),
         model=translated.model,
+        model_name=model_name,
+        scoring_models=[
+            (name, of.model)
+            for name, of in view.stages.items()
+            if isinstance(of, ScoringModelRecord)
+        ],
         forward=pivot.model if (pivot := view.find(PivotRecord)) else None,
         source_language=source.source_language,
         bleu=view.bleu,
@@ -101,7 +104,7 @@ def data_card(record: RunRecord, size: int) -> str:
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), _dtype(f.type), text if f.name in view.own_scorers else Markdown(text))
+            (code(f.name), dtype(f.type), text if f.name in view.own_scorers else Markdown(text))
             for f in columns
             for text in [meaning(f.name, language, view.own_scorers)]
         ],
@@ -111,45 +114,23 @@ def data_card(record: RunRecord, size: int) -> str:
     )
 
 
-def _metadata(
-    config: ConfigRecord, source: InputSection, rows: int, columns: pa.Schema
-) -> dict[str, Any]:
-    license = {"license": "unknown"}
-    if source.license:
-        slug = re.sub(r"[^a-z0-9.]+", "-", source.license.lower()).strip("-")
-        known = slug in _LICENSES
-        license = {"license": slug} if known else {"license": "other", "license_name": slug}
-    codes = (short_code(code) for code in (source.target_language, source.source_language))
-    languages = (code.partition("-")[0] for code in codes)
-    language = language_name(source.target_language)
-    files = {"split": "train", "path": "part-*.parquet"}
-    return {
-        "pretty_name": f"{PurePath(config.run).name}: {language} paraphrases from bitext",
-        "language": [code for code in dict.fromkeys(languages) if re.fullmatch("[a-z]{2,3}", code)],
-        **license,
-        "size_categories": [size_category(rows)],
-        "task_categories": ["sentence-similarity", "text-generation"],
-        "tags": ["paraphrase", "back-translation"],
-        "configs": [{"config_name": "default", "data_files": [files]}],
-        "dataset_info": {
-            "features": [{"name": f.name, "dtype": _dtype(f.type)} for f in columns],
-        },
-    }
+def model_name(model: UsedModel) -> str:
+    """A model's name on the Hub, or that of its folder; paths of a machine do not go out.
 
-
-def size_category(rows: int) -> str:
-    """The hub's name for a number of rows.
-
-    >>> size_category(999), size_category(28_200), size_category(51_409_585)
-    ('n<1K', '10K<n<100K', '10M<n<100M')
+    >>> model_name(UsedModel(path="/models/cs-en"))
+    'cs-en'
     """
-    between = (f"{low}<n<{high}" for low, high in pairwise(_SIZES))
-    names = [f"n<{_SIZES[0]}", *between, f"n>{_SIZES[-1]}"]
-    return names[sum(rows >= 10.0 ** (3 + k) for k in range(len(_SIZES)))]
+    remote = storage.is_remote(model.path) or PurePath(model.path).is_absolute()
+    return model.path if model.revision and not remote else PurePath(model.path).name
 
 
-def _dtype(type_: pa.DataType) -> str:
-    return "float32" if pa.types.is_float32(type_) else str(type_)
+def _configurations(release: Release) -> Iterator[tuple[object, ...]]:
+    """The rows of the table of splits."""
+    for each in release.configurations:
+        columns = "all" if each is release.configurations[0] else ", ".join(each.columns.names)
+        for split in each.splits:
+            numbers = map(count, (split.rows, len(split.files), split.size))
+            yield code(each.name), columns, code(split.name), *numbers
 
 
 def _reasons(stage: PairsRecord) -> str:

@@ -13,7 +13,8 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import read_shard, receipts, write_shard
 from pipeline.records import RunRecord
 from pipeline.report import data_card as card
-from pipeline.report.data_card import card_path, size_category
+from pipeline.report.card_metadata import size_category
+from pipeline.report.data_card import card_path
 from tests.pipeline.report.made_run import MadeRun
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
@@ -169,4 +170,4 @@ def test_it_is_written_when_it_would_say_another_thing(run: Path, made_run: Made
 
 def test_sizes() -> None:
     assert size_category(1000) == "1K<n<10K"
-    assert size_category(2_000_000_000) == "n>1B"
+    assert size_category(2_000_000_000) == "1B<n<10B"  # the Hub's list goes up to n>1T

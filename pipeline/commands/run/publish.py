@@ -1,0 +1,88 @@
+"""`paraloom publish`: a release of a run's corpus."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beam_jobs.io import storage
+from beam_jobs.runners.launch import connect
+from models.errors import UserError
+from pipeline.commands.options import RunFolder, beam_options
+from pipeline.publishing import hub
+from pipeline.publishing.provenance import files_of
+from pipeline.publishing.release import ABOUT, ReleaseOptions, make_release
+
+
+def command(
+    context: typer.Context,
+    run: RunFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the release; by default RUN/release."),
+    ] = None,
+    repo: Annotated[
+        str | None,
+        typer.Option(metavar="OWNER/NAME", help="Name of the data set on Hugging Face's Hub."),
+    ] = None,
+    send: Annotated[
+        bool,
+        typer.Option("--push/--dry-run", help="Send the release to the Hub, or only make it."),
+    ] = False,
+    held_out: Annotated[
+        float,
+        typer.Option(
+            metavar="N",
+            help="Share of the references in the split test; from 1 on, about so many rows; "
+            "0: no split test.",
+        ),
+    ] = 0.01,
+    license: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Licence of the corpus, if not that of `input.license`."),
+    ] = None,
+    license_link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Text, or address, of a licence that is not on the Hub's list."
+        ),
+    ] = None,
+) -> None:
+    """Make a release of a run's corpus, check it, list its files, and with --push send it.
+
+    The release has Parquet files of a good size in the configurations full and pairs, a split by
+    reference, the data card, provenance and checksums. A data set that --push makes is private.
+    """
+    if repo is not None:
+        hub.check_repo(repo)
+    if send:
+        if repo is None:
+            raise UserError("--push: say where to; give --repo OWNER/NAME")
+        hub.check_token()
+    if out is None:
+        if storage.is_remote(run):
+            raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
+        out = Path(run, "release")
+    connect(beam_options(context), [run])
+    options = ReleaseOptions(
+        held_out=held_out, license=license, license_link=license_link, repo=repo
+    )
+    made = make_release(run, out, options)
+    print(f"{out}: {'made and checked' if made else 'up to date'}\n")
+    _list(out)
+    if send and repo:
+        print(f"\nsent to {hub.push(out, repo)}")
+    else:
+        print("\nnothing was sent; --push --repo OWNER/NAME sends these files")
+
+
+def _list(folder: Path) -> None:
+    """Print every file, with its size, and the splits."""
+    names = files_of(folder)
+    sizes = [(folder / name).stat().st_size for name in names]
+    for name, size in zip(names, sizes, strict=True):
+        print(f"{size:>16,}  {name}")
+    print(f"{sum(sizes):>16,}  bytes in {len(names):,} files")
+    splits = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["splits"]
+    print("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))

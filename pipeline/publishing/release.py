@@ -1,0 +1,248 @@
+"""Makes a release: a folder with the corpus, its card, its provenance and checksums."""
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Shard, content_key, read_shard, read_whole, receipts
+from models.errors import UserError
+from models.files import atomic_folder, digest
+from models.licenses import HUB_LICENSES, license_name
+from pipeline.manifest import Manifest
+from pipeline.publishing.check import check_card, check_rows
+from pipeline.publishing.files import FOLDERS, write_configurations
+from pipeline.publishing.provenance import (
+    SUMS,
+    check_no_traces,
+    cleaned,
+    first_change,
+    without_arguments,
+    write_sums,
+)
+from pipeline.records import PairsRecord, RunRecord
+from pipeline.report.card_metadata import Release
+from pipeline.report.data_card import data_card
+from pipeline.report.final_view import restrict
+
+VERSION = 1
+"""Bump when the files of a release change for the same run and options."""
+
+ABOUT = "provenance/release.json"
+"""The file that tells a release from other folders."""
+
+LICENSE = "LICENSE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseOptions:
+    """What a user says of a release.
+
+    Attributes:
+        held_out: share of the references in the split `test`, or from 1 on a number of rows.
+        license: None takes `input.license` of the run.
+        license_link: a file or an address; for a licence that is not on the Hub's list.
+        repo: on the Hub, as `owner/name`.
+    """
+
+    held_out: float = 0.01
+    license: str | None = None
+    license_link: str | None = None
+    repo: str | None = None
+
+
+def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
+    """Make the release of a run's corpus in the folder `out`, unless it is there already.
+
+    Returns:
+        whether it was made.
+
+    Raises:
+        UserError: there is no corpus, it has no licence, an option is wrong, or `out` holds other
+            things than an earlier release.
+    """
+    record, out = without_arguments(finished_record(run)), out.resolve()
+    shards = [s for r in receipts(storage.join(run, "corpus")) for s in r.shards if s.rows]
+    rows = sum(shard.rows for shard in shards)
+    corpus = record.find(PairsRecord, "corpus")
+    if corpus is None or not rows:
+        raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
+    if rows != corpus.rows_out:
+        raise UserError(
+            f"{run}: the corpus has {rows:,} rows, its manifest says {corpus.rows_out:,}; "
+            "run `paraloom corpus` with its configuration again"
+        )
+    license, link = _license(run, record, options)
+    share = _share(options.held_out, rows)
+    key = content_key(
+        ("release", VERSION, metadata.version("paraloom"), share, options.repo, license, link),
+        [shard.digest for shard in shards],
+        digest(options.license_link) if link == LICENSE and options.license_link else None,
+        cleaned(record.json_values()),
+    )
+    if out.exists() and _check_replaceable(out) == key:
+        return False
+    remove_temporary(out)
+    with atomic_folder(out) as folder:
+        columns = _columns(shards[0])
+        tables = _read(shards, columns)
+        found, total = write_configurations(folder, tables, columns, share, record.config.seed)
+        release = Release(
+            license=license,
+            license_link=link,
+            repo=options.repo,
+            seed=record.config.seed,
+            configurations=found,
+        )
+        _check_splits(release, share, rows)
+        if link == LICENSE and options.license_link:
+            shutil.copyfile(options.license_link, folder / LICENSE)
+        card = data_card(record, sum(split.size for split in release.splits), release)
+        _write_texts(folder, release, record, card, {"key": key, "held_out": share, "rows": rows})
+        check_card(card)
+        check_rows(folder, release, share, rows, total)
+        write_sums(folder)
+    return True
+
+
+def finished_record(run: str) -> RunRecord:
+    """The manifest of a run with a corpus, without the stages of earlier configurations.
+
+    Raises:
+        UserError: there is none.
+    """
+    manifest = Manifest(run)
+    record = restrict(manifest.record, manifest.record.planned or manifest.stages)
+    if "corpus" not in record.stages:
+        raise UserError(
+            f"{run}: no run here that has a corpus; `paraloom corpus` or `paraloom select` makes it"
+        )
+    return record
+
+
+def remove_temporary(out: Path) -> None:
+    """Remove what a killed process left beside a release (`models.files.atomic_folder`)."""
+    name = re.compile(rf"\.{re.escape(out.name)}\.(old\.)?[a-z0-9_]{{8}}")
+    known = {*FOLDERS, "provenance", "README.md", LICENSE, SUMS, out.name}
+    for path in out.parent.iterdir() if out.parent.is_dir() else ():
+        if (
+            name.fullmatch(path.name)
+            and path.is_dir()
+            and {p.name for p in path.iterdir()} <= known
+        ):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str, str | None]:
+    """The licence in the user's words, and the link to it that the card has."""
+    source = record.config.input
+    license = " ".join((options.license or (source.license if source else None) or "").split())
+    name = license_name(license)
+    if not name:
+        raise UserError(
+            f"{run}: input.license is not set; say under which licence the corpus may be published "
+            "with --license, such as --license cc-by-4.0"
+        )
+    link = options.license_link
+    if name in HUB_LICENSES:
+        if link:
+            raise UserError(f"--license-link: {name} is on the Hub's list and needs no link")
+        return license, None
+    if not link:
+        raise UserError(
+            f"the licence {license!r} is not on the Hub's list "
+            "(https://huggingface.co/docs/hub/repositories-licenses); choose one with --license, "
+            "or give the address or the file of its text with --license-link"
+        )
+    if re.fullmatch(r"https?://[^\s<>\"\\|@]+", link):
+        return license, link
+    if not Path(link).is_file():
+        raise UserError(f"--license-link: {link} is no file and no address (https://…)")
+    return license, LICENSE
+
+
+def _share(held_out: float, rows: int) -> float:
+    if not math.isfinite(held_out) or held_out < 0 or held_out >= rows:
+        raise UserError(
+            f"--held-out: must be a share below 1, or a number of rows below the {rows:,} of the "
+            f"corpus, not {held_out:g}"
+        )
+    return held_out if held_out < 1 else held_out / rows
+
+
+def _check_splits(release: Release, share: float, rows: int) -> None:
+    if len(release.splits) < (2 if share else 1):
+        (split,) = release.splits
+        raise UserError(
+            f"--held-out: all {rows:,} rows are in the split {split.name}; hold out more or fewer "
+            "(0: no split test)"
+        )
+
+
+def _check_replaceable(out: Path) -> str | None:
+    """The key of the release in a folder, None if the folder is empty.
+
+    Raises:
+        UserError: it is not a release as it was written.
+    """
+    if out.is_dir() and not any(out.iterdir()):
+        return None
+    try:
+        key = json.loads((out / ABOUT).read_text(encoding="utf-8"))["key"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{out}: exists and is no release; name another folder with --out"
+        ) from error
+    if changed := first_change(out):
+        raise UserError(
+            f"{out}/{changed}: is not as `paraloom publish` wrote it; move the folder away, or "
+            "name another one with --out"
+        )
+    return str(key)
+
+
+def _columns(shard: Shard) -> pa.Schema:
+    with pq.ParquetFile(pa.BufferReader(read_whole(shard))) as file:
+        return file.schema_arrow.remove_metadata()
+
+
+def _read(shards: list[Shard], columns: pa.Schema) -> Iterator[pa.Table]:
+    """The tables of the corpus, one at a time, with verified checksums."""
+    for shard in shards:
+        table = read_shard(shard)
+        if not table.schema.equals(columns):
+            raise UserError(
+                f"{shard.path}: has other columns than the first part file; run `paraloom corpus` "
+                "again"
+            )
+        yield table.replace_schema_metadata()
+
+
+def _write_texts(
+    folder: Path, release: Release, record: RunRecord, card: str, about: dict[str, Any]
+) -> None:
+    """Write the card and what stands in `provenance/`."""
+    about = {
+        "format": VERSION,
+        "paraloom": metadata.version("paraloom"),
+        "seed": release.seed,
+        **about,
+        "splits": {split.name: split.rows for split in release.splits},
+    }
+    (folder / "provenance").mkdir()
+    texts = {"README.md": card}
+    for name, values in ((ABOUT, about), ("provenance/manifest.json", record.json_values())):
+        text = json.dumps(cleaned(values), indent=1, ensure_ascii=False)
+        texts[name] = f"{text}\n"
+    for name, text in texts.items():
+        check_no_traces(name, text)
+        (folder / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,41 @@
+"""A run with a manifest, small enough to be published many times."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from beam_jobs.io.shards import read_shard, receipts
+from tests.pipeline.publishing.hub_stand_in import Hub, hub_stand_in
+from tests.pipeline.report.conftest import made_run  # noqa: F401
+from tests.pipeline.report.made_run import MadeRun
+
+
+@pytest.fixture
+def run(made_run: MadeRun, tmp_path: Path) -> Path:  # noqa: F811
+    """A copy of the run; its release holds out a tenth to have rows in both splits."""
+    folder = tmp_path / "captions"
+    shutil.copytree(made_run.folder, folder)
+    (folder / "manifest.json").write_text(json.dumps(made_run.record))
+    return folder
+
+
+@pytest.fixture
+def corpus(run: Path) -> list[dict[str, object]]:
+    """The rows of the run's corpus."""
+    shards = [shard for receipt in receipts(str(run / "corpus")) for shard in receipt.shards]
+    return [row for shard in shards for row in read_shard(shard).to_pylist()]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """An empty Hub on loopback, and a token for it."""
+    import huggingface_hub.constants as constants
+
+    with hub_stand_in() as server:
+        monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setenv("HF_TOKEN", "hf_of_nobody")
+        yield server

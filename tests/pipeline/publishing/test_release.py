@@ -1,0 +1,390 @@
+"""`paraloom publish` without sending: the folder that it makes, and what it refuses."""
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from beam_jobs.io import storage
+from beam_jobs.io.shards import write_shard
+from pipeline.cli import main
+from pipeline.publishing.files import write_configurations
+from pipeline.publishing.provenance import files_of
+from tests.pipeline.publishing.test_files import plain
+
+TENTH = ("--held-out", "0.1")
+WRITE = "pipeline.publishing.release.write_configurations"
+
+
+def publish(run: Path | str, *options: str) -> int:
+    return main(["publish", str(run), *TENTH, *options])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.strip().splitlines()
+    assert line.startswith("paraloom: ")
+    return line
+
+
+def card(run: Path) -> str:
+    return (run / "release" / "README.md").read_text("utf-8")
+
+
+def metadata(run: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(card(run).split("---\n")[1])
+    return found
+
+
+def change(run: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Change the run's manifest."""
+    path = run / "manifest.json"
+    record = json.loads(path.read_text())
+    edit(record)
+    path.write_text(json.dumps(record))
+
+
+def test_datasets_opens_splits_and_configurations(
+    run: Path,
+    corpus: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+    datasets = pytest.importorskip("datasets", reason="Hugging Face datasets is not installed")
+    datasets.disable_progress_bars()
+    assert publish(run) == 0
+    printed = capsys.readouterr().out
+    for name in files_of(run / "release"):
+        assert f"{(run / 'release' / name).stat().st_size:,}  {name}\n" in printed
+    assert "nothing was sent" in printed
+
+    def load(*name: str) -> Any:
+        return datasets.load_dataset(str(run / "release"), *name, cache_dir=str(tmp_path / "cache"))
+
+    full, pairs = load(), load("pairs")
+    assert set(full) == set(pairs) == {"train", "test"}
+    ids = [row["id"] for split in full.values() for row in split]
+    assert Counter(ids) == Counter(row["id"] for row in corpus)
+    rows = {row["id"]: row for row in corpus}
+    assert all(rows[row["id"]] == row for split in full.values() for row in split)
+    references = [{plain(text) for text in of["reference"]} for of in full.values()]
+    assert references[0].isdisjoint(references[1])
+    for name, split in full.items():
+        assert pairs[name].column_names == ["anchor", "positive"]
+        assert [*pairs[name]["anchor"]] == [*split["reference"]]
+        assert [*pairs[name]["positive"]] == [*split["translation"]]
+    counts = {of["name"]: of["num_examples"] for of in metadata(run)["dataset_info"][0]["splits"]}
+    assert counts == {name: split.num_rows for name, split in full.items()}
+    assert datasets.get_dataset_config_names(str(run / "release")) == ["full", "pairs"]
+
+
+def test_the_card_is_complete(run: Path) -> None:
+    assert publish(run, "--repo", "me/captions") == 0
+    head, text = metadata(run), card(run)
+    expected = {
+        "license": "cc-by-4.0",
+        "language": ["en", "cs"],
+        "multilinguality": ["translation"],
+        "language_creators": ["found", "machine-generated"],
+        "annotations_creators": ["machine-generated"],
+        "source_datasets": ["extended"],
+        "task_ids": ["semantic-similarity-scoring"],
+    }
+    assert {key: head[key] for key in expected} == expected
+    assert [of.get("default", False) for of in head["configs"]] == [True, False]
+    full = head["dataset_info"][0]
+    sizes = [path.stat().st_size for path in (run / "release" / "data").iterdir()]
+    assert full["download_size"] == sum(sizes)
+    assert 'load_dataset("me/captions", "pairs")' in text
+    assert "Licence: CC BY 4.0.\n" in text
+    assert "| `pairs` | anchor, positive | `test` |" in text
+    assert "part-*.parquet" not in text and "corpus.tsv.gz" not in text
+
+
+def test_the_model_is_named_with_revision_and_licence(run: Path) -> None:
+    commit = "0123456789abcdef"
+    model = {"path": "Helsinki-NLP/opus-mt-cs-en", "family": "marian", "sha256": "1" * 64}
+    model |= {"revision": commit, "license": "cc-by-4.0"}
+    other = {"path": "/models/me/mini", "sha256": "2" * 64, "license": "mit"}
+
+    def edit(record: dict[str, Any]) -> None:
+        record["stages"]["back_translate"]["model"] = model
+        record["stages"]["sentence_model"] = {"model": other}
+
+    change(run, edit)
+    assert publish(run) == 0
+    words = " ".join(card(run).split())
+    assert f"`Helsinki-NLP/opus-mt-cs-en` (marian), revision `{commit}`, licence cc-by" in words
+    assert "`sentence_model`: `mini`, licence mit." in words
+    change(run, lambda record: record["stages"]["back_translate"].update(model=other))
+    assert publish(run) == 0
+    assert "model `mini`, licence mit, with the SHA-256" in " ".join(card(run).split())
+
+
+def test_without_a_test_split(run: Path, corpus: list[Any]) -> None:
+    assert publish(run, "--held-out", "0") == 0
+    assert (
+        sorted(path.name for path in (run / "release").glob("*/*.parquet"))
+        == ["train-00000-of-00001.parquet"] * 2
+    )
+    assert pq.read_table(run / "release" / "data").num_rows == len(corpus)
+    assert "A hash of" not in card(run)
+
+
+def test_about_so_many_rows(run: Path) -> None:
+    assert publish(run, "--held-out", "40") == 0
+    rows = pq.read_table(run / "release/data/test-00000-of-00001.parquet").num_rows
+    assert 20 <= rows <= 60
+
+
+def test_checksums_are_those_of_sha256sum(run: Path) -> None:
+    assert publish(run) == 0
+    program = shutil.which("sha256sum")
+    if program is None:
+        pytest.skip("no sha256sum here")
+    done = subprocess.run(
+        [program, "-c", "SHA256SUMS"], cwd=run / "release", capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == len(files_of(run / "release")) - 1
+
+
+def test_provenance_has_no_paths_and_no_secrets(run: Path) -> None:
+    def edit(record: dict[str, Any]) -> None:
+        record["config"]["nmt"]["model"] = "/data/models/cs-en"
+        record["config"]["hub_token"] = "hf_abcdefghijklmnopqrstuv"
+        record["config"]["input"]["paths"] = ["s3://key:word@host/bucket/a.gz"]
+
+    change(run, edit)
+    assert publish(run) == 0
+    text = (run / "release/provenance/manifest.json").read_text()
+    found = json.loads(text)["config"]
+    assert (found["nmt"]["model"], found["input"]["paths"]) == ("cs-en", ["a.gz"])
+    for name in ("README.md", "provenance/manifest.json", "provenance/release.json"):
+        text = (run / "release" / name).read_text()
+        for trace in (str(run.parent), "/data/", "hf_abc", "key:word"):
+            assert trace not in text
+
+
+def test_a_program_that_scores_is_named_without_its_arguments(run: Path) -> None:
+    command = "/opt/comet/bin/python score.py --key abc123"
+
+    def edit(record: dict[str, Any]) -> None:
+        record["config"]["score"]["commands"] = {"unigram_f1": command}
+        meaning = {"meaning": f"computed by the command {command}", "unit": "score"}
+        record["stages"]["score"] = {"scorers": {"unigram_f1": meaning}}
+
+    change(run, edit)
+    assert publish(run) == 0
+    assert "| `unigram_f1` | float32 | computed by the program python |" in card(run)
+    for name in ("README.md", "provenance/manifest.json"):
+        assert "abc123" not in (run / "release" / name).read_text()
+
+
+def test_the_same_again_does_nothing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert publish(run) == 0
+    out = run / "release"
+    before = {name: (out / name).stat().st_ino for name in files_of(out)}
+    sums = (run / "release" / "SHA256SUMS").read_bytes()
+    assert publish(run) == 0
+    assert "up to date" in capsys.readouterr().out
+    assert {name: (out / name).stat().st_ino for name in before} == before
+    assert publish(run, "--held-out", "0.2") == 0
+    assert (run / "release" / "SHA256SUMS").read_bytes() != sums
+    assert publish(run) == 0
+    assert (run / "release" / "SHA256SUMS").read_bytes() == sums  # the same bytes
+    (run / ".release.abcd_123" / "data").mkdir(parents=True)  # of a killed process
+    (run / ".release.old.abcd_123" / "release").mkdir(parents=True)
+    (run / ".release.mybackup" / "mine").mkdir(parents=True)
+    assert publish(run, "--held-out", "0.2") == 0
+    left = {path.name for path in run.iterdir() if path.name.startswith(".release")}
+    assert left == {".release.mybackup"}
+
+
+def test_it_overwrites_nothing_else(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert publish(run, "--out", str(run)) == 2
+    assert "exists and is no release" in said(capsys)
+    harms: list[Callable[[Path], object]] = [
+        lambda out: (out / "README.md").write_text("my own words"),
+        lambda out: (out / "notes.txt").touch(),
+        lambda out: (out / "data" / "train-00000-of-00001.parquet").unlink(),
+        lambda out: (out / "SHA256SUMS").unlink(),
+    ]
+    for harm in harms:
+        shutil.rmtree(run / "release", ignore_errors=True)
+        assert publish(run) == 0
+        harm(run / "release")
+        before = files_of(run / "release")
+        capsys.readouterr()
+        assert publish(run) == 2
+        assert "is not as `paraloom publish` wrote it" in said(capsys)
+        assert files_of(run / "release") == before
+
+
+def test_a_release_that_fails_its_check_is_not_there(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+
+    def lose_a_row(*arguments: Any) -> Any:
+        folder = arguments[0]
+        found, total = write_configurations(*arguments)
+        path = folder / found[0].splits[0].files[0]
+        pq.write_table(pq.read_table(path)[1:], path)
+        return found, total
+
+    monkeypatch.setattr(WRITE, lose_a_row)
+    assert publish(run) == 2
+    assert "has other texts than the configuration full" in said(capsys)
+    assert not (run / "release").exists()
+    assert not [*run.glob(".release*")]
+
+
+def test_a_row_in_the_wrong_split_is_found(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+
+    def other_seed(folder: Any, tables: Any, columns: Any, share: float, seed: int) -> Any:
+        return write_configurations(folder, tables, columns, share, seed + 1)
+
+    monkeypatch.setattr(WRITE, other_seed)
+    assert publish(run) == 2
+    assert "has a row of the other split" in said(capsys)
+
+
+def test_hashes_of_rows_that_were_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+
+    def other_sum(*arguments: Any) -> Any:
+        found, total = write_configurations(*arguments)
+        return found, total + np.uint64(1)
+
+    monkeypatch.setattr(WRITE, other_sum)
+    assert publish(run) == 2
+    assert "which are not those written" in said(capsys)
+
+
+@pytest.mark.parametrize("harm", ["damaged", "missing", "other columns", "a row less"])
+def test_a_damaged_corpus(run: Path, harm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run / "corpus" / "part-1.parquet"
+    if harm == "damaged":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif harm == "missing":
+        path.unlink()
+    elif harm == "other columns":
+        shard = write_shard(str(path), pq.read_table(path).drop(["source"]))
+        receipt = run / "corpus/receipts/part-1.json"
+        values = json.loads(receipt.read_text())
+        values["shards"][0]["digest"] = shard.digest
+        receipt.write_text(json.dumps(values))
+    else:
+        change(run, lambda record: record["stages"]["corpus"].update(rows_out=1))
+    assert publish(run) == 2
+    assert {"damaged": "damaged, its checksum", "missing": "part-1.parquet: cannot be read",
+            "other columns": "part-1.parquet: has other columns",
+            "a row less": "its manifest says 1"}[harm] in said(capsys)  # fmt: skip
+    assert not (run / "release").exists()
+
+
+WRONG = {
+    "no licence": (["--license", "?"], "input.license is not set"),
+    "outside the list": (["--license", "CC BY-SA 2.0"], "'CC BY-SA 2.0' is not on the Hub's list"),
+    "no such file": (["--license", "mine", "--license-link", "none"], "is no file and no address"),
+    "link for a known one": (["--license-link", "https://a.b"], "is on the Hub's list"),
+    "a slash too many": (["--repo", "a/b/c"], "--repo a/b/c: is not owner/name"),
+    "no owner": (["--repo", "captions"], "is not owner/name"),
+    "characters": (["--repo", "me/a b"], "is not owner/name"),
+    "no repository": (["--push"], "give --repo OWNER/NAME"),
+    "all held out": (["--held-out", "10000"], "--held-out: must be a share below 1"),
+    "negative": (["--held-out", "-0.1"], "--held-out: must be a share below 1"),
+    "not a number": (["--held-out", "nan"], "--held-out: must be a share below 1"),
+    "none held out": (["--held-out", "1e-9"], "rows are in the split train"),
+    "none left": (["--held-out", "0.999999"], "rows are in the split test"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_options_are_one_line(
+    run: Path, case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options, message = WRONG[case]
+    assert publish(run, *options) == 2
+    assert message in said(capsys)
+    assert not (run / "release").exists()
+
+
+def test_a_run_without_a_corpus(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(tmp_path / "none") == 2
+    assert "no run here that has a corpus" in said(capsys)
+    change(run, lambda record: record["stages"].pop("corpus"))
+    assert publish(run) == 2
+    assert "no run here that has a corpus" in said(capsys)
+
+
+def test_an_empty_corpus(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(run / "corpus" / "receipts")
+    assert publish(run) == 2
+    assert "its corpus is empty" in said(capsys)
+
+
+def test_a_licence_that_is_not_on_the_list(run: Path, tmp_path: Path) -> None:
+    text = tmp_path / "terms.txt"
+    text.write_text("Research only.")
+    license = ["--license", "CzEng\n\n# <script>x</script>\n---\n*research* only"]
+    assert publish(run, *license, "--license-link", str(text)) == 0
+    head = metadata(run)
+    name = "czeng-script-x-script-research-only"
+    assert (head["license"], head["license_name"], head["license_link"]) == (
+        "other", name, "LICENSE",
+    )  # fmt: skip
+    assert (run / "release" / "LICENSE").read_text() == "Research only."
+    assert "CzEng # &lt;script&gt;x&lt;/script&gt; --- \\*research\\* only, see LICENSE." in card(
+        run
+    )
+    assert "Licence of the source: CC BY 4.0." in card(run)
+    assert "<script" not in card(run)
+    assert publish(run, *license, "--license-link", "https://example.org/terms") == 0
+    assert metadata(run)["license_link"] == "https://example.org/terms"
+    assert not (run / "release" / "LICENSE").exists()
+    text.write_text("Nobody.")
+    assert publish(run, *license, "--license-link", str(text)) == 0
+    text.write_text("Everybody.")
+    assert publish(run, *license, "--license-link", str(text)) == 0
+    assert (run / "release" / "LICENSE").read_text() == "Everybody."
+
+
+def test_from_an_object_store(
+    run: Path, bucket: str, s3: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in [*run.glob("corpus/**/*.*"), run / "manifest.json"]:
+        name = path.relative_to(run).as_posix()
+        storage.write_bytes(f"{bucket}/run/{name}", path.read_bytes())
+    assert publish(f"{bucket}/run", "--", *s3) == 2
+    assert "name a folder with --out" in said(capsys)
+    assert publish(f"{bucket}/run", "--out", str(tmp_path / "out"), "--", *s3) == 0
+    assert publish(run) == 0
+    for name in files_of(run / "release"):
+        assert (tmp_path / "out" / name).read_bytes() == (run / "release" / name).read_bytes()
+
+
+def test_a_full_disk_is_one_line(
+    run: Path, full_disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (full_disk / "filler").write_bytes(bytes(48 * 1024))
+    assert publish(run, "--out", str(full_disk / "release")) == 2
+    assert "No space left on device" in said(capsys)
+    assert [path.name for path in full_disk.iterdir()] == ["filler"]
