@@ -182,16 +182,19 @@ def _notice(found: Mapping[str, Any]) -> str | None:
     """What a user of sentence-transformers has to know about a model folder."""
     if not found["native"]:
         return (
-            "sentence-transformers loads this encoder only with Paraloom installed "
-            f"(it has {found['reason']})"
+            f"sentence-transformers has no modules for {found['reason']}: it loads this folder "
+            "only where Paraloom is installed, with trust_remote_code=True"
         )
     if found["exact"]:
         return None
-    return (
+    notice = (
         f"in sentence-transformers, {found['equal_sentences']:.2%} of {found['sentences']:,} "
-        f"sentences have the same tokens, and vectors differ by up to "
+        "sentences have the same tokens, and vectors differ by up to "
         f"{found['largest_difference']:g}"
     )
+    if found["not_finite"]:
+        notice += "; a sentence without tokens has no finite vector"
+    return notice
 
 
 def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:

@@ -46,6 +46,8 @@ class Agreement(NamedTuple):
     """Equal tokens, and vectors within `TOLERANCE`, of all sentences."""
     largest_difference: float
     """Between components of vectors, where both are finite."""
+    not_finite: int
+    """Sentences with a component there that is not finite."""
     equal_sentences: float
     """The share of sentences with equal tokens."""
     sentences: int
@@ -62,17 +64,19 @@ def agreement(
     folder: Path, layout: Layout, text: pa.StringArray, ids: RaggedIds, ours: NDArray[np.float32]
 ) -> Agreement:
     """Compare the ids and vectors of the sentences `text` with those of the folder."""
-    tokenizer = Tokenizer.from_file(str(folder / layout.tokenizer / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     found = [encoding.ids for encoding in tokenizer.encode_batch(text.to_pylist())]
     wanted = np.split(ids.ids, ids.offsets[1:-1])
     equal = [a == b.tolist() for a, b in zip(found, wanted, strict=True)]
-    theirs = _static(folder, layout, found) if "" in layout.modules else _modules(folder, found)
+    theirs = _static(folder, layout, found) if len(layout.modules) == 1 else _modules(folder, found)
     difference = np.abs(theirs - ours)
     finite = np.isfinite(difference)
     largest = float(difference[finite].max(initial=0))
     scale = max(1.0, float(np.abs(ours[np.isfinite(ours)]).max(initial=0)))
     exact = all(equal) and bool(finite.all()) and largest <= TOLERANCE * scale
-    return Agreement(exact, float(f"{largest:.0e}"), sum(equal) / len(equal), len(equal))
+    not_finite = int((~finite).any(axis=1).sum())
+    share = sum(equal) / len(equal)
+    return Agreement(exact, float(f"{largest:.0e}"), not_finite, share, len(equal))
 
 
 def _static(folder: Path, layout: Layout, ids: list[list[int]]) -> NDArray[np.float32]:

@@ -2,4 +2,4 @@
 
 
 class InexpressibleError(ValueError):
-    """sentence-transformers has no modules for this encoder; the message says what it lacks."""
+    """sentence-transformers has no modules for this encoder; the message says for what."""

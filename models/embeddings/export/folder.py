@@ -46,7 +46,7 @@ def write(
         save_file({theirs: weights[ours] for theirs, ours in names.items()}, folder / file)
         (folder / file).chmod(0o644)
     if tokenizer is not None:
-        tokenizer.save(str(folder / layout.tokenizer / "tokenizer.json"))
+        tokenizer.save(str(folder / "tokenizer.json"))
     for file, settings in layout.settings.items():
         _write_json(folder / file, settings)
     modules = [

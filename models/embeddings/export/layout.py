@@ -14,6 +14,14 @@ OUR_MODULE = "models.embeddings.sentence_transformer.MosesEncoder"
 _THEIRS = "sentence_transformers.sentence_transformer.modules"
 _WEIGHTS = "model.safetensors"
 _MATRIX = "input.table.weight"
+_MISSING = {
+    "Sum": "sums of vectors",
+    "Mixed": "joined encoders",
+    "Context": "encoders with decoders",
+    "GRU": "GRUs",
+    "NormalisedGRU": "GRUs",
+    "GRAN": "GRANs",
+}
 
 
 class Layout(NamedTuple):
@@ -21,14 +29,13 @@ class Layout(NamedTuple):
 
     modules: Mapping[str, str]  # the class of each module by its folder, in order
     weights: Mapping[str, Mapping[str, str]]  # files: the names of weights there, and ours
-    tokenizer: str  # the folder of tokenizer.json
     settings: Mapping[str, Mapping[str, Any]]  # other files
 
 
 def our_layout(encoder: nn.Module) -> Layout:
     """One module of ours, in one file of weights; for any encoder."""
     names = {name: name for name in encoder.state_dict()}
-    return Layout({"": OUR_MODULE}, {_WEIGHTS: names}, "", {})
+    return Layout({"": OUR_MODULE}, {_WEIGHTS: names}, {})
 
 
 def native_layout(encoder: nn.Module, *, tags: bool) -> Layout:
@@ -39,12 +46,12 @@ def native_layout(encoder: nn.Module, *, tags: bool) -> Layout:
     """
     if isinstance(encoder, Average):
         if tags:
-            raise InexpressibleError("no tags of begin and end in averages")
+            raise InexpressibleError("averages with tags")
         modules = {"": f"{_THEIRS}.static_embedding.StaticEmbedding"}
-        return Layout(modules, {_WEIGHTS: {"embedding.weight": _MATRIX}}, "", {})
+        return Layout(modules, {_WEIGHTS: {"embeddings": _MATRIX}}, {})
     if isinstance(encoder, Recurrent):
         return _recurrent(encoder)
-    raise InexpressibleError(f"no {type(encoder).__name__}")
+    raise _missing(encoder)
 
 
 def _recurrent(encoder: Recurrent) -> Layout:
@@ -52,14 +59,14 @@ def _recurrent(encoder: Recurrent) -> Layout:
     lstms = [network for network in directions if isinstance(network, LSTM)]
     both = len(directions) == 2
     if len(lstms) < len(directions):
-        raise InexpressibleError(f"no {type(directions[0]).__name__}")
+        raise _missing(directions[0])
     if any(lstm.peepholes is not None for lstm in lstms):
-        raise InexpressibleError("no LSTM with peepholes")
+        raise InexpressibleError("LSTMs with peepholes")
     if both and encoder.combination != "concat":
-        raise InexpressibleError("no directions that are combined other than by concatenation")
+        raise InexpressibleError(f"directions combined by {encoder.combination}")
     if both and encoder.pooling == "last":
-        raise InexpressibleError("no last state of both directions")
-    words, lstm, pooling = "0_WordEmbeddings", "1_LSTM", "2_Pooling"
+        raise InexpressibleError("the last states of two directions")
+    lstm, pooling = "1_LSTM", "2_Pooling"  # the first module is in the folder itself
     gates = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     names = {
         f"encoder.{gate}{suffix}": f"directions.{number}.weights.{gate}"
@@ -70,19 +77,18 @@ def _recurrent(encoder: Recurrent) -> Layout:
     mode = {"mean": "mean", "max": "max", "last": "lasttoken"}[encoder.pooling]
     return Layout(
         {
-            words: f"{_THEIRS}.word_embeddings.WordEmbeddings",
+            "": f"{_THEIRS}.word_embeddings.WordEmbeddings",
             lstm: f"{_THEIRS}.lstm.LSTM",
             pooling: f"{_THEIRS}.pooling.Pooling",
         },
-        {f"{words}/{_WEIGHTS}": {"emb_layer.weight": _MATRIX}, f"{lstm}/{_WEIGHTS}": names},
-        words,
+        {_WEIGHTS: {"emb_layer.weight": _MATRIX}, f"{lstm}/{_WEIGHTS}": names},
         {
-            f"{words}/wordembedding_config.json": {
+            "wordembedding_config.json": {
                 "tokenizer_class": tokenizer,
                 "update_embeddings": True,
                 "max_seq_length": 1_000_000,
             },
-            f"{words}/tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
+            "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
             f"{lstm}/lstm_config.json": {
                 "embedding_dimension": encoder.input.dim,
                 "hidden_dim": lstms[0].dim,
@@ -93,3 +99,8 @@ def _recurrent(encoder: Recurrent) -> Layout:
             f"{pooling}/config.json": {"embedding_dimension": encoder.dim, "pooling_mode": mode},
         },
     )
+
+
+def _missing(module: nn.Module) -> InexpressibleError:
+    name = type(module).__name__
+    return InexpressibleError(_MISSING.get(name, name))

@@ -37,7 +37,7 @@ def trigrams_tokenizer(trigrams: Mapping[str, int], unknown: str, language: str)
     marks, bases = _marks(), _bases()
     symbols = [names.get(character, character) for character in [*known, _UNKNOWN]]
     if len(symbols) > min(len(marks), len(bases)):
-        raise InexpressibleError(f"{len(known):,} different characters")
+        raise InexpressibleError(f"trigrams of {len(known):,} different characters")
     mark = dict(zip(symbols, marks, strict=False))
     base = dict(zip(symbols, bases, strict=False)) | {" ": _BAR}
 
@@ -84,7 +84,7 @@ def _stand_ins(characters: Iterable[str]) -> Iterable[tuple[str, str]]:
     apart = normalizers.Precompiled(precompiled({character: "+" for character in characters}))
     joiners = [c for c in characters if apart.normalize_str(f" {c} ") != "+++"]
     if len(joiners) > _MAX_JOINERS:
-        raise InexpressibleError(f"{len(joiners)} characters that join others")
+        raise InexpressibleError(f"trigrams with {len(joiners)} different combining characters")
     unused = (chr(point) for point in range(0xE000, 0xF8FF) if chr(point) not in characters)
     return zip(joiners, unused, strict=False)
 
