@@ -16,12 +16,16 @@ from tokenizers.models import WordLevel
 from models.languages import is_unspaced, short_code
 from models.text.tokens import UNSPACED_SCRIPTS
 
-# Classes of characters, without brackets. C0 controls and spacing marks are spaces for Moses.
+# Classes of characters, without brackets. C0 controls and spacing marks are spaces for Moses, two
+# line breaks of Unicode are not.
 _GAP = r"\x{00}-\x{1f}\p{Mc}"
-_ANY_SPACE = rf"[\s{_GAP}&&[^\x{{85}}]]"
+_BREAK = r"[\x{85}\x{2029}]"
+_ANY_SPACE = rf"[\s{_GAP}&&[^\x{{85}}\x{{2029}}]]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
-_WORD = r"\p{L}\p{Mn}\p{Me}\p{N}\p{Cf}"
-_ALPHA = r"\p{L}\p{Mn}\p{Me}\p{Cf}\-'"
+_UNCASED, _MARK = r"\p{Lo}\p{Lm}\p{Lt}", r"\p{Mn}\p{Me}"
+_H = r"\-\x{2010}\x{2011}\x{30a0}\x{fe63}\x{ff0d}\x{10ead}"  # hyphens
+_WORD = rf"\p{{L}}{_MARK}\p{{N}}\p{{Cf}}"
+_ALPHA = rf"\p{{L}}{_MARK}\p{{Cf}}{_H}'"
 _CASED = r"[\p{Ll}\p{Lu}]"
 _AFTER_HYPHEN = rf"\p{{L}}\p{{N}}\s{_GAP}\p{{Po}}"
 
@@ -67,9 +71,9 @@ def _stop(code: str) -> str:
     """A full stop that leaves its word; cheap conditions come before look-behinds."""
     always, before_number = _abbreviations(code)
     apostrophe = {"left": r"|\p{L}'", "alone": "|'"}.get(_APOSTROPHES.get(code, ""), "")
-    start = rf"(?:\A|[^{_WORD}.\-']|--'?|\A'|[^{_WORD}.\-']'{apostrophe})"
+    start = rf"(?:\A|[^{_WORD}.{_H}']|[{_H}]{{2}}'?|\A'|[^{_WORD}.{_H}']'{apostrophe})"
     conditions = [
-        rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}\-']\.)",
+        rf"\.(?![\p{{Nd}}\p{{Ll}}\p{{Lu}}])(?<=[{_WORD}{_H}']\.)",
         # U.S.
         rf"(?!(?<=\.{_CASED}\.)(?<={start}[{_ALPHA}.]{{0,40}}\.{_CASED}\.))",
         # a letter, and a word in lower case or a hyphen follows
@@ -91,7 +95,7 @@ def _abbreviations(code: str) -> tuple[str, str]:
     always, before_number = [], []
     for line in path.read_text("utf-8").split("\n"):
         word, *rest = line.split() or [""]
-        if word and not word.startswith("#"):
+        if any(map(str.isalpha, word)) and not word.startswith("#"):  # numbers have no effect
             escaped = "".join(c if c.isalnum() else rf"\x{{{ord(c):x}}}" for c in word)
             (before_number if rest == ["#NUMERIC_ONLY#"] else always).append(escaped)
     return "|".join(always), "|".join(before_number)
@@ -99,19 +103,28 @@ def _abbreviations(code: str) -> tuple[str, str]:
 
 def _tokens(code: str) -> str:
     """The tokens of a text after `separate_stops`."""
-    inner = rf"\.(?!\.)|-(?<!--)(?!-)(?=[{_AFTER_HYPHEN}])|,(?<=\p{{N}},)(?=\p{{Nd}})"
+    inner = (
+        rf"\.(?!\.)|[{_H}](?<![{_H}]{{2}})(?=[{_AFTER_HYPHEN}])(?![{_H}])"
+        r"|,(?<=\p{N},)(?=\p{Nd})"
+    )
     if code in _COLONS:
         inner += r"|:(?<=\p{L}:)(?=\p{L})"
-    inner = rf"(?=[.,\-:])(?:{inner})"
+    inner = rf"(?=[.,:{_H}])(?:{inner})"
     side = _APOSTROPHES.get(code, "right")
     dots = rf"\.{{2,}}(?<=[{_WORD}]\.+)"
     end = rf"(?:{dots}|'(?<=\p{{L}}'))?" if side == "left" else rf"(?:{dots})?"
-    word = rf"[{_WORD}]++(?:{inner}[{_WORD}]*+)*+{end}"
-    bare = rf"(?:{inner}[{_WORD}]*+)++{end}"
+    run = (  # no number beside a letter without case
+        rf"[{_WORD}](?:[\p{{Ll}}\p{{Lu}}\p{{Cf}}]++|(?<![{_UNCASED}\p{{Mn}}])\p{{N}}++"
+        rf"|[{_MARK}]|(?<!\p{{N}})[{_UNCASED}])*+"
+    )
+    word = rf"{run}(?:{inner}(?:{run})?+)*+{end}"
+    bare = rf"(?:{inner}(?:{run})?+)++{end}"
     begin = rf",(?:(?<=\p{{N}},)(?=[{_WORD}])|(?=\p{{Nd}}))"
     if side == "right":
-        begin += rf"|'(?<=[{_WORD}.\-]')(?<!--')(?=[\p{{Ll}}\p{{Lu}}\p{{Nd}}])"
-    return rf"{word}|\.{{2,}}|-{{2,}}|(?:{begin})?(?:{word}|{bare})|[^\s{_GAP}]|\x{{85}}"
+        begin += rf"|'(?<=[{_WORD}.{_H}]')(?<![{_H}]{{2}}')(?=[\p{{Ll}}\p{{Lu}}\p{{Nd}}])"
+    return (
+        rf"{word}|\.{{2,}}|[{_H}]{{2,}}|(?:{begin})?(?:{word}|{bare})|[^\s{_GAP}]|{_BREAK}"
+    )
 
 
 def _unspaced_tokens() -> str:
@@ -132,16 +145,18 @@ def boundaries(language: str) -> str:
     side = _APOSTROPHES.get(code, "right")
     letters = r"\p{Ll}\p{Lu}\p{Nd}"
     colon = ":" if code in _COLONS else ""
-    mark = rf"(?:[^{_WORD}.\-',{colon}\s{_GAP}]|\x{{85}})"
+    mark = rf"(?:[^{_WORD}.',{_H}{colon}\s{_GAP}]|{_BREAK})"
     cuts = [
         rf"(?={mark})|(?<={mark})",
+        rf"(?<=\p{{N}})(?=[{_UNCASED}])|(?<=[{_UNCASED}\p{{Mn}}])(?=\p{{N}})",
         r"(?=')" if side != "left" else r"(?<!\p{L})(?=')",
-        rf"(?<=')(?!(?<=[{_WORD}.\-]')(?<!--')[{letters}])" if side == "right" else r"(?<=')",
+        r"(?<=')" + rf"(?!(?<=[{_WORD}.{_H}]')(?<![{_H}]{{2}}')[{letters}])" * (side == "right"),
         r"(?=,)(?!(?<=\p{N}),\p{Nd})",
         rf"(?<=,)(?!\p{{Nd}})(?!(?<=\p{{N}},)[{_WORD}])",
         rf"(?<![{_WORD}.])(?=\.\.)|(?<=\.\.)(?!\.)",
-        r"(?<!-)(?=--)|(?<=--)(?!-)",
-        rf"(?<!-)(?=-(?![\-{_AFTER_HYPHEN}]))|(?<=-)(?<!--)(?![\-{_AFTER_HYPHEN}])",
+        rf"(?<![{_H}])(?=[{_H}]{{2}})|(?<=[{_H}]{{2}})(?![{_H}])",
+        rf"(?<![{_H}])(?=[{_H}](?![{_H}{_AFTER_HYPHEN}]))",
+        rf"(?<=[{_H}])(?<![{_H}]{{2}})(?![{_H}{_AFTER_HYPHEN}])",
     ]
     if colon:
         cuts.append(r"(?=:)(?!(?<=\p{L}):\p{L})|(?<=:)(?!(?<=\p{L}:)\p{L})")
