@@ -19,7 +19,8 @@ from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
 from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.base import Encoder
 from models.embeddings.encoders.context import Context
-from models.embeddings.export import check, folder as files
+from models.embeddings.export import check
+from models.embeddings.export import folder as files
 from models.embeddings.export.errors import InexpressibleError
 from models.embeddings.export.layout import native_layout, our_layout
 from models.embeddings.heads import Head, open_head

@@ -24,7 +24,7 @@ ODD = (
     "A dog runs.",
     "Mr. and Mrs. Smith met Dr. J. R. Brown at 5 p.m. on Jan. 3rd, No. 5, in the U.S. of A.",
     "I don't think it's John's; they'd've said 'no' in the '90s, or rock 'n' roll.",
-    '"Quotes," she said, “curly ones” and ‘single’, `back` and ``double\'\'.',
+    "\"Quotes,\" she said, “curly ones” and ‘single’, `back` and ``double''.",
     "1,000.5 km, 3-4, 10:30, 50%, $1,234,567.89, 1.2.3, v2.0, 3,a and ,5",
     "See http://a.b/c?d=1&e=2, www.example.com, me@example.org or C:\\file_name.txt",
     "😀 👍🏽 👨\u200d👩\u200d👧 🇨🇿 ❤️ great!!! :-) <3 #tag @name",

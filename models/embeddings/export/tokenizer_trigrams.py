@@ -81,7 +81,7 @@ def _stand_ins(characters: Iterable[str]) -> Iterable[tuple[str, str]]:
     A character map replaces the beginning of a cluster and drops the rest of it.
     """
     characters = list(characters)
-    apart = normalizers.Precompiled(precompiled({character: "+" for character in characters}))
+    apart = normalizers.Precompiled(precompiled(dict.fromkeys(characters, "+")))
     joiners = [c for c in characters if apart.normalize_str(f" {c} ") != "+++"]
     if len(joiners) > _MAX_JOINERS:
         raise InexpressibleError(f"trigrams with {len(joiners)} different combining characters")

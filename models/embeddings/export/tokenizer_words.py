@@ -122,9 +122,7 @@ def _tokens(code: str) -> str:
     begin = rf",(?:(?<=\p{{N}},)(?=[{_WORD}])|(?=\p{{Nd}}))"
     if side == "right":
         begin += rf"|'(?<=[{_WORD}.{_H}]')(?<![{_H}]{{2}}')(?=[\p{{Ll}}\p{{Lu}}\p{{Nd}}])"
-    return (
-        rf"{word}|\.{{2,}}|[{_H}]{{2,}}|(?:{begin})?(?:{word}|{bare})|[^\s{_GAP}]|{_BREAK}"
-    )
+    return rf"{word}|\.{{2,}}|[{_H}]{{2,}}|(?:{begin})?(?:{word}|{bare})|[^\s{_GAP}]|{_BREAK}"
 
 
 def _unspaced_tokens() -> str:
@@ -166,5 +164,3 @@ def boundaries(language: str) -> str:
 def spaces() -> Any:
     """A step that makes one space of several."""
     return normalizers.Replace(Regex(f"{_ANY_SPACE}+"), " ")
-
-
