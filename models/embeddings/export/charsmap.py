@@ -4,6 +4,7 @@ import struct
 from collections.abc import Mapping
 
 _BLOCK = 256
+_Trie = dict[int, "_Trie | int"]  # by bytes; a value is under 0
 
 
 def precompiled(replacements: Mapping[str, str]) -> bytes:
@@ -13,8 +14,9 @@ def precompiled(replacements: Mapping[str, str]) -> bytes:
     The format is SentencePiece's: a trie of the keys as a double array (darts-clone), whose values
     are positions in the pool of the replacements. No key may begin another.
     """
-    pool, positions = bytearray(), {}
-    trie: dict[int, dict | int] = {}
+    pool = bytearray()
+    positions: dict[str, int] = {}
+    trie: _Trie = {}
     for key, text in sorted(replacements.items()):
         if text not in positions:
             positions[text] = len(pool)
@@ -22,16 +24,19 @@ def precompiled(replacements: Mapping[str, str]) -> bytes:
         node = trie
         *path, last = key.encode()
         for byte in path:
-            node = node.setdefault(byte, {})
+            child = node.setdefault(byte, {})
+            assert isinstance(child, dict)
+            node = child
         node[last] = {0: positions[text]}
     units = _double_array(trie)
     array = struct.pack(f"<{len(units)}I", *units)
     return struct.pack("<I", len(array)) + array + bytes(pool)
 
 
-def _double_array(trie: Mapping[int, Mapping | int]) -> list[int]:
+def _double_array(trie: _Trie) -> list[int]:
     """The trie's units: the children of a unit are at its base XOR their byte."""
-    units, taken, bases = [0] * _BLOCK, bytearray(_BLOCK), set()
+    units, taken = [0] * _BLOCK, bytearray(_BLOCK)
+    bases: set[int] = set()
     taken[0] = 1
     free = 1  # no unit before this one is free
     waiting = [(0, trie)]

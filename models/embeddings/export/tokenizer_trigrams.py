@@ -20,7 +20,7 @@ from models.embeddings.export.tokenizer_words import boundaries, lower, separate
 from models.languages import is_unspaced
 
 # Letters that no text in lower case has.
-_BAR, _OTHER, _UNKNOWN = "ÀÁÂ"
+_BAR, _OTHER, _UNKNOWN = "À", "Á", "Â"
 _MAX_JOINERS = 64
 
 
@@ -42,14 +42,11 @@ def trigrams_tokenizer(trigrams: Mapping[str, int], unknown: str, language: str)
     base = dict(zip(symbols, bases, strict=False)) | {" ": _BAR}
 
     pairs = {pair for trigram in trigrams for pair in (trigram[:2], trigram[1:])}
-    written = {
-        base[names.get(first, first)] + mark[names.get(second, second)]: (
-            first + second
-            if first == " "
-            else first + second + _BAR + ("" if second == " " else first + second)
-        )
-        for first, second in pairs
-    }
+    written = {}
+    for pair in pairs:
+        first, second = (names.get(character, character) for character in (pair[0], pair[1]))
+        before, after = pair[0] != " ", pair[1] != " "  # whether a trigram ends, and one begins
+        written[base[first] + mark[second]] = pair + _BAR * before + pair * (before and after)
     # An unknown pair remains a base letter, and its mark becomes a bar and the next beginning.
     rest = {mark[symbol]: _BAR if symbol == " " else _BAR + _OTHER for symbol in symbols}
 

@@ -92,7 +92,8 @@ def _abbreviations(code: str) -> tuple[str, str]:
     path = folder / f"nonbreaking_prefix.{code}"
     if not path.is_file():  # Moses' default
         path = folder / "nonbreaking_prefix.en"
-    always, before_number = [], []
+    always: list[str] = []
+    before_number: list[str] = []
     for line in path.read_text("utf-8").split("\n"):
         word, *rest = line.split() or [""]
         if any(map(str.isalpha, word)) and not word.startswith("#"):  # numbers have no effect
