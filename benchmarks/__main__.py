@@ -9,7 +9,7 @@ from models.errors import UserError
 
 BENCHMARKS = (
     *("back_translation", "scoring", "all_scorers", "memory"),
-    *("training", "training_memory", "embedding", "flink", "untranslated"),
+    *("training", "training_memory", "embedding", "exported_encoder", "flink", "untranslated"),
     *("candidates", "decoder_depth", "judged_precision"),
 )
 

@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import numpy as np
 import pyarrow as pa
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import nn
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
 from models.embeddings.applications.evaluation import Compare, Model, Scores, cosines, dots
 from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
+from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.base import Encoder
 from models.embeddings.encoders.context import Context
+from models.embeddings.export import check
+from models.embeddings.export import folder as files
+from models.embeddings.export.errors import InexpressibleError
+from models.embeddings.export.layout import native_layout, our_layout
 from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
@@ -27,7 +32,6 @@ from models.files import atomic_folder
 from models.languages import ENGLISH
 
 _HEAD = "head.safetensors"
-_SENTENCE_TRANSFORMER = "models.embeddings.sentence_transformer.MosesEncoder"
 FORMAT = 1  # of the folder; bump when this code could not read it
 
 
@@ -107,21 +111,30 @@ class SentenceEncoder:
         *,
         metrics: Mapping[str, Any] | None = None,
         log: Path | None = None,
+        texts: Iterable[pa.StringArray] = (),
     ) -> None:
         """Write the model folder, completely or not at all: weights, config, vocabularies.
 
-        `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl.
+        `metrics` are written to metrics.json, and the file `log` is copied to metrics.jsonl. The
+        first of `texts` are among the sentences of which sentence-transformers must give the same
+        vectors; a line on standard error says where it does not, or why it needs our module.
         """
         with atomic_folder(folder) as temporary:
-            self.write(temporary)
+            found = self.write(temporary, texts)
             if metrics is not None:
                 (temporary / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
             if log is not None and log.exists():
                 shutil.copyfile(log, temporary / "metrics.jsonl")
+        if notice := _notice(found):
+            print(f"paraloom: {folder}: {notice}", file=sys.stderr)
 
-    def write(self, folder: Path) -> None:
-        """Write the model's files into an existing folder."""
-        save_file(weights(self.encoder), folder / "model.safetensors")
+    def write(
+        self, folder: Path, texts: Iterable[pa.StringArray] = (), *, native: bool = True
+    ) -> dict[str, Any]:
+        """Write the model's files into an existing folder, and return how sentence-transformers
+        loads it; with `native`, by its own modules if it has them.
+        """
+        found = self._write_modules(folder, texts, native)
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
         config = {
@@ -129,6 +142,7 @@ class SentenceEncoder:
             "options": self.options.chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
+            "sentence_transformers": found,
         }
         if self.language != ENGLISH:
             config["language"] = self.language
@@ -138,7 +152,50 @@ class SentenceEncoder:
             config["head"] = self.head.settings()
             save_file(weights(self.head), folder / _HEAD)
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-        write_sentence_transformer_files(folder)
+        return found
+
+    def _write_modules(
+        self, folder: Path, texts: Iterable[pa.StringArray], native: bool
+    ) -> dict[str, Any]:
+        state, vocabulary = weights(self.encoder), next(iter(self.vocabularies.values()))
+        if native:
+            try:
+                layout = native_layout(self.encoder, tags=vocabulary.tags)
+                tokenizer = files.tokenizer_of(vocabulary)
+            except InexpressibleError as error:
+                reason = str(error)
+            else:
+                files.write(folder, layout, state, tokenizer)
+                longest = 10_000 if isinstance(self.encoder, Average) else 500
+                text = check.sentences_of(texts, longest=longest)
+                ids, ours = vocabulary.ids(text), self.embed(text, batch_size=512)
+                return {
+                    "native": True,
+                    **check.agreement(folder, layout, text, ids, ours)._asdict(),
+                }
+        else:
+            reason = "saved from there"
+        files.write(folder, our_layout(self.encoder), state, None)
+        return {"native": False, "reason": reason}
+
+
+def _notice(found: Mapping[str, Any]) -> str | None:
+    """What a user of sentence-transformers has to know about a model folder."""
+    if not found["native"]:
+        return (
+            f"sentence-transformers has no modules for {found['reason']}: it loads this folder "
+            "only where Paraloom is installed, with trust_remote_code=True"
+        )
+    if found["exact"]:
+        return None
+    notice = (
+        f"in sentence-transformers, {found['equal_sentences']:.2%} of {found['sentences']:,} "
+        "sentences have the same tokens, and vectors differ by up to "
+        f"{found['largest_difference']:g}"
+    )
+    if found["not_finite"]:
+        notice += "; a sentence without tokens has no finite vector"
+    return notice
 
 
 def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
@@ -179,24 +236,26 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
             )
     vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
     encoder = build_encoder(options, vectors, outputs=config.get("outputs"))
-    load_weights(encoder, folder / "model.safetensors")
+    if config.get("sentence_transformers", {}).get("native"):
+        tags = any(vocabulary.tags for vocabulary in vocabularies.values())
+        layout = native_layout(encoder, tags=tags)
+    else:
+        layout = our_layout(encoder)
+    main = folder / next(iter(layout.weights))
+    load_weights(encoder, files.read_weights(folder, layout), main)
     if head is not None:
-        load_weights(head, folder / _HEAD)
+        load_weights(head, files.read_tensors(folder / _HEAD), folder / _HEAD)
         head.to(device).eval()
     return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
 
 
-def load_weights(encoder: nn.Module, path: Path) -> None:
-    """Load the weights of an encoder or a head from a file.
+def load_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
+    """Set the weights of an encoder or a head to those of a file.
 
     Raises:
-        UserError: the file is missing, damaged, or has the weights of another module.
+        UserError: they are the weights of another module; names `path`.
     """
-    try:
-        state = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{path}: cannot be read as safetensors ({error})") from error
-    expected = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in state.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
@@ -204,13 +263,4 @@ def load_weights(encoder: nn.Module, path: Path) -> None:
                 f"{path}: weight {name!r} is {found.get(name, 'not there')}, "
                 f"the model expects {expected.get(name, 'none')}"
             )
-    encoder.load_state_dict(state)
-
-
-def write_sentence_transformer_files(folder: Path) -> None:
-    """Add the files with which `SentenceTransformer(folder)` loads a model folder."""
-    modules = [{"idx": 0, "name": "0", "path": "", "type": _SENTENCE_TRANSFORMER}]
-    (folder / "modules.json").write_text(json.dumps(modules, indent=1) + "\n")
-    config = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine", "prompts": {}}
-    text = json.dumps(config, indent=1)
-    (folder / "config_sentence_transformers.json").write_text(text + "\n")
+    module.load_state_dict(state)

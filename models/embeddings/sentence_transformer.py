@@ -1,11 +1,9 @@
-"""A model folder as sentence-transformers loads it: `SentenceTransformer(folder)`.
+"""The module with which sentence-transformers loads encoders that its own modules cannot compute.
 
-A StaticEmbedding could hold the weights of a Word Avg, but not its tokeniser: Moses' rules depend
-on whether they are inside a number or an address, which a `tokenizers` file cannot express. So all
-encoders use the module below, and give the same vectors as here.
-
-From version 6 on, sentence-transformers loads modules of other packages only on request:
-`SentenceTransformer(folder, trust_remote_code=True)`. No code is read from the folder either way.
+Those that they can compute are saved as theirs (`models.embeddings.export`). The folders of all
+others, and of earlier versions, name this class. From version 6 on, sentence-transformers loads
+modules of other packages only on request: `SentenceTransformer(folder, trust_remote_code=True)`.
+No code is read from the folder either way.
 """
 
 from collections.abc import Sequence
@@ -52,7 +50,7 @@ class MosesEncoder(nn.Module):
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Write the model's own files; sentence-transformers adds its own."""
-        self.model.write(Path(output_path))
+        self.model.write(Path(output_path), native=False)
 
     @classmethod
     def load(cls, model_name_or_path: str, subfolder: str = "", **_: Any) -> Self:

@@ -23,11 +23,11 @@ _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 _SCRIPTS = (
     "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
 )
-_CHARACTER = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan", "Yi"])
+UNSPACED_SCRIPTS = "".join(rf"\p{{{script}}}" for script in [*_SCRIPTS.split(), "Tibetan", "Yi"])
 _CHARACTERS = (
     (r"\p{Cf}+", ""),  # joiners, and marks of where a line may break
     (r"[\p{Z}\p{Cc}]+", " "),
-    (rf"[\p{{Latin}}\p{{Nd}}][\p{{Latin}}\p{{Nd}}\p{{M}}]*|[{_CHARACTER}]\p{{M}}*", r" \0 "),
+    (rf"[\p{{Latin}}\p{{Nd}}][\p{{Latin}}\p{{Nd}}\p{{M}}]*|[{UNSPACED_SCRIPTS}]\p{{M}}*", r" \0 "),
     (r"[^\p{L}\p{M}\p{N} ]", r" \0 "),
 )
 """Patterns and what replaces them, one after another: spaces around every token."""

@@ -1,7 +1,9 @@
 """Word Avg and Trigram Avg: the mean, or the sum, of a sentence's word or trigram vectors."""
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from models.embeddings.encoders.base import TokenEncoder
 from models.embeddings.encoders.ragged_batches import RaggedBatch, means, weighted_sums
@@ -11,8 +13,17 @@ class Average(TokenEncoder):
     """g(s) = the mean of the vectors of s's words or trigrams, [n, dim]; zeros if it has none."""
 
     def encode(self, batch: RaggedBatch) -> Tensor:
-        """Encode n sentences after the lookup."""
-        return means(batch)
+        """Encode n sentences after the lookup.
+
+        Without gradients, to the bit as sentence-transformers' StaticEmbedding does.
+        """
+        if torch.is_grad_enabled():
+            return means(batch)
+        vectors, rows, offsets = batch
+        flat, starts = (torch.from_numpy(array).to(vectors.device) for array in (rows, offsets))
+        return embedding_bag(
+            flat, vectors.float(), starts.int(), mode="mean", include_last_offset=True
+        )
 
 
 class Sum(TokenEncoder):

@@ -78,7 +78,9 @@ class Recurrent(TokenEncoder):
 def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     """One vector per sentence, [n, size]; zeros for an empty one."""
     if pooling != "max":
-        return means(batch)
+        if torch.is_grad_enabled():
+            return means(batch)
+        return means(batch._replace(vectors=batch.vectors.double())).float()
     device = batch.vectors.device
     words = batch.vectors[torch.from_numpy(batch.rows).to(device)]
     lengths = np.diff(batch.offsets)

@@ -86,7 +86,8 @@ def train(
     metrics["test"] = label_errors(model.named("model"), data.test)
     if labelled.entailment is not None and section.entailment:
         metrics["entailment"] = entailment(model.embed, labelled, data.test, seed=seed)
-    model.save(folder, metrics={**metrics, "history": trainer.history})
+    texts = [data.train.first, data.train.second]
+    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=texts)
     return metrics
 
 

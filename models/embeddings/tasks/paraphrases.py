@@ -65,7 +65,8 @@ def train(
 
     metrics = trainer.metrics()
     metrics["vocabulary"] = {kind: len(words) for kind, words in model.vocabularies.items()}
-    model.save(folder, metrics=metrics, log=work.folder / "metrics.jsonl")
+    log = work.folder / "metrics.jsonl"
+    model.save(folder, metrics=metrics, log=log, texts=source.texts())
     work.remove()
     return metrics
 

@@ -58,7 +58,7 @@ def train(
         "held_out": len(test),
         "choose_among_100": choose(model.named("model"), test, others) if enough else None,
     }
-    model.save(folder, metrics=metrics)
+    model.save(folder, metrics=metrics, texts=list(train))
     return metrics
 
 

@@ -26,10 +26,10 @@ def train(
     section = options.similarity
     assert section is not None
     data = split(section.data, held_out=section.held_out)
+    texts = [data.train.first, data.train.second]
     if section.start:
         model = trained_model(options, section.start)
     else:
-        texts = [data.train.first, data.train.second]
         model = new_model(options, texts, seed, language=language)
     lowest, highest = data.train.scale
     with torch.random.fork_rng():
@@ -45,5 +45,5 @@ def train(
         **trainer.metrics(),
         "test": label_errors(model.named("model"), data.test),
     }
-    model.save(folder, metrics={**metrics, "history": trainer.history})
+    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=texts)
     return metrics

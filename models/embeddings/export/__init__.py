@@ -1,0 +1,1 @@
+"""Encoder folders that sentence-transformers loads with its own modules, without Paraloom."""
