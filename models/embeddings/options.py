@@ -215,4 +215,4 @@ class ParagramOptions(Options):
 
     def training(self) -> EmbeddingOptions:
         """The same options for the trainer of encoders."""
-        return EmbeddingOptions(**self.model_dump(exclude={"format"}))
+        return EmbeddingOptions(initial_vectors=None, **self.model_dump(exclude={"format"}))

@@ -32,8 +32,12 @@ _RUNTIME = ("checkpoint_every", "loaders", "device")
 
 
 def weight_options(options: EmbeddingOptions) -> dict[str, Any]:
-    """The options that change the trained weights, for JSON."""
-    return {name: value for name, value in options.chosen().items() if name not in _RUNTIME}
+    """The options that change the trained weights, for JSON.
+
+    The automatic choice of initial vectors is null: it depends on the run.
+    """
+    values = {**options.chosen(), "initial_vectors": options.vector_file}
+    return {name: value for name, value in values.items() if name not in _RUNTIME}
 
 
 def train(
@@ -78,6 +82,8 @@ def train(
 
     metrics = trainer.metrics()
     metrics["vocabulary"] = {kind: len(words) for kind, words in model.vocabularies.items()}
+    if initial is not None:
+        metrics["initial_vectors"] = "PARAGRAM vectors of the run"
     if development:
         metrics["development"] = {"data": development.name, **trainer.evaluations()}
     model.save(folder, metrics=metrics, log=work.folder / "metrics.jsonl")
@@ -120,8 +126,8 @@ def _fingerprint(
             stream.seek(max(0, stream.tell() - (1 << 16)))
             sizes.update(stream.read())
     values = weight_options(options)
-    if options.initial_vectors == AUTO:
-        values["initial_vectors"] = digest(run.vectors) if run.vectors and own_vectors else None
+    if run.vectors and own_vectors:
+        values["initial_vectors"] = digest(run.vectors)
     files = {key: digest(path) for key, path in options.training_files().items()}
     return {
         "options": values,
