@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import pytest
 import yaml
@@ -16,12 +16,19 @@ CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
 REMEDY = "write it with `python -m pipeline.config.documentation`"
 
 
+def sections_in(kind: Any, several: str = "") -> Iterator[tuple[type[Options], str]]:
+    """The sections in a type, and `[]` for those in a list."""
+    if isinstance(kind, type) and issubclass(kind, Options):
+        yield kind, several
+    for part in get_args(kind):
+        yield from sections_in(part, "[]" if get_origin(kind) is list else several)
+
+
 def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
     for name, field in cls.model_fields.items():
-        kinds = (field.annotation, *get_args(field.annotation))
-        sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Options)]
-        if sections:
-            yield from keys(sections[0], f"{prefix}{name}.")
+        if sections := list(sections_in(field.annotation)):
+            section, several = sections[0]
+            yield from keys(section, f"{prefix}{name}{several}.")
         else:
             yield prefix + name
 
