@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from models.embeddings.tasks import READ_THE_CORPUS
 from models.embeddings.tasks.options import (
+    READ_THE_CORPUS,
     ContextOptions,
     InputFiles,
     MaLSTMOptions,

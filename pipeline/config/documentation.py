@@ -51,7 +51,7 @@ def page() -> str:
 def _sections(
     name: str, section: dict[str, Any], defs: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, description and keys of a section, then of those within it; `[]` marks a list of them."""
+    """Name, description and keys of a section, then of those within it; `[]` marks a list."""
     keys, inner = {}, {}
     for key, field in section["properties"].items():
         options = (field, *field.get("anyOf", []))

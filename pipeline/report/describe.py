@@ -168,11 +168,11 @@ def deciles_in_words(deciles: Sequence[int]) -> str:
 def chosen_epoch(record: RunRecord) -> str | None:
     """What development data chose, in words; None if the encoder was trained without them."""
     trained = record.find(TrainingRecord, "embeddings")
-    development = trained.training.get("development") if trained else None
-    if not development:
+    found = trained.training if trained else {}
+    if "best_epoch" not in found:
         return None
-    chosen, last = development["chosen"], development["evaluations"][-1]
+    data = found.get("development_data", "development data")
     return (
-        f"epoch {chosen['epoch']} of {last['epoch']}, step {chosen['step']:,}, is best on "
-        f"development data: {chosen['development']:.2f} ({development['data']})"
+        f"of epoch {found['best_epoch']}, the best of {found['epochs']}: "
+        f"{found['development']:.2f} ({data})"
     )

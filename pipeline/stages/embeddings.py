@@ -8,7 +8,7 @@ from beam_jobs.io import remote
 from models.cpu import cores
 from models.embeddings import tasks
 from models.embeddings.options import AUTO
-from models.embeddings.tasks import READ_THE_CORPUS
+from models.embeddings.tasks.options import READ_THE_CORPUS
 from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.languages import ENGLISH, short_code

@@ -56,13 +56,26 @@ def test_pairs_need_no_configuration(
     assert code == 0 and stages(run)["embeddings"]["key"] != found["embeddings"]["key"]
 
 
+def test_test_data_that_choose_the_epoch_are_noticed(
+    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "5\tdog 1 runs\thound 1 sprints\n0\tdog 2\tcat 3 sleeps\n2\tdog 1\tdog 1 runs\n"
+    (tmp_path / "sts" / "2012").mkdir(parents=True)
+    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text(rows)
+    keys = (f"embeddings.development={tmp_path}/sts/2012", f"evaluate.sts={tmp_path}/sts")
+    changes = [part for key in keys for part in ("--set", key)]
+    code, error = train(capsys, "--pairs", pairs, "--out", tmp_path / "run", *SMALL, *changes)
+    assert code == 0 and "sts/2012 is in evaluate.sts too" in error
+
+
 def test_the_record_has_the_chosen_epoch(
     tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     development = ("--set", "embeddings.development=0.3", "--set", "embeddings.patience=1")
     assert train(capsys, "--pairs", pairs, "--out", tmp_path / "run", *SMALL, *development)[0] == 0
     training = stages(tmp_path / "run")["embeddings"]["training"]
-    assert training["development"]["chosen"] in training["development"]["evaluations"]
+    scores = [evaluation["development"] for evaluation in training["evaluations"]]
+    assert training["development"] == max(scores) == scores[training["best_epoch"] - 1]
     metrics = json.loads((tmp_path / "run" / "embeddings" / "metrics.json").read_text())
     assert metrics == training
 

@@ -7,7 +7,7 @@ A task is a module in this folder with one function; it is imported when it is c
 `options` are the `EmbeddingOptions`; a section with the name of the task has the options and data
 files of this task only (`models/embeddings/tasks/options.py`). The task writes a model folder for
 `load_encoder`, completely or not at all. `run` is what it reads of the run, nothing unless the task
-is in `READ_THE_CORPUS`. `language` is that of the sentences, which `new_model` takes.
+is in `READ_THE_CORPUS` (there, too). `language` is that of the sentences, which `new_model` takes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from models.languages import ENGLISH
 
 if TYPE_CHECKING:
     from models.embeddings.options import EmbeddingOptions
-
-READ_THE_CORPUS = ("paraphrases",)
-"""The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
 
 
 class RunInputs(NamedTuple):

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, former_name
 
+READ_THE_CORPUS = ("paraphrases",)
+"""The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
+
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count
 

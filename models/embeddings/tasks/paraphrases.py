@@ -85,7 +85,7 @@ def train(
     if initial is not None:
         metrics["initial_vectors"] = "PARAGRAM vectors of the run"
     if development:
-        metrics["development"] = {"data": development.name, **trainer.evaluations()}
+        metrics |= {"development_data": development.name, **trainer.evaluations()}
     model.save(folder, metrics=metrics, log=work.folder / "metrics.jsonl")
     work.remove()
     return metrics

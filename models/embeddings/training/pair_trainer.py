@@ -84,9 +84,16 @@ class PairTrainer(Trainer[Pairs]):
         self.log(development=score)
 
     def evaluations(self) -> dict[str, Any]:
-        """The epoch and the step of the best evaluation, its score, and all evaluations."""
+        """The score of the best evaluation, its epoch and step, and all evaluations."""
         done = self.progress.evaluations
-        return {"chosen": done[self.progress.chosen], "evaluations": done}
+        best = done[self.progress.chosen]
+        return {
+            "development": best["development"],
+            "best_epoch": best["epoch"],
+            "best_step": best["step"],
+            "epochs": done[-1]["epoch"],
+            "evaluations": done,
+        }
 
     def tensors(self) -> dict[str, Tensor]:
         """As any trainer's, and the best weights so far."""

@@ -42,25 +42,22 @@ def labelled(tmp_path: Path) -> str:
     return str(path)
 
 
-def development(metrics: dict[str, Any]) -> dict[str, Any]:
-    return dict(metrics["development"])
-
-
 def test_the_best_weights_are_kept(
     tmp_path: Path, pairs: list[PairsOptions], labelled: str
 ) -> None:
     options = OPTIONS.replace(pairs=pairs, development=labelled, evaluate_every=4)
     metrics = train(options, tmp_path / "model", seed=1)
-    found = development(metrics)
-    done = found["evaluations"]
-    assert "25 labelled pairs" in found["data"]
+    done = metrics["evaluations"]
+    assert "25 labelled pairs" in metrics["development_data"]
     assert [e["step"] for e in done] == sorted({e["step"] for e in done}) and len(done) > 4
     assert {e["epoch"] for e in done} == {1, 2, 3, 4}
-    assert found["chosen"]["development"] == max(e["development"] for e in done)
+    assert metrics["development"] == max(e["development"] for e in done)
+    best = {"epoch": metrics["best_epoch"], "step": metrics["best_step"]}
+    assert {**best, "development": metrics["development"]} in done
     # The folder has the chosen weights and all evaluations.
     (sets,) = [read_labelled(labelled)]
     score = mean_agreement(load_encoder(tmp_path / "model"), sets)
-    assert score == pytest.approx(found["chosen"]["development"], abs=1e-4)
+    assert score == pytest.approx(metrics["development"], abs=1e-4)
     lines = (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()
     logged = [line["development"] for line in map(json.loads, lines) if "development" in line]
     assert logged == [e["development"] for e in done]
@@ -79,9 +76,9 @@ def test_patience_ends_the_training(
         "models.embeddings.training.development.mean_reciprocal_rank", lambda *_, **__: next(scores)
     )
     options = OPTIONS.replace(pairs=pairs, development=0.2, patience=2, epochs=9)
-    found = development(train(options, tmp_path / "model", seed=1))
+    found = train(options, tmp_path / "model", seed=1)
     assert [e["epoch"] for e in found["evaluations"]] == [1, 2, 3, 4]
-    assert found["chosen"]["epoch"] == 2
+    assert (found["best_epoch"], found["epochs"]) == (2, 4)
 
 
 @pytest.mark.parametrize("held_out", [True, False])
@@ -115,7 +112,8 @@ def test_killed_and_resumed_is_the_same(
         except KeyboardInterrupt:
             interrupted += 1
     assert 2 <= interrupted < 20
-    assert resumed["development"] == whole["development"]
+    keys = ("development", "best_epoch", "best_step", "evaluations")
+    assert [resumed[key] for key in keys] == [whole[key] for key in keys]
     folders = tmp_path / "whole", tmp_path / "resumed"
     for name in ("model.safetensors", "words.txt"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
@@ -124,7 +122,7 @@ def test_killed_and_resumed_is_the_same(
 def test_held_out_pairs_are_not_trained_on(tmp_path: Path, pairs: list[PairsOptions]) -> None:
     all_pairs = train(OPTIONS.replace(pairs=pairs), tmp_path / "a", seed=1)["pairs"]
     metrics = train(OPTIONS.replace(pairs=pairs, development=0.3), tmp_path / "b", seed=1)
-    held_out = int(development(metrics)["data"].split()[0])
+    held_out = int(metrics["development_data"].split()[0])
     assert metrics["pairs"] + held_out == all_pairs and 0.15 < held_out / all_pairs < 0.45
     with pytest.raises(UserError, match=r"^embeddings.development: 1e-09 of 150 pairs holds out 0"):
         train(OPTIONS.replace(pairs=pairs, development=1e-9), tmp_path / "c", seed=1)
