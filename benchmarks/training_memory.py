@@ -1,6 +1,6 @@
 """Peak memory of training an encoder as the corpus, or a tab-separated file of pairs, grows.
 
-python -m benchmarks.training_memory [--model ENCODER] [--batch-size ROWS] [--tsv] [PAIRS …]
+python -m benchmarks.training_memory [--model ENCODER] [--dim DIM] [--tsv] [PAIRS …]
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from models.embeddings.tasks import train
 from models.embeddings.tasks.options import PairsOptions
 
 TSV = "pairs.tsv.gz"
-MEGA_BATCH_PAIRS = 4000
 _BLOCK = 50_000
 
 
@@ -29,17 +28,14 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print; with `--folder`, run as the measured process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="word-avg")
-    parser.add_argument("--batch-size", type=int, default=100)
+    parser.add_argument("--dim", type=int, default=300)
     parser.add_argument("--tsv", action="store_true", help="train on a file, not on a corpus")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("pairs", type=int, nargs="*", default=[400_000, 4_000_000])
     options = parser.parse_args(arguments)
     if options.folder:
         shards = sorted(map(str, options.folder.glob("pairs/*.parquet")))
-        size = options.batch_size
-        chosen = EmbeddingOptions(
-            model=options.model, epochs=1, batch_size=size, mega_batch=MEGA_BATCH_PAIRS // size
-        )
+        chosen = EmbeddingOptions(model=options.model, dim=options.dim, epochs=1)
         if options.tsv:
             source = PairsOptions(paths=[str(options.folder / TSV)], negative=3)
             chosen, shards = chosen.replace(pairs=[source], development=0.01), []
@@ -56,7 +52,7 @@ def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
             else:
                 generated.write(Path(place) / "pairs", pairs)
             command = [sys.executable, "-m", "benchmarks.training_memory", "--folder", place]
-            command += ["--model", options.model, "--batch-size", str(options.batch_size)]
+            command += ["--model", options.model, "--dim", str(options.dim)]
             spent = cost([*command, *["--tsv"] * options.tsv])
         measured.add(f"{pairs:,} pairs, sum of resident memory", spent.peak_rss / 1e6)
         measured.add(f"{pairs:,} pairs, shared pages once", spent.peak_pss / 1e6)
