@@ -51,14 +51,13 @@ def page() -> str:
 def _sections(
     name: str, section: dict[str, Any], defs: dict[str, Any]
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, description and keys of a section, then of those within it; `[]` marks a list."""
+    """Name, description and keys of a section, then of those within it."""
     keys, inner = {}, {}
     for key, field in section["properties"].items():
         options = (field, *field.get("anyOf", []))
         items = [option["items"] for option in options if "items" in option]
         if reference := max(option.get("$ref", "") for option in (*options, *items)):
-            several = "[]" if any("$ref" in item for item in items) else ""
-            inner[f"{name}.{key}{several}".lstrip(".")] = defs[reference.rpartition("/")[2]]
+            inner[f"{name}.{key}".lstrip(".")] = defs[reference.rpartition("/")[2]]
         else:
             keys[f"{name}.{key}".lstrip(".")] = field
     yield name, section["description"], keys

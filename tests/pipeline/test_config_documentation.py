@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -16,19 +16,18 @@ CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
 REMEDY = "write it with `python -m pipeline.config.documentation`"
 
 
-def sections_in(kind: Any, several: str = "") -> Iterator[tuple[type[Options], str]]:
-    """The sections in a type, and `[]` for those in a list."""
+def sections_in(kind: Any) -> Iterator[type[Options]]:
+    """The sections in a type, at any depth."""
     if isinstance(kind, type) and issubclass(kind, Options):
-        yield kind, several
+        yield kind
     for part in get_args(kind):
-        yield from sections_in(part, "[]" if get_origin(kind) is list else several)
+        yield from sections_in(part)
 
 
 def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
     for name, field in cls.model_fields.items():
         if sections := list(sections_in(field.annotation)):
-            section, several = sections[0]
-            yield from keys(section, f"{prefix}{name}{several}.")
+            yield from keys(sections[0], f"{prefix}{name}.")
         else:
             yield prefix + name
 

@@ -14,7 +14,7 @@ Column = Annotated[str, Field(min_length=1)] | Count
 
 
 class PairsOptions(Options):
-    """A source of paraphrase pairs to train on instead of the corpus."""
+    """A source of paraphrase pairs to train on instead of the corpus; the key is a list of them."""
 
     paths: InputFiles
     """Parquet files, tab-separated files (plain or gzip), and folders of Parquet files."""
