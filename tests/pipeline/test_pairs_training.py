@@ -151,7 +151,7 @@ def test_an_encoder_starts_from_the_vectors_of_the_run(
     assert "PARAGRAM" in found["embeddings"]["training"]["initial_vectors"]
     encoder = load_encoder(tmp_path / "run" / "embeddings")
     lines = (tmp_path / "run" / "paragram" / "vectors.txt").read_text().splitlines()
-    rows = {line.split()[0]: np.float32(line.split()[1:]) for line in lines}
+    rows = {line.split()[0]: np.array(line.split()[1:], np.float32) for line in lines}
     for word in ("hound", "kitten"):  # the second is not in the pairs
         assert np.allclose(encoder.embed([word])[0], rows[word], atol=1e-6)
     # Other vectors make another encoder.

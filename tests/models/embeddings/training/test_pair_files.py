@@ -1,6 +1,7 @@
 """Training on files of pairs: forms, columns, weights, hard negatives, wrong files."""
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def rows(count: int = 60) -> list[tuple[str, str, str]]:
     return list(zip(first, second, negative, strict=True))
 
 
-def tsv(found: list[tuple[str, ...]], header: str = "") -> bytes:
+def tsv(found: Sequence[tuple[str, ...]], header: str = "") -> bytes:
     lines = [*([header] if header else []), *("\t".join(row) for row in found)]
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -69,7 +70,7 @@ def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> 
         encoder(tmp_path, "5", paths=[plain], negative=3),
         encoder(tmp_path, "6", paths=[zipped], first="a", second="b", negative="no"),
     ]
-    assert np.array_equal(*hard) and not np.array_equal(hard[0], expected)
+    assert np.array_equal(hard[0], hard[1]) and not np.array_equal(hard[0], expected)
 
 
 def test_rows_with_an_empty_side_are_counted(
