@@ -29,6 +29,7 @@ class InputPath:
     copied: bool = True  # from an object store to this machine, before a stage reads it
     checked: bool = True  # the path must exist when a run starts
     hub: bool = False  # it may also be a name on Hugging Face's Hub
+    keyword: str | None = None  # a value that is no path
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -121,6 +122,8 @@ class Options(BaseModel):
 
 
 def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> Any:
+    if mark and value == mark.keyword:
+        return value
     if isinstance(value, Options):
         marks, changed = _marks(type(value)), {}
         for name in value.keys_in_use():
@@ -133,7 +136,7 @@ def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> 
         return change(key, value, mark)
     if mark and isinstance(value, Mapping):
         return {n: _map_files(item, f"{key}.{n}", mark, change) for n, item in value.items()}
-    if mark and isinstance(value, list):
+    if isinstance(value, list):
         return [_map_files(item, f"{key}[{i}]", mark, change) for i, item in enumerate(value)]
     return value
 
@@ -185,8 +188,8 @@ def _first_problem(cls: type[Options], values: dict[str, Any], error: Validation
         return f"{name}: unknown key; {hint}"
     if first["type"] == "missing":
         return f"{name}: is missing"
-    if first["type"] == "value_error":  # in a section
-        return f"{name}.{first['ctx']['error']}"
+    if first["type"] == "value_error":  # in a section, or in a list of sections
+        return f"{''.join(_path(values, first['loc']))}.{first['ctx']['error']}"
     # A value of a union has an error for each of its types; the type that fits best gets furthest.
     found = [(_path(values, item["loc"]), item) for item in errors if item["loc"][0] == name]
     path, problem = max(found, key=lambda item: len(item[0]))

@@ -1,8 +1,8 @@
 """One-line notices of what a configuration or a command reads in another language than its texts,
-and of programs that are not on this machine.
+of programs that are not on this machine, and of test data that a training has seen.
 
-None of it stops the work: it runs in any language, but its result may mean little; and workers may
-have other programs than this machine.
+None of it stops the work, but its result may mean little; and workers may have other programs than
+this machine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.languages import ENGLISH, language_name, parse_language, short_code
@@ -64,6 +65,23 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
     context = config.embeddings.context
     if "embeddings" in stages and context and context.format in _ENGLISH_FORMATS:
         yield f"embeddings.context.format: the sentences of {context.format} are English"
+
+
+def of_development(config: Config, stages: Collection[str]) -> Iterator[str]:
+    """Notices of development data that the encoder is tested on, too."""
+    if "evaluate" not in stages:
+        return
+    for path in config.embeddings.development_files:
+        for name, test in (("sts", config.evaluate.sts), ("sick", config.evaluate.sick)):
+            if test and _overlap(Path(path).resolve(), Path(test).resolve()):
+                yield (
+                    f"embeddings.development: {path} is in evaluate.{name} too; its results there "
+                    "are those of development data"
+                )
+
+
+def _overlap(first: Path, second: Path) -> bool:
+    return first.is_relative_to(second) or second.is_relative_to(first)
 
 
 def _files(config: Config, stages: Collection[str]) -> list[str]:

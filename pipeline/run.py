@@ -111,7 +111,9 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
             raise UserError(f"{key}: {path} is not there{on_hub if is_name else ''}")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)
-    notices.notify(notices.of_configuration(config, [stage.name for stage in stages]))
+    names_of_stages = [stage.name for stage in stages]
+    notices.notify(notices.of_configuration(config, names_of_stages))
+    notices.notify(notices.of_development(config, names_of_stages))
 
 
 @dataclass(slots=True)

@@ -68,8 +68,8 @@ def prepare(inputs: Inputs) -> None:
 def cell_path(cell: Cell, seed: int, inputs: Inputs) -> Path:
     """The file of a cell's scores; its name is a hash of what they depend on."""
     options = cell.options.chosen()
-    if cell.options.initial_vectors:
-        options["initial_vectors"] = digest(cell.options.initial_vectors)
+    file = cell.options.vector_file
+    options["initial_vectors"] = digest(file) if file else None
     key = {
         "version": VERSION,
         "options": options,

@@ -6,15 +6,32 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 
 from models.embeddings.tasks.options import (
+    READ_THE_CORPUS,
     ContextOptions,
+    InputFiles,
     MaLSTMOptions,
+    PairsOptions,
     PhrasesOptions,
     SimilarityOptions,
 )
-from models.options import Count, InputFile, NonNegativeNumber, Options, PositiveNumber, Rate
+from models.options import (
+    Count,
+    Fraction,
+    InputFile,
+    InputPath,
+    NonNegativeNumber,
+    Options,
+    PositiveNumber,
+    Rate,
+)
 
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")
+TRIGRAM_ENCODERS = ("trigram-avg",)
+"""The encoders that read character trigrams; all others read words."""
+AUTO = "auto"
+_NEWER = ("pairs", "language", "development", "patience")
+"""Keys that earlier versions did not have: keys of finished stages have them only if set."""
 
 
 class EmbeddingOptions(Options):
@@ -24,7 +41,13 @@ class EmbeddingOptions(Options):
     """
 
     task: TaskName = "paraphrases"
-    """Training task: paraphrases trains on the corpus; the others have a section of their name."""
+    """Training task: paraphrases trains on the corpus, or on `pairs`; the others have a section of
+    their name."""
+    pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
+    """Pairs to train on instead of the corpus; null: the corpus."""
+    language: str | None = None
+    """Language code of the texts of `pairs`; null: `input.target_language`, English without
+    `input`."""
     similarity: SimilarityOptions | None = None
     malstm: MaLSTMOptions | None = None
     phrases: PhrasesOptions | None = None
@@ -47,8 +70,10 @@ class EmbeddingOptions(Options):
     """How the encoders of a mixed model are combined."""
     tags: bool = False
     """Add start and end tags to every sentence (W&G, footnote 4)."""
-    initial_vectors: InputFile | None = None
-    """Initial word vectors in text form (PARAGRAM, GloVe, word2vec); null: random."""
+    initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
+    """Initial word vectors: a file in text form (PARAGRAM, GloVe) or word2vec's binary form, plain
+    or gzip; auto: the run's own PARAGRAM vectors, if it has them and they have `dim` dimensions,
+    else random; null: random. Task paraphrases only: others take auto as null."""
     max_vocabulary: Count | None = 200_000
     """Number of most frequent words (or trigrams) with a vector of their own; null: all."""
     min_count: Count = 1
@@ -87,8 +112,16 @@ class EmbeddingOptions(Options):
     # The run
     checkpoint_every: Count = 5000
     """Steps between checkpoints, from which an interrupted training resumes."""
+    development: Fraction | InputFile | InputFiles | None = None
+    """Development data of task paraphrases; the weights with the best result are kept. A file or
+    folder of STS, SICK or judgments, or a list: mean Pearson × 100 over the data sets. A number:
+    this fraction of the pairs, held out by their first sentence: mean reciprocal rank × 100 of a
+    pair's second sentence among all. null: none, the last weights are kept."""
     evaluate_every: Count | None = None
-    """Without effect; configurations and models of earlier versions have it."""
+    """Steps between two evaluations on `development` within an epoch (checked after each
+    mega-batch); null: only after each epoch."""
+    patience: Count | None = None
+    """Training ends after so many evaluations without a better one; null: after all epochs."""
     loaders: Annotated[int, Field(ge=0)] = 1
     """Processes that read and tokenise ahead, for corpora larger than memory; 0: none."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -99,6 +132,14 @@ class EmbeddingOptions(Options):
     def _check(self) -> None:
         if self.task in TASKS_WITH_A_SECTION and self.section is None:
             raise ValueError(f"{self.task}: is missing; task {self.task} reads its data from there")
+        if self.task != "paraphrases":
+            for key in ("pairs", "development"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key}: is for task paraphrases, not for {self.task}")
+        if self.language is not None and self.pairs is None:
+            raise ValueError("language: is that of pairs; a run's is input.target_language")
+        if self.patience is not None and self.development is None:
+            raise ValueError("patience: needs development data; set development")
 
     def keys_in_use(self) -> Iterable[str]:
         """All keys but the sections of other tasks."""
@@ -111,10 +152,41 @@ class EmbeddingOptions(Options):
         >>> EmbeddingOptions.of(EmbeddingOptions(dim=50).chosen()).dim
         50
         """
-        values = self.model_dump(by_alias=True)
-        names = [name for name in self.keys_in_use() if name != "task"]
+        values = self.without_newer_keys()
+        names = [name for name in self.keys_in_use() if name != "task" and name in values]
         task = {} if self.task == "paraphrases" else {"task": self.task}
         return {**task, **{name: values[name] for name in names}}
+
+    def without_newer_keys(self) -> dict[str, Any]:
+        """All keys, for JSON, but those that earlier versions did not have and that are not set."""
+        values = self.model_dump(by_alias=True)
+        return {n: value for n, value in values.items() if n not in _NEWER or value is not None}
+
+    @property
+    def reads_the_corpus(self) -> bool:
+        """Whether the training reads the pairs of the run."""
+        return self.task in READ_THE_CORPUS and self.pairs is None
+
+    @property
+    def vector_file(self) -> str | None:
+        """The user's file of initial vectors."""
+        return None if self.initial_vectors == AUTO else self.initial_vectors
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether an encoder has word vectors."""
+        return not all(name.strip() in TRIGRAM_ENCODERS for name in self.model.split("+"))
+
+    @property
+    def development_files(self) -> list[str]:
+        """Files and folders of development data."""
+        found = self.development
+        return [found] if isinstance(found, str) else found if isinstance(found, list) else []
+
+    def training_files(self) -> dict[str, str]:
+        """The files of `pairs` and `development`, by dotted key."""
+        sections = ("pairs[", "development")
+        return {key: path for key, path in self.files().items() if key.startswith(sections)}
 
     @property
     def section(self) -> Options | None:
@@ -143,4 +215,4 @@ class ParagramOptions(Options):
 
     def training(self) -> EmbeddingOptions:
         """The same options for the trainer of encoders."""
-        return EmbeddingOptions(**self.model_dump(exclude={"format"}))
+        return EmbeddingOptions(initial_vectors=None, **self.model_dump(exclude={"format"}))

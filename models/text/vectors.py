@@ -1,7 +1,8 @@
-"""Word vectors: the published text form, and a compact form that processes share.
+"""Word vectors: the published forms, and a compact form that processes share.
 
-The text form (PARAGRAM, GloVe, word2vec) has one `word v1 … vd` per line, plain or gzip, with or
-without word2vec's first line `words dimensions`. The compact form is a memory-mapped folder:
+The text form (PARAGRAM, GloVe, word2vec) has one `word v1 … vd` per line, with or without
+word2vec's first line `words dimensions`; word2vec's binary form always has it, and then each word,
+a space and d little-endian float32. Both may be gzip. The compact form is a memory-mapped folder:
 `matrix.f32`, and `words.arrow` with the words and their sorted hashes.
 """
 
@@ -18,10 +19,10 @@ import pyarrow.csv as pacsv
 from models.errors import UserError
 from models.files import atomic_file, atomic_folder, opened
 from models.hashing import text_hashes
+from models.text.word2vec import LARGEST, binary_blocks, is_binary
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes of text parsed at once
-_LARGEST = 1e12  # so that sums of squares fit float32
 
 
 class WordVectors:
@@ -87,7 +88,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path | str) -> WordVectors:
-    """Read the text form; takes little more memory than the matrix.
+    """Read the text form or word2vec's binary form; takes little more memory than the matrix.
 
     Raises:
         UserError: the file is missing, empty or damaged, has rows of different length, or a value
@@ -109,7 +110,7 @@ def read_vectors(path: Path | str) -> WordVectors:
 
 
 def load_vectors(path: Path) -> WordVectors:
-    """Open a folder with the compact form, or read a file in text form.
+    """Open a folder with the compact form, or read a file in text or binary form.
 
     Raises:
         UserError: as `open_vectors` and `read_vectors`.
@@ -139,7 +140,7 @@ def write_vectors(
 
 
 def compact_vectors(text: Path | str, folder: Path | str) -> None:
-    """Convert the text form to the compact form, in blocks, with little memory.
+    """Convert the text or binary form to the compact form, in blocks, with little memory.
 
     Raises:
         UserError: as `read_vectors`, or the folder cannot be written.
@@ -188,7 +189,10 @@ def _create(path: Path, name: str) -> IO[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
-    """Words and vectors of a text file in blocks: n strings, float32 [n, d]."""
+    """Words and vectors of a file in blocks: n strings, float32 [n, d]."""
+    if is_binary(path):
+        yield from binary_blocks(path)
+        return
     promised: int | None = None  # number of words in word2vec's first line
     dim = line = found = 0
     delimiter = " "
@@ -250,7 +254,7 @@ def _parse(
         ).combine_chunks()
         words = table["0"].chunk(0)
         matrix = np.stack([table[name].chunk(0).to_numpy() for name in columns[1:]], axis=1)
-        if (np.abs(matrix) <= _LARGEST).all() and not pc.any(pc.equal(words, "")).as_py():
+        if (np.abs(matrix) <= LARGEST).all() and not pc.any(pc.equal(words, "")).as_py():
             return words, matrix
     except pa.ArrowInvalid:
         pass
@@ -278,7 +282,7 @@ def _parse_slowly(
             raise UserError(f"{source} {number} is not UTF-8") from error
         except ValueError as error:
             raise UserError(f"{source} {number} holds something that is no number") from error
-        if not (np.abs(vector) <= _LARGEST).all():
+        if not (np.abs(vector) <= LARGEST).all():
             raise UserError(f"{source} {number} holds a value that is not finite, or over 1e12")
         if not words[-1]:
             raise UserError(f"{source} {number} has no word")

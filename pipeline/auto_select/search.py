@@ -60,7 +60,8 @@ def auto_select(
         seed: of samples and trainings; the same seed gives the same result.
         folder: for the sample and the receipts of the probes; a later call reuses them.
         criteria: what pairs must meet in any decile (tokens, predicates).
-        encoder: the run's encoder; probes start from the same word vectors, of the same dimension.
+        encoder: the run's encoder; probes start from the same file of word vectors, if it has one,
+            and have the same dimension.
         arguments: for Beam.
         language: of the pairs.
 
@@ -72,7 +73,7 @@ def auto_select(
     work = units(shards, content_key("draw", sampling.VERSION))
     sample = sampling.run(work, folder, criteria, scorers, arguments, most=most, seeds=seeds)
     small = small_encoder(options, encoder)
-    vectors = digest(encoder.initial_vectors) if encoder.initial_vectors else None
+    vectors = digest(encoder.vector_file) if encoder.vector_file else None
     shard = write_shard(storage.join(folder, "draw.parquet"), sample.table)
     base = probes.key_of(small, labelled, vectors, language)
 
@@ -124,14 +125,15 @@ def auto_select(
 def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingOptions:
     """The options of a probe: one epoch, negatives from the mini-batch (W&G 2017), on one core.
 
-    Probes start from the word vectors of the run's encoder, since the pairs are selected for it.
-    (On Multi30k, probes with random vectors rank deciles as full training does; with PARAGRAM
-    vectors they do not, because 1,300 pairs hardly change the vectors.)
+    Probes start from a file of word vectors that the configuration names, since the pairs are
+    selected for an encoder that starts from it. With `initial_vectors: auto` they start from random
+    vectors: on Multi30k, probes with random vectors rank deciles as full training does; with
+    PARAGRAM vectors they do not, because 1,300 pairs hardly change the vectors.
     """
     return EmbeddingOptions(
         model=options.model,
         dim=encoder.dim,
-        initial_vectors=encoder.initial_vectors,
+        initial_vectors=encoder.vector_file,
         epochs=1,
         batch_size=20,  # samples are small: small batches give enough steps
         mega_batch=1,

@@ -54,9 +54,10 @@ def _sections(
     """Name, description and keys of a section, then of those within it."""
     keys, inner = {}, {}
     for key, field in section["properties"].items():
-        options = [option.get("$ref", "") for option in (field, *field.get("anyOf", []))]
-        if reference := max(options).rpartition("/")[2]:
-            inner[f"{name}.{key}".lstrip(".")] = defs[reference]
+        options = (field, *field.get("anyOf", []))
+        items = [option["items"] for option in options if "items" in option]
+        if reference := max(option.get("$ref", "") for option in (*options, *items)):
+            inner[f"{name}.{key}".lstrip(".")] = defs[reference.rpartition("/")[2]]
         else:
             keys[f"{name}.{key}".lstrip(".")] = field
     yield name, section["description"], keys

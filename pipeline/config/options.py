@@ -12,7 +12,6 @@ from beam_jobs.select import PerSource
 from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
-from models.embeddings.tasks import READ_THE_CORPUS
 from models.languages import ENGLISH, short_code
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
@@ -304,7 +303,7 @@ class Config(Options):
         if self.loop.rounds > 1:
             self._check_rounds()
         if self.input is None:
-            if self.embeddings.task in READ_THE_CORPUS:
+            if self.embeddings.reads_the_corpus:
                 raise ValueError("input: is missing")
             return
         for i, condition in enumerate(self.input.where):
@@ -360,10 +359,12 @@ class Config(Options):
                 )
 
     def _check_rounds(self) -> None:
-        if self.embeddings.task not in READ_THE_CORPUS:
+        if not self.embeddings.reads_the_corpus:
+            reason = f"task {self.embeddings.task} does not read"
+            reason = "pairs replaces" if self.embeddings.pairs else reason
             raise ValueError(
-                f"loop.rounds: embeddings.task {self.embeddings.task} does not read the corpus, so "
-                "every round would train the same encoder; set it to 1"
+                f"loop.rounds: embeddings.{reason} the corpus, so every round would train the same "
+                "encoder; set it to 1"
             )
         if not self.select.labelled:
             raise ValueError(

@@ -25,12 +25,23 @@ REMOVED_KEYS = {
 """Dotted keys of earlier versions that have no successor, and what to write instead."""
 
 
-def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:
-    """Read a YAML file and apply `key.sub=value` changes to it.
+def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
+    """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
 
     Raises:
         UserError: names the file and the key.
     """
+    values = {} if path is None else _read(path)
+    for change in changes:
+        _set(values, change)
+    try:
+        _replace_old_keys(values)
+        return Config.of(_expand(values, ""))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}" if path else str(error)) from error
+
+
+def _read(path: str | Path) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -39,13 +50,7 @@ def read_config(path: str | Path, changes: Sequence[str] = ()) -> Config:
     values = _parse(text, str(path))
     if not isinstance(values, dict):
         raise UserError(f"{path}: not a configuration (key: value)")
-    for change in changes:
-        _set(values, change)
-    try:
-        _replace_old_keys(values)
-        return Config.of(_expand(values, ""))
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
+    return values
 
 
 def _parse(text: str, where: str) -> Any:

@@ -1,4 +1,4 @@
-"""The columns of the pair record and the selection in words, for the report and the data card."""
+"""Columns, selection and training in words, for the report, the summary and the data card."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +11,7 @@ from pipeline.records import (
     RunRecord,
     ScorerRecord,
     SelectSection,
+    TrainingRecord,
 )
 
 _TEXTS = {
@@ -162,3 +163,16 @@ def deciles_in_words(deciles: Sequence[int]) -> str:
     ranges = [f"{a}" if a == b else f"{a}–{b}" for a, b in zip(starts, ends, strict=True)]
     words = " and ".join([", ".join(ranges[:-1]), ranges[-1]] if ranges[1:] else ranges)
     return f"decile {words}" if len(chosen) == 1 else f"deciles {words}"
+
+
+def chosen_epoch(record: RunRecord) -> str | None:
+    """What development data chose, in words; None if the encoder was trained without them."""
+    trained = record.find(TrainingRecord, "embeddings")
+    found = trained.training if trained else {}
+    if "best_epoch" not in found:
+        return None
+    data = found.get("development_data", "development data")
+    return (
+        f"of epoch {found['best_epoch']}, the best of {found['epochs']}: "
+        f"{found['development']:.2f} ({data})"
+    )

@@ -19,7 +19,7 @@ from pipeline.records import (
 )
 from pipeline.report import report_path
 from pipeline.report.auto_select import mean_deviation, selection_lines
-from pipeline.report.describe import deciles_in_words
+from pipeline.report.describe import chosen_epoch, deciles_in_words
 from pipeline.report.evaluation import evaluation_table
 from pipeline.report.final_view import final_view, restrict, rounds, verdict
 from pipeline.report.savings import Saving, hours_in_words, savings
@@ -138,6 +138,8 @@ def _files(run: Run, record: RunRecord) -> Table:
         table.add_row("", tsv_path(run.folder("corpus")))
     if "embeddings" in record.stages:
         table.add_row("encoder", run.folder("embeddings"))
+        if chosen := chosen_epoch(record):
+            table.add_row("", chosen)
     for name, stage in record.pair_records.items():
         if stage.rejected:
             table.add_row("rejected", run.folder(name) + "/rejected")

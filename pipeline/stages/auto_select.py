@@ -24,7 +24,7 @@ def fingerprint(run: Run) -> Any:
             options.where,
             labelled_digests(run),
             encoder.dim,
-            digest(encoder.initial_vectors) if encoder.initial_vectors else None,
+            digest(encoder.vector_file) if encoder.vector_file else None,
             run.config.seed,
             run.ranked_by,
             [sampling.VERSION, probes.VERSION],

@@ -1,22 +1,40 @@
 """embeddings: the sentence encoder."""
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 from beam_jobs.io import remote
 from models.cpu import cores
 from models.embeddings import tasks
-from models.embeddings.tasks import READ_THE_CORPUS
+from models.embeddings.options import AUTO
+from models.embeddings.tasks.options import READ_THE_CORPUS
 from models.errors import UserError
 from models.files import atomic_folder, digest
+from models.languages import ENGLISH, short_code
 from pipeline.config import Config
 from pipeline.records import TrainingRecord
 from pipeline.stage import Run, Stage, folder_is_valid
+from pipeline.stages.resources import paragram
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
-    """The corpus; nothing for a task that has files of its own."""
-    return ("corpus",) if config.embeddings.task in READ_THE_CORPUS else ()
+    """The corpus and the run's word vectors, where the training reads them."""
+    corpus = ("corpus",) if config.embeddings.reads_the_corpus else ()
+    return (*corpus, "paragram") if _uses_own_vectors(config) else corpus
+
+
+def _uses_own_vectors(config: Config) -> bool:
+    """Whether `initial_vectors: auto` stands for the vectors of the stage `paragram`.
+
+    Vectors of another dimension are known here only if the run trains them; else `tasks.train`
+    finds out.
+    """
+    options, score = config.embeddings, config.score
+    wanted = options.task in READ_THE_CORPUS and options.reads_words
+    trained = score.phrases is not None and score.training.dim == options.dim
+    there = paragram.STAGE.enabled(config) and (score.paragram is not None or trained)
+    return options.initial_vectors == AUTO and wanted and there
 
 
 def fingerprint(run: Run) -> Any:
@@ -25,23 +43,40 @@ def fingerprint(run: Run) -> Any:
 
     options = run.config.embeddings
     values = weight_options(options)
-    vectors = options.initial_vectors
-    values["initial_vectors"] = digest(vectors) if vectors else None
-    if options.section is None:
-        return run.with_language([values, run.config.seed])
-    files = {key: digest(path) for key, path in options.section.files().items()}
-    values[options.task] = options.section.without_files()
-    return run.with_language([values, files, run.config.seed])
+    vectors = AUTO if _uses_own_vectors(run.config) else options.vector_file
+    values["initial_vectors"] = digest(vectors) if vectors not in (None, AUTO) else vectors
+    files = {key: digest(path) for key, path in options.training_files().items()}
+    if options.pairs:
+        values["pairs"] = [pairs.without_files() for pairs in options.pairs]
+    if options.development_files:
+        values["development"] = None
+    if options.section is not None:
+        files |= {key: digest(path) for key, path in options.section.files().items()}
+        values[options.task] = options.section.without_files()
+    key = [values, files, run.config.seed] if files else [values, run.config.seed]
+    return key if _language(run) == ENGLISH else [key, _language(run)]
+
+
+def _language(run: Run) -> str:
+    """The short code of the language of the sentences."""
+    own = run.config.embeddings.language
+    return short_code(own) if own else run.language
 
 
 def make(run: Run, key: str) -> TrainingRecord:
     """Train the encoder on its task."""
+    needed = depends_on(run.config)
+    vectors = None
+    if "paragram" in needed:
+        assert paragram.STAGE.resource
+        vectors = str(Path(remote.localise(run.folder("paragram"))) / paragram.STAGE.resource)
     metrics = tasks.train(
         run.config.embeddings,
         run.local_folder("embeddings"),
-        shards=run.local_files("corpus") if "corpus" in depends_on(run.config) else [],
+        shards=run.local_files("corpus") if "corpus" in needed else [],
+        vectors=vectors,
         seed=run.config.seed,
-        language=run.language,
+        language=_language(run),
         threads=cores(),
     )
     return TrainingRecord(training=metrics, digest=run.publish("embeddings"))

@@ -16,11 +16,17 @@ CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
 REMEDY = "write it with `python -m pipeline.config.documentation`"
 
 
+def sections_in(kind: Any) -> Iterator[type[Options]]:
+    """The sections in a type, at any depth."""
+    if isinstance(kind, type) and issubclass(kind, Options):
+        yield kind
+    for part in get_args(kind):
+        yield from sections_in(part)
+
+
 def keys(cls: type[Options], prefix: str = "") -> Iterator[str]:
     for name, field in cls.model_fields.items():
-        kinds = (field.annotation, *get_args(field.annotation))
-        sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Options)]
-        if sections:
+        if sections := list(sections_in(field.annotation)):
             yield from keys(sections[0], f"{prefix}{name}.")
         else:
             yield prefix + name

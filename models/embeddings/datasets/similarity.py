@@ -1,4 +1,4 @@
-"""Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK relatedness; splits."""
+"""Labelled sentence pairs: SemEval STS by year, the STS Benchmark, SICK, judgments; splits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +24,13 @@ SEMEVAL = {
     "2016": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
 
-STS_SCALE, SICK_SCALE = (0.0, 5.0), (1.0, 5.0)
+STS_SCALE, SICK_SCALE, JUDGMENT_SCALE = (0.0, 5.0), (1.0, 5.0), (0.0, 100.0)
 ENTAILMENT = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
 
 _SICK = {"SICK_train.txt": "train", "SICK_trial.txt": "trial", "SICK_test_annotated.txt": "test"}
 _SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 _JUDGMENT = "entailment_judgment"
+_TRANSLATIONS = ("paraphrase", "translation")  # columns of judgments, beside reference and score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,14 +84,20 @@ def read_sick(folder: Path | str) -> list[LabelledPairs]:
 
 
 def read_labelled(path: Path | str) -> list[LabelledPairs]:
-    """Read a folder or file of SICK or STS.
+    """Read a folder or file of SICK or STS, or a file of judgments.
+
+    Judgments are tab-separated, with a header that has `reference`, `paraphrase` or `translation`,
+    and `score` from 0 to 100.
 
     Raises:
-        UserError: there is neither, or a row is invalid; names the file and the row.
+        UserError: there is none of them, or a row is invalid; names the file and the row.
     """
     path = Path(path)
     if path.is_file():
         header = _header(path)
+        translation = next((name for name in _TRANSLATIONS if name in header), None)
+        if translation and {"reference", "score"} <= set(header):
+            return [_read_judgments(path, ("reference", translation, "score"))]
         return [_read_sick_file(path)] if "sentence_A" in header else read_sts(path)
     return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
 
@@ -145,6 +152,19 @@ def _read_sick_file(path: Path) -> LabelledPairs:
             judgments.append(row[_JUDGMENT])
     found = _labelled("SICK", _SICK.get(path.name, path.stem), rows, 0, path)
     return replace(found, scale=SICK_SCALE, entailment=pa.array(judgments) if judgments else None)
+
+
+def _read_judgments(path: Path, columns: tuple[str, str, str]) -> LabelledPairs:
+    header = _header(path)
+    places = [header.index(name) for name in columns]
+    rows = []
+    for number, row in islice(tab_separated(path, len(header)), 1, None):
+        first, second, score = (row[place] for place in places)
+        rows.append((first, second, _score(score, JUDGMENT_SCALE, path, number)))
+    found = _labelled(
+        "judgments", path.name.removesuffix(".gz").removesuffix(".tsv"), rows, 0, path
+    )
+    return replace(found, scale=JUDGMENT_SCALE)
 
 
 def _labelled(

@@ -2,12 +2,12 @@
 
 A task is a module in this folder with one function; it is imported when it is chosen:
 
-    train(options, folder, *, shards, seed, language) -> metrics
+    train(options, folder, *, run, seed, language) -> metrics
 
 `options` are the `EmbeddingOptions`; a section with the name of the task has the options and data
 files of this task only (`models/embeddings/tasks/options.py`). The task writes a model folder for
-`load_encoder`, completely or not at all. `shards` are those of the corpus; they are empty unless
-the task is in `READ_THE_CORPUS`. `language` is that of the sentences, which `new_model` takes.
+`load_encoder`, completely or not at all. `run` is what it reads of the run, nothing unless the task
+is in `READ_THE_CORPUS` (there, too). `language` is that of the sentences, which `new_model` takes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from models.languages import ENGLISH
 
 if TYPE_CHECKING:
     from models.embeddings.options import EmbeddingOptions
 
-READ_THE_CORPUS = ("paraphrases",)
-"""The tasks that train on the pairs of the run."""
+
+class RunInputs(NamedTuple):
+    """What a task reads of the run."""
+
+    shards: Sequence[str] = ()  # of the corpus; none with `embeddings.pairs`
+    vectors: str | None = None  # PARAGRAM vectors in compact form, for `initial_vectors: auto`
 
 
 def train(
@@ -31,12 +35,14 @@ def train(
     folder: Path,
     *,
     shards: Sequence[str] = (),
+    vectors: str | None = None,
     seed: int,
     language: str = ENGLISH,
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Train an encoder on its task, write its folder, and return the metrics of the task.
 
+    `shards` are the Parquet files of the corpus, `vectors` the run's own word vectors.
     The same seed and data give the same weights on a CPU. `threads` are torch's.
 
     Raises:
@@ -47,7 +53,6 @@ def train(
 
         torch.set_num_threads(threads)
     task = import_module(f"{__name__}.{options.task}")
-    metrics: dict[str, Any] = task.train(
-        options, folder, shards=shards, seed=seed, language=language
-    )
+    run = RunInputs(shards, vectors)
+    metrics: dict[str, Any] = task.train(options, folder, run=run, seed=seed, language=language)
     return metrics

@@ -19,6 +19,7 @@ from models.embeddings.encoders.context import Context, Neighbours
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import take
+from models.embeddings.tasks import RunInputs
 from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.trainer import Pool, Trainer
 from models.embeddings.vocabulary import Vocabulary
@@ -29,7 +30,7 @@ _POOL = 200_000  # sentences shuffled together
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on contiguous text.
 

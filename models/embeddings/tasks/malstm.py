@@ -25,6 +25,7 @@ from models.embeddings.datasets.similarity import LabelledPairs, pool, read_labe
 from models.embeddings.datasets.synonyms import augmented, read_synonyms
 from models.embeddings.heads.manhattan import Manhattan
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import RunInputs
 from models.embeddings.training.initial_model import device_of, new_model
 from models.embeddings.training.label_trainer import LabelTrainer
 from models.errors import UserError
@@ -37,7 +38,7 @@ _GAMMA = (0.1, 0.3, 1.0)  # over the number of features
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 

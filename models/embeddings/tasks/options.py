@@ -6,7 +6,30 @@ from pydantic import Field
 
 from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, former_name
 
+READ_THE_CORPUS = ("paraphrases",)
+"""The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
+
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
+Column = Annotated[str, Field(min_length=1)] | Count
+
+
+class PairsOptions(Options):
+    """A source of paraphrase pairs to train on instead of the corpus; the key is a list of them."""
+
+    paths: InputFiles
+    """Parquet files, tab-separated files (plain or gzip), and folders of Parquet files."""
+    first: Column = "reference"
+    """Column of the first sentence: a name of Parquet's columns or of a tab-separated file's first
+    line, or a number from 1, for files without such a line. A tab-separated file that names neither
+    `reference` nor `translation` is read by numbers 1 and 2."""
+    second: Column = "translation"
+    """Column of its paraphrase, in the same way."""
+    negative: Column | None = None
+    """Column of a hard negative: a sentence that is no paraphrase of the two, or empty; null:
+    negatives come from the other pairs only."""
+    weight: PositiveNumber = 1.0
+    """How often an epoch trains on each pair of this source: 2 is twice; 0.25 is a random quarter
+    of the pairs, another one in each epoch."""
 
 
 class SimilarityOptions(Options):

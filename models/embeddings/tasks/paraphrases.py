@@ -1,8 +1,9 @@
-"""The paraphrases of the corpus, by the margin loss; probes of it without files."""
+"""Pairs of the corpus or of files, by the margin loss; probes of the corpus without files."""
 
 import hashlib
+import sys
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +13,37 @@ import torch
 
 from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.options import EmbeddingOptions
+from models.embeddings.options import AUTO, EmbeddingOptions
+from models.embeddings.tasks import RunInputs
 from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.training.data import Shards, learnable
+from models.embeddings.training.data import PairColumns, Shards, learnable
+from models.embeddings.training.development import read_development
 from models.embeddings.training.initial_model import new_model
+from models.embeddings.training.pair_files import columns_of, copy_pairs
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.embeddings.training.trainer import Memory, Progress
 from models.errors import UserError
+from models.files import digest
 from models.languages import ENGLISH
-from models.text.vectors import WordVectors, read_vectors
+from models.text.vectors import WordVectors, load_vectors
 
 _COLUMNS = ("reference", "translation")
 _RUNTIME = ("checkpoint_every", "loaders", "device")
 
 
 def weight_options(options: EmbeddingOptions) -> dict[str, Any]:
-    """The options that change the trained weights, for JSON."""
-    return {name: value for name, value in options.chosen().items() if name not in _RUNTIME}
+    """The options that change the trained weights, for JSON.
+
+    The automatic choice of initial vectors is null: it depends on the run.
+    """
+    values = {**options.chosen(), "initial_vectors": options.vector_file}
+    return {name: value for name, value in values.items() if name not in _RUNTIME}
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
-    """Train on the pairs of the corpus, which are in Parquet files.
+    """Train on the pairs of the corpus, which are in Parquet files, or on `options.pairs`.
 
     Pairs with equal sides (after tokenisation) or an empty side are skipped and counted. While
     training, checkpoints and metrics are in `<folder>.training`. After an interruption, a call with
@@ -42,15 +51,23 @@ def train(
     The metrics are those of the trainer, and `vocabulary` (sizes).
 
     Raises:
-        UserError: no pairs, a broken shard, vectors or checkpoint, a loss that is not finite.
+        UserError: no pairs, a broken file, vectors or checkpoint, a loss that is not finite.
             `folder` is not written then.
     """
-    source = Shards(shards, _COLUMNS, seed=seed, loaders=options.loaders)
-    key = _fingerprint(shards, options, seed, language)
+    initial = _initial(options, run.vectors)
+    source = None if options.pairs else _open(run.shards, options, seed)
+    key = _fingerprint(run, options, seed, language, own_vectors=initial is not None)
     work = TrainingFolder(folder.with_name(f"{folder.name}.training"), key)
-    model = new_model(options, source.texts(), seed, language=language, folder=work.folder)
+    if source is None:
+        copies = copy_pairs(options.pairs or [], work.folder / "pairs")
+        source = _open(copies, options, seed)
+    development = read_development(options, source)
+    model = new_model(
+        options, source.texts(), seed, language=language, initial=initial, folder=work.folder
+    )
     source.vocabularies = model.vocabularies
-    trainer = PairTrainer(model.encoder, source, options, seed, folder=work)
+    evaluate = development and partial(development.score, model)
+    trainer = PairTrainer(model.encoder, source, options, seed, folder=work, evaluate=evaluate)
     if (last := work.last()) is not None:
         state, tensors = last
         try:
@@ -65,29 +82,61 @@ def train(
 
     metrics = trainer.metrics()
     metrics["vocabulary"] = {kind: len(words) for kind, words in model.vocabularies.items()}
+    if initial is not None:
+        metrics["initial_vectors"] = "PARAGRAM vectors of the run"
+    if development:
+        metrics |= {"development_data": development.name, **trainer.evaluations()}
     log = work.folder / "metrics.jsonl"
     model.save(folder, metrics=metrics, log=log, texts=source.texts())
     work.remove()
     return metrics
 
 
+def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
+    """The run's own vectors at `path`, if the options ask for them and they fit."""
+    if options.initial_vectors != AUTO or path is None:
+        return None
+    vectors = load_vectors(Path(path))
+    if vectors.dim == options.dim:
+        return vectors
+    print(
+        f"paraloom: embeddings.initial_vectors: the run's PARAGRAM vectors have {vectors.dim} "
+        f"dimensions, embeddings.dim is {options.dim}; training starts from random vectors",
+        file=sys.stderr,
+    )
+    return None
+
+
+def _open(paths: Sequence[str | Path], options: EmbeddingOptions, seed: int) -> Shards:
+    held_out = options.development if isinstance(options.development, float) else 0.0
+    columns = columns_of(options.pairs) if options.pairs else PairColumns(*_COLUMNS)
+    weights = [pairs.weight for pairs in options.pairs] if options.pairs else None
+    columns = columns._replace(held_out=held_out)
+    return Shards(paths, columns, seed=seed, loaders=options.loaders, weights=weights)
+
+
 def _fingerprint(
-    shards: Sequence[str], options: EmbeddingOptions, seed: int, language: str
+    run: RunInputs, options: EmbeddingOptions, seed: int, language: str, *, own_vectors: bool
 ) -> dict[str, Any]:
     """The inputs of the weights; shards by size and footer, which describes their row groups."""
     sizes = hashlib.sha256()
-    for shard in shards:
+    for shard in run.shards:
         with Path(shard).open("rb") as stream:
             stream.seek(0, 2)
             sizes.update(f"{shard} {stream.tell()}".encode())
             stream.seek(max(0, stream.tell() - (1 << 16)))
             sizes.update(stream.read())
+    values = weight_options(options)
+    if run.vectors and own_vectors:
+        values["initial_vectors"] = digest(run.vectors)
+    files = {key: digest(path) for key, path in options.training_files().items()}
     return {
-        "options": weight_options(options),
+        "options": values,
         "seed": seed,
         "shards": sizes.hexdigest(),
         "columns": list(_COLUMNS),
         "development": None,  # of earlier versions, which go on with the same folders
+        **({"files": files} if files else {}),
         **({"language": language} if language != ENGLISH else {}),
     }
 
@@ -109,7 +158,7 @@ def run_probe(
     Raises:
         UserError: there is nothing to train on, or the initial vectors cannot be read.
     """
-    initial = _vectors(options.initial_vectors) if options.initial_vectors else None
+    initial = _vectors(options.vector_file) if options.vector_file else None
     cpu = torch.device("cpu")
     model = new_model(options, [left, right], seed, language=language, initial=initial, device=cpu)
     pairs = Memory(learnable(left, right, model.vocabularies), f"{len(left):,} pairs")
@@ -120,4 +169,4 @@ def run_probe(
 @lru_cache(maxsize=1)
 def _vectors(path: str) -> WordVectors:
     """Read once per process, which runs many probes."""
-    return read_vectors(path)
+    return load_vectors(Path(path))

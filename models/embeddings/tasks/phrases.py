@@ -4,7 +4,6 @@ With `model: gru` the vector of a phrase is the GRU's last state; any other enco
 there are `initial_vectors`, pairs with other words are left out, as in the paper.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,17 @@ from models.embeddings.datasets.phrases import read_phrase_pairs, split
 from models.embeddings.encoders.base import Encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import join_all, take_all
+from models.embeddings.tasks import RunInputs
 from models.embeddings.training.data import Pairs, learnable
 from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.loss import contrastive_loss
 from models.embeddings.training.trainer import Memory, Trainer
 from models.errors import UserError
-from models.text.vectors import read_vectors
+from models.text.vectors import load_vectors
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on a phrase table.
 
@@ -34,7 +34,7 @@ def train(
     """
     section = options.phrases
     assert section is not None
-    initial = read_vectors(options.initial_vectors) if options.initial_vectors else None
+    initial = load_vectors(Path(options.vector_file)) if options.vector_file else None
     pairs = read_phrase_pairs(section.table, initial and initial.words)
     train, test = split(pairs, section.held_out)
     random = np.random.default_rng(seed)

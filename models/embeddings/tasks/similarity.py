@@ -5,7 +5,6 @@ and its word vectors towards their initial values; without, weights are pulled t
 word vectors towards the initial ones.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ from models.embeddings.applications.evaluation import label_errors
 from models.embeddings.datasets.similarity import split
 from models.embeddings.heads.distribution import Distribution
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import RunInputs
 from models.embeddings.training.initial_model import device_of, new_model, trained_model
 from models.embeddings.training.label_trainer import LabelTrainer
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, shards: Sequence[str], seed: int, language: str
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels."""
     section = options.similarity

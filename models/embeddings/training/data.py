@@ -12,6 +12,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -27,10 +28,11 @@ from models.embeddings.ragged_columns import (
 from models.embeddings.training.trainer import Pool
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
-from models.hashing import text_hashes
+from models.hashing import text_hashes, threshold
 
 POOL = 200_000  # pairs shuffled together and held in memory
 _ROWS = 20_000  # rows tokenised at once
+_EVALUATED = 10_000  # held-out pairs to evaluate on, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,7 @@ class Pairs(Pool["Pairs"]):
     right: Sentences
     keys: NDArray[np.uint64]  # [2, n]: equal for equal sentences, of either side
     sources: NDArray[np.uint64] | None = None  # [n]: equal for translations of the same source
+    negatives: Sentences | None = None  # n hard negatives, empty where a pair has none
     identical: int = 0  # both sides equal after tokenisation: nothing to learn from
     empty: int = 0  # a side without a token
 
@@ -51,10 +54,11 @@ class Pairs(Pool["Pairs"]):
         """The pairs of `rows`, in their order."""
         sources = None if self.sources is None else self.sources[rows]
         sides = take_all(self.left, rows), take_all(self.right, rows)
-        return type(self)(*sides, self.keys[:, rows], sources)
+        negatives = None if self.negatives is None else take_all(self.negatives, rows)
+        return type(self)(*sides, self.keys[:, rows], sources, negatives)
 
     def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Self:
-        """The pairs, a random `share` of them with words in random order on both sides (W&G 4.2).
+        """The pairs, a random `share` of them with words in random order on all sides (W&G 4.2).
 
         Tags keep their positions. Trigrams are unchanged: their mean does not depend on the order.
         """
@@ -63,21 +67,47 @@ class Pairs(Pool["Pairs"]):
             {**side, "words": _shuffled(side["words"], chosen, random, tags)}
             if "words" in side
             else side
-            for side in (self.left, self.right)
+            for side in (self.left, self.right, self.negatives or {})
         ]
-        return type(self)(sides[0], sides[1], self.keys, self.sources)
+        return type(self)(sides[0], sides[1], self.keys, self.sources, sides[2] or None)
+
+
+class PairColumns(NamedTuple):
+    """The text columns of Parquet files, and which of their rows are read."""
+
+    first: str
+    second: str
+    negative: str | None = None
+    held_out: float = 0.0  # the share of rows, by their first text, that is not trained on
+    same_first: bool = False  # rows with the same first text are no negatives of each other
+
+    @property
+    def texts(self) -> list[str]:
+        """The names of the columns."""
+        return [name for name in (self.first, self.second, self.negative) if name]
 
 
 class Chunk(NamedTuple):
-    """A row group of a Parquet file."""
+    """A row group of a Parquet file, or a random share of its rows."""
 
     path: str
     group: int
     rows: int
+    weight: float = 1.0  # how often an epoch reads it
+    sample: tuple[int, ...] | None = None  # seed of the share `weight`; None: all rows
+
+    def copies(self, *seed: int) -> list[Self]:
+        """What an epoch reads of it."""
+        whole, share = divmod(self.weight, 1.0)
+        found = [self._replace(weight=1.0)] * int(whole)
+        if share:
+            rows = max(1, round(share * self.rows))
+            found.append(self._replace(rows=rows, weight=share, sample=(*seed, self.group)))
+        return found
 
 
 class Shards:
-    """Two text columns of Parquet files, read a pool at a time.
+    """The text columns of Parquet files, read a pool at a time.
 
     An epoch visits the row groups in a random order and joins them to pools; the trainer shuffles
     within a pool. The content of a pool depends only on the seed and the epoch, so that training
@@ -87,36 +117,68 @@ class Shards:
     def __init__(
         self,
         paths: Sequence[str | Path],
-        columns: tuple[str, str],
+        columns: tuple[str, str] | PairColumns,
         *,
         seed: int = 0,
         loaders: int = 0,
+        weights: Sequence[float] | None = None,
     ) -> None:
         """Read the shards' footers; so many `loaders` (processes) tokenise the next pools ahead.
+
+        With `weights`, one per path, an epoch reads each pair of a file so many times; of a
+        fraction, a random part of the pairs.
 
         Raises:
             UserError: there is no shard, one cannot be read or lacks a column, or all are empty.
         """
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")
-        self.columns, self.seed, self.loaders = columns, seed, loaders
+        self.columns, self.seed, self.loaders = PairColumns(*columns), seed, loaders
         self.name = str(paths[0]) if len(paths) == 1 else f"{paths[0]} … {paths[-1]}"
-        self.chunks = [chunk for path in paths for chunk in _chunks(str(path), columns)]
-        self.rows = sum(chunk.rows for chunk in self.chunks)
+        self.chunks = [
+            chunk._replace(weight=weight)
+            for path, weight in zip(paths, weights or [1.0] * len(paths), strict=True)
+            for chunk in _chunks(str(path), self.columns)
+        ]
+        self.rows = round(sum(chunk.rows * chunk.weight for chunk in self.chunks))
         if not self.rows:
             raise UserError(f"{self.name}: nothing to train on (no rows)")
         self.vocabularies: Mapping[Kind, Vocabulary] = {}
         self._only: Pairs | None = None
 
     def texts(self) -> Iterator[pa.StringArray]:
-        """Both columns of all shards, batch by batch, in order."""
+        """The columns of all shards, batch by batch, in order, without held-out rows."""
         for chunk in self.chunks:
-            for sides in _batches(chunk, self.columns):
-                yield from sides[:2]
+            for batch in _batches(chunk, self.columns):
+                yield from batch.texts
+
+    def held_out(self) -> tuple[pa.StringArray, pa.StringArray]:
+        """Both sides of the held-out pairs, of about 10,000 if there are more.
+
+        Pairs with an empty side, and those with equal sides, are left out.
+        """
+        share = self.columns.held_out
+        rows = sum(chunk.rows for chunk in self.chunks)
+        evaluated = threshold(min(share, _EVALUATED / rows))
+        found: list[list[pa.Array]] = [[pa.array([], pa.string())], [pa.array([], pa.string())]]
+        for chunk in self.chunks:
+            for batch in _batches(chunk, self.columns._replace(held_out=0.0)):
+                rows_of = np.flatnonzero(text_hashes(batch.texts[0]) < evaluated)
+                sides = [text.take(pa.array(rows_of)) for text in batch.texts[:2]]
+                blank = [pc.equal(pc.utf8_trim_whitespace(side), "") for side in sides]
+                useless = pc.or_(pc.or_(*blank), pc.equal(*sides))
+                for side, texts in zip(found, sides, strict=True):
+                    side.append(texts.filter(pc.invert(useless)))
+        first, second = map(pa.concat_arrays, found)
+        return first, second
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
         """The row groups of an epoch, in pools."""
-        order = list(self.chunks)
+        order = [
+            copy
+            for number, chunk in enumerate(self.chunks)
+            for copy in chunk.copies(self.seed, epoch, number)
+        ]
         random.Random(f"{self.seed} {epoch}").shuffle(order)
         pools: list[list[Chunk]] = []
         room = 0
@@ -131,8 +193,10 @@ class Shards:
     def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
         """The pools from number `first` on, in the ids of `vocabularies`."""
         pools = self.pools(epoch)
-        if len(pools) == 1:  # fits into memory: tokenised once, for all epochs
-            self._only = self._only or _read(self.chunks, self.columns, self.vocabularies)
+        if len(pools) == 1 and not any(chunk.sample for chunk in pools[0]):
+            # It fits into memory: tokenised once, for all epochs, in the order of the files.
+            chunks = [copy for chunk in self.chunks for copy in chunk.copies()]
+            self._only = self._only or _read(chunks, self.columns, self.vocabularies)
             yield from [self._only][first:]
         elif not self.loaders:
             for pool in pools[first:]:
@@ -153,25 +217,28 @@ class Shards:
 
 
 def _read(
-    chunks: Sequence[Chunk], columns: tuple[str, str], vocabularies: Mapping[Kind, Vocabulary]
+    chunks: Sequence[Chunk], columns: PairColumns, vocabularies: Mapping[Kind, Vocabulary]
 ) -> Pairs:
     """The usable pairs of some row groups."""
     return stack(
         [
-            learnable(left, right, vocabularies, sources)
+            learnable(left, right, vocabularies, batch.sources, *negative)
             for chunk in chunks
-            for left, right, sources in _batches(chunk, columns)
+            for batch in _batches(chunk, columns)
+            for left, right, *negative in [batch.texts]
         ]
     )
 
 
 def stack(blocks: Sequence[Pairs]) -> Pairs:
     """The pairs of all blocks, in order."""
+    negatives = [block.negatives for block in blocks if block.negatives is not None]
     return Pairs(
         join_all([block.left for block in blocks]),
         join_all([block.right for block in blocks]),
         np.concatenate([block.keys for block in blocks], axis=1),
         _joined([block.sources for block in blocks]),
+        join_all(negatives) if negatives else None,
         sum(block.identical for block in blocks),
         sum(block.empty for block in blocks),
     )
@@ -188,8 +255,12 @@ def learnable(
     right: pa.StringArray,
     vocabularies: Mapping[Kind, Vocabulary],
     sources: NDArray[np.uint64] | None = None,
+    negative: pa.StringArray | None = None,
 ) -> Pairs:
-    """Two columns as pairs of ids, without those that are identical or have an empty side."""
+    """Two columns as pairs of ids, without those that are identical or have an empty side.
+
+    A hard negative that equals a side of its pair is removed.
+    """
     sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
@@ -199,7 +270,14 @@ def learnable(
     keep = np.flatnonzero(~same & ~empty)
     left_out = int(same.sum()), int(empty.sum())
     kept = None if sources is None else sources[keep]
-    return Pairs(take_all(sides[0], keep), take_all(sides[1], keep), keys[:, keep], kept, *left_out)
+    negatives = None
+    if negative is not None:
+        none = ids_by_kind(vocabularies, pa.array([""]))
+        found = join_all([ids_by_kind(vocabularies, negative), none])
+        same = (fingerprints(found[kind])[:-1] == keys).any(axis=0)
+        negatives = take_all(found, np.where(same, len(same), np.arange(len(same)))[keep])
+    taken = take_all(sides[0], keep), take_all(sides[1], keep)
+    return Pairs(*taken, keys[:, keep], kept, negatives, *left_out)
 
 
 def _shuffled(
@@ -215,10 +293,10 @@ def _shuffled(
     return RaggedIds(column.ids[order], column.offsets)
 
 
-def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:
-    with _opened(path) as file:
+def _chunks(path: str, columns: PairColumns) -> list[Chunk]:
+    with opened_parquet(path) as file:
         names = file.schema_arrow.names
-        for column in columns:
+        for column in columns.texts:
             if column not in names:
                 raise UserError(f"{path}: no column {column!r}, there are {', '.join(names)}")
         metadata = file.metadata
@@ -226,19 +304,40 @@ def _chunks(path: str, columns: tuple[str, str]) -> list[Chunk]:
         return [Chunk(path, group, metadata.row_group(group).num_rows) for group in groups]
 
 
-def _batches(
-    chunk: Chunk, columns: tuple[str, str]
-) -> Iterator[tuple[pa.StringArray, pa.StringArray, NDArray[np.uint64] | None]]:
-    """Both columns, and with several translations of a source (`candidate`) hashes of the ids."""
-    with _opened(chunk.path) as file:
+class _Batch(NamedTuple):
+    texts: list[pa.StringArray]  # the columns
+    sources: NDArray[np.uint64] | None  # of `Pairs`
+
+
+def _batches(chunk: Chunk, columns: PairColumns) -> Iterator[_Batch]:
+    """The rows of a chunk; with several translations of a source (`candidate`) hashes of ids."""
+    with opened_parquet(chunk.path) as file:
         several = {"candidate", "id"} <= set(file.schema_arrow.names)
-        for batch in file.iter_batches(_ROWS, [chunk.group], [*columns, *["id"] * several]):
-            sides = (batch.column(name).cast(pa.string()).fill_null("") for name in columns)
-            yield (*sides, text_hashes(batch.column("id")) if several else None)
+        names = [*columns.texts, *["id"] * several]
+        for number, batch in enumerate(file.iter_batches(_ROWS, [chunk.group], names)):
+            texts = [batch.column(name).cast(pa.string()).fill_null("") for name in columns.texts]
+            hashes = text_hashes(batch.column("id")) if several else None
+            rows = np.full(len(batch), True)
+            if chunk.sample:
+                random = np.random.default_rng([*chunk.sample, number])
+                rows = random.random(len(batch)) < chunk.weight
+            if columns.held_out or columns.same_first:
+                of_first = text_hashes(texts[0])
+                rows &= of_first >= threshold(columns.held_out)
+                hashes = of_first if columns.same_first else hashes
+            if not rows.all():
+                texts = [text.filter(pa.array(rows)) for text in texts]
+                hashes = None if hashes is None else hashes[rows]
+            yield _Batch(texts, hashes)
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[pq.ParquetFile]:
+def opened_parquet(path: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file.
+
+    Raises:
+        UserError: it cannot be read; also where reading it in the block fails.
+    """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file

@@ -15,7 +15,7 @@ from models.embeddings.ragged_columns import Kind
 from models.embeddings.vocabulary import Vocabulary, build_vocabularies
 from models.errors import UserError
 from models.languages import ENGLISH
-from models.text.vectors import UNKNOWN, WordVectors, read_vectors
+from models.text.vectors import UNKNOWN, WordVectors, load_vectors
 
 SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
 """The options that an encoder's weights depend on."""
@@ -33,14 +33,14 @@ def new_model(
 ) -> SentenceEncoder:
     """An untrained encoder of the words of some texts in `language` and of the initial vectors.
 
-    `initial` are the vectors of `options.initial_vectors` if they were read before. The
-    vocabularies are saved in `folder`, or loaded from there.
+    `initial` are the vectors of `options.initial_vectors` if they were read before, or those that
+    `auto` stands for. The vocabularies are saved in `folder`, or loaded from there.
 
     Raises:
         UserError: the initial vectors cannot be read, or have another length than the options say.
     """
-    if initial is None and options.initial_vectors:
-        initial = read_vectors(options.initial_vectors)
+    if initial is None and options.vector_file:
+        initial = load_vectors(Path(options.vector_file))
     paths = (
         {} if folder is None else {kind: folder / f"{kind}.txt" for kind in kinds(options.model)}
     )
@@ -66,7 +66,7 @@ def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
     Raises:
         UserError: the folder cannot be read, or `options` name initial vectors.
     """
-    if options.initial_vectors:
+    if options.vector_file:
         raise UserError(
             f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"
         )

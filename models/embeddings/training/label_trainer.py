@@ -1,6 +1,5 @@
 """Training of an encoder and its head on labelled pairs; development data select the epoch."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -13,7 +12,7 @@ from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.model import SentenceEncoder, weights
 from models.embeddings.ragged_columns import Sentences, join_all, take_all
-from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
+from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
 from models.embeddings.vocabulary import ids_by_kind
 
 
@@ -147,8 +146,3 @@ class LabelTrainer(Trainer[Examples]):
             {name: tensor.clone() for name, tensor in weights(module).items()}
             for module in (self.model.encoder, self.label_head)
         ]
-
-
-def better(score: float, best: float | None) -> bool:
-    """Whether a score is the best so far; NaN is never better than a number."""
-    return best is None or score > best or (math.isnan(best) and not math.isnan(score))

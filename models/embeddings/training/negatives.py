@@ -53,6 +53,24 @@ def hardest_negatives(
     return nearest[:n], nearest[n:]
 
 
+def nearer_given(
+    found: NDArray[np.int64], vectors: Tensor, there: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """The negatives `found` of n pairs, [2, n], or a pair's given one where that is nearer.
+
+    The `vectors`, [3n, dim], are of the left, the right and the given sentences; only pairs that
+    are `there`, [n], have a given one.
+    """
+    n = len(there)
+    directions, _ = unit(vectors)
+    anchors, given = directions[: 2 * n].reshape(2, n, -1), directions[2 * n :]
+    rows = torch.from_numpy(found).to(vectors.device)
+    cosines = torch.linalg.vecdot(anchors, directions[rows.clamp_min(0)])
+    cosines[rows < 0] = _NEVER
+    nearer = (torch.linalg.vecdot(anchors, given) > cosines).cpu().numpy() & there
+    return np.where(nearer, np.arange(2 * n, 3 * n), found)
+
+
 def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
     """The row of the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded."""
     step = _step(pool)

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -77,6 +77,9 @@ class Progress:
     loss: float = math.nan  # mean since the last line of the metrics
     seconds: float = 0.0
     lines: int = 0  # of the metrics
+    evaluations: list[dict[str, float]] = field(default_factory=list)
+    """On development data: `epoch`, from 1, `step` and `development`, the score."""
+    chosen: int = -1  # index of the best evaluation
 
     @property
     def rate(self) -> float:
@@ -318,3 +321,8 @@ class Trainer(Generic[Batch]):
         for module in (self.encoder, self.head):
             if module is not None:
                 module.train(train)
+
+
+def better(score: float, best: float | None) -> bool:
+    """Whether a score is the best so far; NaN is never better than a number."""
+    return best is None or score > best or (math.isnan(best) and not math.isnan(score))

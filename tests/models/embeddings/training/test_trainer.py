@@ -12,9 +12,8 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Sentences
 from models.embeddings.training import pair_trainer as module
 from models.embeddings.training.data import Pairs, learnable
-from models.embeddings.training.label_trainer import better
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, Trainer
+from models.embeddings.training.trainer import Memory, Trainer, better
 from models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 

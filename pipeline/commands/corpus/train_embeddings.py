@@ -1,0 +1,66 @@
+"""`paraloom train-embeddings`: an encoder of a run's corpus, or of files of pairs."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from models.errors import UserError
+from pipeline import run
+from pipeline.commands.corpus.stages import TARGETS
+from pipeline.commands.options import Changes, On, beam_options
+from pipeline.config import read_config
+
+
+def command(
+    context: typer.Context,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="FILE", help="Configuration (YAML).")
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Train on these pairs, not on the corpus: Parquet, tab-separated (plain or gzip), "
+            "or a folder of Parquet; repeatable.",
+        ),
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of the sentence, or its number.")
+    ] = None,
+    second: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of the paraphrase.")
+    ] = None,
+    negative: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of a hard negative.")
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Run folder; the encoder is DIR/embeddings."),
+    ] = None,
+    changes: Changes = None,
+    force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
+    on: On = None,
+) -> None:
+    """With --pairs, no configuration is needed: --out names the run folder, and --set sets
+    options such as embeddings.development. Several sources with weights: embeddings.pairs in a
+    configuration.
+
+    Stages that are up to date are not run again; an interrupted run resumes.
+    """
+    if config is None and not (pairs and out):
+        raise UserError("train-embeddings: give --config FILE, or --pairs FILE and --out DIR")
+    columns = {"first": first, "second": second, "negative": negative}
+    given = {key: _column(text) for key, text in columns.items() if text is not None}
+    if given and not pairs:
+        raise UserError(f"train-embeddings: --{next(iter(given))} is for --pairs")
+    own = [f"run={json.dumps(out)}"] if out else []
+    if pairs:
+        own.append(f"embeddings.pairs={json.dumps([{'paths': pairs, **given}])}")
+    beam = beam_options(context, on)
+    read = read_config(config, [*own, *(changes or ())])
+    run.run_stages(read, TARGETS["train-embeddings"], beam, force=force)
+
+
+def _column(text: str) -> Any:
+    return int(text) if text.isdecimal() else text

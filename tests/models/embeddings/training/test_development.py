@@ -1,0 +1,157 @@
+"""Development data choose the weights; a killed training resumes with its evaluations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from models.embeddings.datasets.similarity import read_labelled
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import train
+from models.embeddings.tasks.options import PairsOptions
+from models.embeddings.training import data
+from models.embeddings.training.development import mean_agreement, reciprocal_rank
+from models.embeddings.training.pair_trainer import PairTrainer
+from models.errors import UserError
+from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
+
+OPTIONS = EmbeddingOptions(
+    dim=8, epochs=4, batch_size=8, mega_batch=2, learning_rate=0.05, checkpoint_every=3, loaders=0
+)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> list[PairsOptions]:
+    (tmp_path / "pairs.tsv").write_bytes(tsv(rows(150)))
+    return [PairsOptions(paths=[str(tmp_path / "pairs.tsv")], negative=3)]
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> str:
+    random = np.random.default_rng(1)
+    lines = ["reference\tparaphrase\tscore\tfluency"]
+    for score in range(0, 100, 4):
+        sides = (" ".join(random.choice(WORDS, 4)) for _ in range(2))
+        lines.append("\t".join([*sides, str(score), "1"]))
+    path = tmp_path / "judgments.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_the_best_weights_are_kept(
+    tmp_path: Path, pairs: list[PairsOptions], labelled: str
+) -> None:
+    options = OPTIONS.replace(pairs=pairs, development=labelled, evaluate_every=4)
+    metrics = train(options, tmp_path / "model", seed=1)
+    done = metrics["evaluations"]
+    assert "25 labelled pairs" in metrics["development_data"]
+    assert [e["step"] for e in done] == sorted({e["step"] for e in done}) and len(done) > 4
+    assert {e["epoch"] for e in done} == {1, 2, 3, 4}
+    assert metrics["development"] == max(e["development"] for e in done)
+    best = {"epoch": metrics["best_epoch"], "step": metrics["best_step"]}
+    assert {**best, "development": metrics["development"]} in done
+    # The folder has the chosen weights and all evaluations.
+    (sets,) = [read_labelled(labelled)]
+    score = mean_agreement(load_encoder(tmp_path / "model"), sets)
+    assert score == pytest.approx(metrics["development"], abs=1e-4)
+    lines = (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()
+    logged = [line["development"] for line in map(json.loads, lines) if "development" in line]
+    assert logged == [e["development"] for e in done]
+    assert json.loads((tmp_path / "model" / "metrics.json").read_text()) == metrics
+    # Without development data, the last weights.
+    train(OPTIONS.replace(pairs=pairs), tmp_path / "last", seed=1)
+    last = load_encoder(tmp_path / "last")
+    assert mean_agreement(last, sets) == pytest.approx(done[-1]["development"], abs=1e-4)
+
+
+def test_patience_ends_the_training(
+    tmp_path: Path, pairs: list[PairsOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([1.0, 3.0, 2.0, float("nan"), 9.0])
+    monkeypatch.setattr(
+        "models.embeddings.training.development.mean_reciprocal_rank", lambda *_, **__: next(scores)
+    )
+    options = OPTIONS.replace(pairs=pairs, development=0.2, patience=2, epochs=9)
+    found = train(options, tmp_path / "model", seed=1)
+    assert [e["epoch"] for e in found["evaluations"]] == [1, 2, 3, 4]
+    assert (found["best_epoch"], found["epochs"]) == (2, 4)
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_killed_and_resumed_is_the_same(
+    tmp_path: Path,
+    pairs: list[PairsOptions],
+    labelled: str,
+    held_out: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(data, "POOL", 60)
+    options = OPTIONS.replace(
+        pairs=pairs, development=0.2 if held_out else [labelled], evaluate_every=3, dropout=0.1
+    )
+    whole = train(options, tmp_path / "whole", seed=1)
+    step, count = PairTrainer.step, 0
+
+    def killed(self: PairTrainer, quadruplets: Any) -> None:
+        nonlocal count
+        count += 1
+        if count % 17 == 0:
+            raise KeyboardInterrupt
+        step(self, quadruplets)
+
+    monkeypatch.setattr(PairTrainer, "step", killed)
+    interrupted = 0
+    while True:
+        try:
+            resumed = train(options, tmp_path / "resumed", seed=1)
+            break
+        except KeyboardInterrupt:
+            interrupted += 1
+    assert 2 <= interrupted < 20
+    keys = ("development", "best_epoch", "best_step", "evaluations")
+    assert [resumed[key] for key in keys] == [whole[key] for key in keys]
+    folders = tmp_path / "whole", tmp_path / "resumed"
+    for name in ("model.safetensors", "words.txt"):
+        assert len({(folder / name).read_bytes() for folder in folders}) == 1
+
+
+def test_held_out_pairs_are_not_trained_on(tmp_path: Path, pairs: list[PairsOptions]) -> None:
+    all_pairs = train(OPTIONS.replace(pairs=pairs), tmp_path / "a", seed=1)["pairs"]
+    metrics = train(OPTIONS.replace(pairs=pairs, development=0.3), tmp_path / "b", seed=1)
+    held_out = int(metrics["development_data"].split()[0])
+    assert metrics["pairs"] + held_out == all_pairs and 0.15 < held_out / all_pairs < 0.45
+    with pytest.raises(UserError, match=r"^embeddings.development: 1e-09 of 150 pairs holds out 0"):
+        train(OPTIONS.replace(pairs=pairs, development=1e-9), tmp_path / "c", seed=1)
+
+
+def test_reciprocal_rank_is_that_of_its_definition() -> None:
+    random = np.random.default_rng(0)
+    first, second = random.standard_normal((2, 40, 3))
+    cosines = (first @ second.T) / np.linalg.norm(second, axis=1)
+    ranks = [rankdata(-row)[i] for i, row in enumerate(cosines)]
+    assert reciprocal_rank(first, second) == pytest.approx(100 * np.mean(1 / np.array(ranks)))
+    assert reciprocal_rank(np.zeros((2, 3)), np.ones((2, 3))) == 100  # ties count for the pair
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("reference\tparaphrase\tscore\na\tb\tnan\n", "row 2: the score nan is not in 0–100"),
+        ("reference\tparaphrase\tscore\na\tb\t\n", "row 2: the score '' is not a number"),
+        ("reference\tparaphrase\tscore\na\tb\t5\nc\td\t5\n", "all labels are equal"),
+        ("a\tb\n", "row 1: 2 tab-separated columns, expected 3"),
+    ],
+)
+def test_wrong_development_data_are_one_line(
+    tmp_path: Path, pairs: list[PairsOptions], text: str, message: str
+) -> None:
+    path = tmp_path / "development.tsv"
+    path.write_text(text)
+    with pytest.raises(UserError) as error:
+        train(OPTIONS.replace(pairs=pairs, development=str(path)), tmp_path / "m", seed=1)
+    assert str(error.value).startswith("embeddings.development: ")
+    assert message in str(error.value) and "\n" not in str(error.value)

@@ -1,0 +1,189 @@
+"""Training on files of pairs: forms, columns, weights, hard negatives, wrong files."""
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import train
+from models.embeddings.tasks.options import PairsOptions
+from models.embeddings.training.data import PairColumns, Shards, learnable
+from models.embeddings.training.negatives import nearer_given
+from models.embeddings.training.pair_files import columns_of, copy_pairs
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+
+SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, device="cpu")
+WORDS = [f"w{i}" for i in range(30)]
+
+
+def rows(count: int = 60) -> list[tuple[str, str, str]]:
+    random = np.random.default_rng(0)
+    first = [" ".join(random.choice(WORDS, 5)) for _ in range(count)]
+    second = [" ".join(text.split()[1:]) for text in first]
+    negative = [" ".join(random.choice(WORDS, 5)) if i % 3 else "" for i in range(count)]
+    return list(zip(first, second, negative, strict=True))
+
+
+def tsv(found: Sequence[tuple[str, ...]], header: str = "") -> bytes:
+    lines = [*([header] if header else []), *("\t".join(row) for row in found)]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def encoder(folder: Path, name: str, **source: object) -> np.ndarray:
+    """The vectors of some sentences after training on one source."""
+    options = SMALL.replace(pairs=[PairsOptions.of(source)])
+    metrics = train(options, folder / name, seed=1)
+    assert metrics["pairs"] + metrics["identical"] + metrics["empty"] >= 60
+    assert not (folder / f"{name}.training").exists()
+    return load_encoder(folder / name).embed([" ".join(WORDS), "w1 w2"])
+
+
+def test_every_form_of_the_same_pairs_gives_the_same_encoder(tmp_path: Path) -> None:
+    found = rows()
+    columns = [pa.array(column) for column in zip(*found, strict=True)]
+    table = pa.table(dict(zip(("reference", "translation", "no"), columns, strict=True)))
+    (tmp_path / "folder").mkdir()
+    pq.write_table(table.slice(0, 25), tmp_path / "folder" / "a.parquet", row_group_size=7)
+    other = table.slice(25).set_column(1, "translation", columns[1][25:].dictionary_encode())
+    pq.write_table(other, tmp_path / "folder" / "b.parquet")
+    (tmp_path / "plain.tsv").write_bytes(tsv(found))
+    named = tsv([(c, b, a) for a, b, c in found], "no\tb\ta")
+    (tmp_path / "named.tsv.gz").write_bytes(gzip.compress(named))
+
+    expected = encoder(tmp_path, "1", paths=[str(tmp_path / "plain.tsv")])
+    plain, zipped = str(tmp_path / "plain.tsv"), str(tmp_path / "named.tsv.gz")
+    same = [
+        encoder(tmp_path, "2", paths=[str(tmp_path / "folder")]),
+        encoder(tmp_path, "3", paths=[zipped], first="a", second="b"),
+        encoder(tmp_path, "4", paths=[plain], first=1, second=2),
+    ]
+    assert all(np.array_equal(vectors, expected) for vectors in same)
+    hard = [
+        encoder(tmp_path, "5", paths=[plain], negative=3),
+        encoder(tmp_path, "6", paths=[zipped], first="a", second="b", negative="no"),
+    ]
+    assert np.array_equal(hard[0], hard[1]) and not np.array_equal(hard[0], expected)
+
+
+def test_rows_with_an_empty_side_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [*rows(), ("", "a b", ""), ("a b", " ", ""), ("same", "Same", "")]
+    (tmp_path / "pairs.tsv").write_bytes(tsv(found) + b"\n")
+    source = PairsOptions(paths=[str(tmp_path / "pairs.tsv")])
+    metrics = train(SMALL.replace(pairs=[source]), tmp_path / "model", seed=1)
+    assert (metrics["pairs"], metrics["identical"], metrics["empty"]) == (60, 1, 3)
+    assert "3 of 64 pairs have an empty side and are left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "source", "message"),
+    [
+        (b"", {}, "no pairs (no rows)"),
+        (b"reference\ttranslation\n", {}, "no pairs (no rows)"),
+        (b"a\tb\nc\n", {}, "row 2: 1 tab-separated columns, but column 2 is needed"),
+        (b"a\tb\n", {"negative": 3}, "row 1: 2 tab-separated columns, but column 3 is needed"),
+        (b"a\tb\n", {"first": "x"}, "row 1: no column 'x', there are a, b"),
+        (b"reference\tb\n", {}, "row 1: no column 'translation', there are reference, b"),
+        (b"a\tb\nc\t\xff\n", {}, "row 2: not UTF-8"),
+        (gzip.compress(tsv(rows()))[:-30], {}, "damaged gzip file"),
+        (b"PAR1 and more", {}, "cannot be read as Parquet"),
+        ({"reference": ["a"]}, {}, "no column 'translation', there are reference"),
+        ({"reference": ["a"], "translation": ["b"]}, {"second": 3}, "no column 3, there are"),
+        ({"reference": ["a"], "translation": [float("nan")]}, {}, "holds double, not text"),
+        ({"reference": ["a", "b"], "translation": [b"c", b"\xff"]}, {}, "row 2: not UTF-8"),
+    ],
+)
+def test_wrong_files_are_one_line(
+    tmp_path: Path,
+    content: bytes | dict[str, list[object]],
+    source: dict[str, object],
+    message: str,
+) -> None:
+    path = tmp_path / "pairs"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        columns = {n: pa.array(values) for n, values in content.items()}
+        text = {
+            n: c.view(pa.string()) if pa.types.is_binary(c.type) else c for n, c in columns.items()
+        }
+        pq.write_table(pa.table(text), path)
+    options = SMALL.replace(pairs=[PairsOptions.of({"paths": [str(path)], **source})])
+    with pytest.raises(UserError) as error:
+        train(options, tmp_path / "model", seed=1)
+    assert str(error.value).startswith(f"embeddings.pairs[0].paths: {path}")
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "model").exists()
+
+
+def test_weights_are_how_often_an_epoch_has_a_pair(tmp_path: Path) -> None:
+    sources = []
+    for name, count, weight in (("a", 400, 2.5), ("b", 100, 1.0), ("c", 1000, 0.1)):
+        path = tmp_path / name
+        path.write_bytes(tsv([(f"{name}{i} x", f"{name}{i} y") for i in range(count)]))
+        sources.append(PairsOptions(paths=[str(path)], weight=weight))
+    copies = copy_pairs(sources, tmp_path / "copies")
+    weights = [source.weight for source in sources]
+
+    def epoch(number: int) -> list[str]:
+        """The first words of an epoch's pairs."""
+        shards = Shards(copies, columns_of(sources), seed=1, weights=weights)
+        vocabulary = Vocabulary.build(shards.texts())
+        shards.vocabularies = {"words": vocabulary}
+        (pool,) = shards.epoch(number)
+        pairs = pool.take(np.arange(len(pool)))
+        return [vocabulary.words[i] for i in pairs.left["words"].ids[::2]]
+
+    found = epoch(0)
+    counts = {name: sum(word[0] == name for word in found) for name in "abc"}
+    assert 900 < counts["a"] < 1100 and counts["b"] == 100 and 60 < counts["c"] < 140
+    of_a = np.unique([w for w in found if w[0] == "a"], return_counts=True)[1]
+    assert len(of_a) == 400 and set(of_a) == {2, 3}
+    assert found == epoch(0) and set(found) != set(epoch(1))
+
+
+def test_a_given_negative_is_taken_where_it_is_nearer() -> None:
+    random = np.random.default_rng(0)
+    n = 50
+    vectors = torch.from_numpy(random.standard_normal((3 * n, 4)))
+    found = random.integers(-1, 2 * n, (2, n))
+    there = random.random(n) < 0.7
+    units = vectors / vectors.norm(dim=1, keepdim=True)
+    expected = found.copy()
+    for side in range(2):
+        for i in range(n):
+            own = units[side * n + i] @ units[2 * n + i]
+            other = -2 if found[side, i] < 0 else units[side * n + i] @ units[found[side, i]]
+            if there[i] and own > other:
+                expected[side, i] = 2 * n + i
+    assert np.array_equal(nearer_given(found, vectors, there), expected)
+    assert (expected >= 2 * n).any() and (expected[:, there] < 2 * n).any()
+
+
+def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:
+    texts = ["a b", "c", "a"], ["b", "c d", "b"], ["B", "e", ""]
+    left, right, given = map(pa.array, texts)
+    vocabulary = Vocabulary.build([left, right, given])
+    pairs = learnable(left, right, {"words": vocabulary}, None, given)
+    assert pairs.negatives is not None
+    assert pairs.negatives["words"].lengths.tolist() == [0, 1, 0]
+    assert pairs.take(np.array([1])).negatives["words"].lengths.tolist() == [1]  # type: ignore[index]
+
+
+def test_pairs_with_the_same_first_sentence_are_no_negatives(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(tsv([("x", "y z"), ("x", "z u"), ("v", "y u")]))
+    copies = copy_pairs([PairsOptions(paths=[str(tmp_path / "a")])], tmp_path / "copies")
+    shards = Shards(copies, PairColumns("first", "second", same_first=True))
+    shards.vocabularies = {"words": Vocabulary.build(shards.texts())}
+    (pool,) = shards.epoch(0)
+    sources = pool.take(np.arange(3)).sources
+    assert sources is not None and sources[0] == sources[1] != sources[2]

@@ -1,0 +1,193 @@
+"""`train-embeddings --pairs`, and the vectors that a run's encoder starts from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from models.embeddings.model import load_encoder
+from pipeline import cli
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.plan import key_of
+from pipeline.stage import Run
+from pipeline.stages import embeddings
+
+SMALL = ("--set", "embeddings.dim=8", "--set", "embeddings.epochs=2")
+PHRASES = "dog\thound\ncat\tkitten\nman\tguy\nruns\tsprints\nsleeps\tnaps\n"
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    lines = [f"dog {i} runs\thound {i} sprints\tcat {i} sleeps" for i in range(40)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    return str(tmp_path / "pairs.tsv")
+
+
+def train(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    code = cli.main(["train-embeddings", *map(str, arguments)])
+    return code, capsys.readouterr().err
+
+
+def stages(run: Path) -> dict[str, Any]:
+    return dict(json.loads((run / "manifest.json").read_text())["stages"])
+
+
+def test_pairs_need_no_configuration(
+    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    given = ("--pairs", pairs, "--out", run, *SMALL)
+    assert train(capsys, *given, "--negative", 3)[0] == 0
+    found = stages(run)
+    assert list(found) == ["embeddings"] and found["embeddings"]["training"]["pairs"] == 40
+    assert load_encoder(run / "embeddings").embed(["dog"]).any()
+    # Up to date, also from another folder; another column or weight is another key.
+    (tmp_path / "other").mkdir()
+    moved = tmp_path / "other" / "moved.tsv"
+    moved.write_bytes(Path(pairs).read_bytes())
+    again = ("--pairs", moved, "--out", run, *SMALL, "--negative", 3)
+    code, error = train(capsys, *again)
+    assert code == 0 and "embeddings …" not in error and stages(run) == found
+    code, error = train(capsys, *given)
+    assert code == 0 and stages(run)["embeddings"]["key"] != found["embeddings"]["key"]
+
+
+def test_test_data_that_choose_the_epoch_are_noticed(
+    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "5\tdog 1 runs\thound 1 sprints\n0\tdog 2\tcat 3 sleeps\n2\tdog 1\tdog 1 runs\n"
+    (tmp_path / "sts" / "2012").mkdir(parents=True)
+    (tmp_path / "sts" / "2012" / "MSRpar.tsv").write_text(rows)
+    keys = (f"embeddings.development={tmp_path}/sts/2012", f"evaluate.sts={tmp_path}/sts")
+    changes = [part for key in keys for part in ("--set", key)]
+    code, error = train(capsys, "--pairs", pairs, "--out", tmp_path / "run", *SMALL, *changes)
+    assert code == 0 and "sts/2012 is in evaluate.sts too" in error
+
+
+def test_the_record_has_the_chosen_epoch(
+    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    development = ("--set", "embeddings.development=0.3", "--set", "embeddings.patience=1")
+    assert train(capsys, "--pairs", pairs, "--out", tmp_path / "run", *SMALL, *development)[0] == 0
+    training = stages(tmp_path / "run")["embeddings"]["training"]
+    scores = [evaluation["development"] for evaluation in training["evaluations"]]
+    assert training["development"] == max(scores) == scores[training["best_epoch"] - 1]
+    metrics = json.loads((tmp_path / "run" / "embeddings" / "metrics.json").read_text())
+    assert metrics == training
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "train-embeddings: give --config FILE, or --pairs FILE and --out DIR"),
+        (["--pairs", "{pairs}"], "train-embeddings: give --config FILE"),
+        (["--out", "x", "--config", "{config}", "--first", "a"], "--first is for --pairs"),
+        (["--pairs", "gone.tsv", "--out", "x"], "embeddings.pairs[0].paths[0]: gone.tsv is not th"),
+        (
+            ["--pairs", "{pairs}", "--out", "{out}", "--second", "b"],
+            "embeddings.pairs[0].paths: {pairs}, row 1: no column 'reference', there are",
+        ),
+        (
+            ["--config", "{config}", "--set", "embeddings.pairs=[{{paths: [a], wait: 2}}]"],
+            "embeddings.pairs[0].wait: unknown key; did you mean weight?",
+        ),
+        (
+            ["--config", "{config}", "--set", "embeddings.pairs=[{{paths: [a], weight: 0}}]"],
+            "embeddings.pairs[0].weight: must be more than 0",
+        ),
+        (["--config", "{config}", "--set", "embeddings.pairs=[]"], "pairs: must not be empty"),
+        (["--config", "{config}", "--set", "embeddings.patience=1"], "embeddings.patience: needs"),
+        (
+            ["--pairs", "{pairs}", "--out", "{out}", "--set", "embeddings.development=2"],
+            "embeddings.development: must be",
+        ),
+        (
+            ["--pairs", "{pairs}", "--out", "{out}", "--set", "embeddings.development=gone"],
+            "embeddings.development: gone is not there",
+        ),
+        (["--config", "{config}", "--set", "embeddings.language=cs"], "embeddings.language: is"),
+    ],
+)
+def test_mistakes_are_one_line(
+    tmp_path: Path,
+    pairs: str,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"run: {tmp_path / 'run'}\n")
+    names = {"pairs": pairs, "config": config, "out": tmp_path / "out"}
+    code, error = train(capsys, *(text.format(**names) for text in arguments))
+    lines = [line for line in error.splitlines() if not line.endswith("…")]
+    assert code == 2 and len(lines) == 1 and message.format(**names) in lines[0]
+
+
+def config_of(folder: Path, pairs: str, **changes: Any) -> Path:
+    (folder / "phrases.tsv").write_text(PHRASES)
+    score = {"phrases": str(folder / "phrases.tsv"), "training": {"dim": 8, "epochs": 2}}
+    values = {
+        "run": str(folder / "run"),
+        "score": {**score, **changes.pop("score", {})},
+        "embeddings": {"pairs": [{"paths": [pairs]}], "dim": 8, "epochs": 1, **changes},
+    }
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def test_an_encoder_starts_from_the_vectors_of_the_run(
+    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny = {"learning_rate": 1e-9}  # so that the vectors stay as they are
+    config = config_of(tmp_path, pairs, **tiny)
+    assert train(capsys, "--config", config)[0] == 0
+    found = stages(tmp_path / "run")
+    assert list(found) == ["paragram", "embeddings"]
+    assert "PARAGRAM" in found["embeddings"]["training"]["initial_vectors"]
+    encoder = load_encoder(tmp_path / "run" / "embeddings")
+    lines = (tmp_path / "run" / "paragram" / "vectors.txt").read_text().splitlines()
+    rows = {line.split()[0]: np.array(line.split()[1:], np.float32) for line in lines}
+    for word in ("hound", "kitten"):  # the second is not in the pairs
+        assert np.allclose(encoder.embed([word])[0], rows[word], atol=1e-6)
+    # Other vectors make another encoder.
+    changed = ("--set", "score.training.epochs=3")
+    assert train(capsys, "--config", config, *changed)[0] == 0
+    assert stages(tmp_path / "run")["embeddings"]["key"] != found["embeddings"]["key"]
+
+
+def test_vectors_of_another_dimension_are_not_used(
+    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{word} 1 2 3\n" for word in ("dog", "cat")]
+    (tmp_path / "vectors.txt").write_text("".join(lines))
+    config = config_of(tmp_path, pairs, score={"paragram": str(tmp_path / "vectors.txt")})
+    code, error = train(capsys, "--config", config)
+    assert code == 0 and "vectors have 3 dimensions, embeddings.dim is 8" in error
+    assert "initial_vectors" not in stages(tmp_path / "run")["embeddings"]["training"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"initial_vectors": None},
+        {"model": "trigram-avg"},
+        {"dim": 9},  # not that of the vectors that the run trains
+        {"score": {"scorers": ["trigram_overlap"]}},
+    ],
+)
+def test_without_own_vectors_the_key_is_as_before(
+    tmp_path: Path, pairs: str, changes: dict[str, Any]
+) -> None:
+    config = read_config(config_of(tmp_path, pairs, **changes))
+    assert embeddings.depends_on(config) == ()
+    null = config.embeddings.replace(initial_vectors=None)
+    keys = [
+        key_of(embeddings.STAGE, Run(c, Manifest(c.run)))
+        for c in (config, config.replace(embeddings=null))
+    ]
+    assert keys[0] == keys[1]
