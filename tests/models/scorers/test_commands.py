@@ -129,11 +129,11 @@ def test_it_fails_always(tmp_path: Path) -> None:
 def test_it_hangs() -> None:
     command = python("print('waiting', file=sys.stderr, flush=True); time.sleep(60)")
     started = time.monotonic()
-    assert failure(command, timeout=0.5) == (
-        "bleurt: `COMMAND` did not end within 0.5 seconds, 3 times; the last line on its stderr: "
+    assert failure(command, timeout=1.5) == (
+        "bleurt: `COMMAND` did not end within 1.5 seconds, 3 times; the last line on its stderr: "
         "waiting"
     )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 50
 
 
 @pytest.mark.parametrize(
