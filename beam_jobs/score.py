@@ -80,8 +80,7 @@ def score_table(
         for name in given.column_names:
             scored = scored.append_column(target.field(name), given[name])
     if lacking := [name for name in target.names if name not in scored.column_names]:
-        texts = {"reference": "reference", "translation": "translation"}
-        texts |= {"source": "source"} if scorer.reads("source") else {}
+        texts = ["reference", "translation", *(["source"] if scorer.reads("source") else [])]
         columns = {name: table[name].combine_chunks() for name in texts}
         if scorer.reads("id"):
             columns["ids"] = schema.row_ids(table)

@@ -1,5 +1,6 @@
 """Local files and folders that are either complete or absent; digests."""
 
+import fcntl
 import gzip
 import hashlib
 import os
@@ -62,6 +63,30 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
                 temporary.replace(path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
+    """Make a folder, and keep a second process out of it as long as the block runs.
+
+    Args:
+        name: of the folder in messages.
+        busy: the message if another process is there.
+
+    Raises:
+        UserError: another process is there, or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = (folder / ".lock").open("w")
+    except OSError as error:
+        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from error
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(busy) from error
+        yield
 
 
 @contextmanager

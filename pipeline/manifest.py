@@ -1,6 +1,5 @@
 """manifest.json of a run folder, and the lock of the folder; the content is in `records`."""
 
-import fcntl
 import json
 import platform
 import time
@@ -10,6 +9,7 @@ from importlib import metadata
 
 from beam_jobs.io import remote, storage
 from models.errors import UserError
+from models.files import locked_folder
 from pipeline.config import Config
 from pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
@@ -121,14 +121,5 @@ def locked(folder: str) -> Iterator[None]:
         UserError: another process works on the run, or the folder cannot be written.
     """
     here = remote.local_workdir(folder)
-    try:
-        here.mkdir(parents=True, exist_ok=True)
-        stream = (here / ".lock").open("w")
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"{folder}: another paraloom is at work on this run") from error
+    with locked_folder(here, folder, f"{folder}: another paraloom is at work on this run"):
         yield

@@ -7,7 +7,6 @@ returns; a last line without its end was being written when the process died, an
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
+from models.files import locked_folder
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"
@@ -173,14 +173,8 @@ def judging(run: str) -> Iterator[None]:
     if not Path(run, "manifest.json").exists():
         raise UserError(f"{run}: no run here: it has no manifest.json")
     folder = Path(run, FOLDER)
-    with _writing(folder):
-        folder.mkdir(exist_ok=True)
-        stream = (folder / ".lock").open("w")
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"{run}: another paraloom judge is at work on this run") from error
+    busy = f"{run}: another paraloom judge is at work on this run"
+    with locked_folder(folder, str(folder), busy):
         yield
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from models.agreement.precision import DECILES, exact_deciles
 from models.embeddings.datasets.lines import tab_separated
@@ -41,8 +42,8 @@ class LabelledTexts:
 
     def without_copies(self) -> LabelledTexts:
         """Those with different sides."""
-        differ = np.array([a != b for a, b in zip(self.first, self.second, strict=True)], bool)
-        mask = pa.array(differ)
+        mask = pc.not_equal(self.first, self.second)
+        differ = mask.to_numpy(zero_copy_only=False)
         return LabelledTexts(
             first=self.first.filter(mask),
             second=self.second.filter(mask),

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xxhash
 
 from beam_jobs.io import schema
 from beam_jobs.transforms.duplicates import normalised, row_hash
+from models.hashing import text_hashes, threshold
 from pipeline.report.card_metadata import Configuration, Split
 
 TRAIN, TEST = "train", "test"
@@ -34,10 +34,7 @@ def held_out(references: pa.Array, share: float, seed: int) -> np.ndarray:
     References that differ in case and punctuation only have the same hash. It depends on nothing
     else, so a reference stays in its split when the corpus grows.
     """
-    texts = normalised(references).cast(pa.binary()).to_pylist()
-    digests = b"".join([xxhash.xxh3_64_digest(text, seed) for text in texts])
-    threshold = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
-    return np.asarray(np.frombuffer(digests, ">u8") < threshold)
+    return np.asarray(text_hashes(normalised(references), seed) < threshold(share))
 
 
 def as_pairs(rows: pa.Table) -> pa.Table:

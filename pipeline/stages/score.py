@@ -54,18 +54,26 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 def fingerprint(run: Run) -> Any:
     """The scorers, and the versions of those that are not Paraloom's or have changed."""
+    return _fingerprint(run, plugin_keys(run.config))
+
+
+def _fingerprint(run: Run, own: dict[str, Any]) -> Any:
     names = run.with_language(run.scorers)
-    more = plugin_keys(run.config)
-    more |= {n: SCORERS[n].version for n in run.scorers if n in SCORERS and SCORERS[n].version > 1}
+    versions = {name: SCORERS[name].version for name in run.scorers if name in SCORERS}
+    more = own | {name: version for name, version in versions.items() if version > 1}
     return [names, more] if more else names
 
 
-def column_keys(run: Run, digests: dict[str, str]) -> dict[str, str]:
-    """The key of what each column depends on besides the pairs; `digests` is of the resources."""
-    own = plugin_keys(run.config)
+def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
+    """The key of what each column depends on besides the pairs.
+
+    Args:
+        digests: of the resources.
+        own: as `plugin_keys` gives it.
+    """
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
-        own |= {name: [own[name], of] for name, of in stored.items()}
+        own = own | {name: [own[name], of] for name, of in stored.items()}
     keys = dict.fromkeys(TOKEN_COUNTS, content_key(score.VERSION, run.language))
     for name in run.scorers:
         if name in own:
@@ -91,7 +99,8 @@ def make(run: Run, key: str) -> ScoreRecord:
             resources["translation_model"] = model
         resources |= model_names(run.config)
         digests = {s.name: run.digest(s.name) for s in RESOURCES if s.enabled(run.config)}
-    key = content_key("score", score.VERSION, fingerprint(run), digests)
+    own = plugin_keys(run.config)
+    key = content_key("score", score.VERSION, _fingerprint(run, own), digests)
     result = score.run(
         units(pairs, key),
         run.folder("score"),
@@ -99,7 +108,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         resources,
         run.arguments,
         sources=run.config.score.sources,
-        keys=column_keys(run, digests),
+        keys=column_keys(run, digests, own),
         language=run.language,
         accelerator=run.config.accelerator,
     )

@@ -80,8 +80,6 @@ class _Ended:
 
 
 def _score(scorer: CommandScorer, pairs: PairText) -> Outcome:
-    if not len(pairs):
-        return Outcome(np.empty(0, np.float32))
     lines, stderr = _output(scorer, _table(pairs), len(pairs))
     if len(lines) != len(pairs):
         most = min(len(lines), len(pairs))

@@ -37,15 +37,14 @@ def model_stage(key: str, find: Callable[[str], Path]) -> Stage:
         return ScoringModelRecord(model=model, digest=model.sha256)
 
     def check(config: Config) -> None:
-        if needed(config) and not storage.is_remote(getattr(config.score, key)):
+        if not storage.is_remote(getattr(config.score, key)):
             folder(config)
 
-    needed = needed_by_scorers(key)
     return Stage(
         name=key,
         fingerprint=lambda run: digest(folder(run.config)),
         make=make,
-        enabled=needed,
+        enabled=needed_by_scorers(key),
         check=check,
         resource=None,
     )
