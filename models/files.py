@@ -7,12 +7,16 @@ import os
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from models.errors import UserError
+
+CARD = "README.md"
+OWN_CARD = "# Written by Paraloom"
+"""How the second line of the model cards begins that Paraloom writes into encoder folders."""
 
 
 @contextmanager
@@ -116,10 +120,14 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def digest(path: Path | str) -> str:
+def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
     """SHA-256 of a file, or of a folder's relative paths and files, in hexadecimal.
 
-    Hidden files and folders (names that begin with a dot) are ignored: they hold caches.
+    Hidden files and folders (names that begin with a dot) are ignored: they hold caches. So are
+    the model cards that Paraloom writes: they change with the results of a run, the models do not.
+
+    Args:
+        ignored: relative paths in the folder of other files to ignore.
 
     Raises:
         UserError: `path` does not exist.
@@ -129,14 +137,23 @@ def digest(path: Path | str) -> str:
         total = hashlib.sha256()
         for file in sorted(path.rglob("*")):
             relative = file.relative_to(path)
-            if file.is_file() and not any(part.startswith(".") for part in relative.parts):
-                total.update(f"{relative.as_posix()}\0{digest(file)}\n".encode())
+            if not file.is_file() or any(part.startswith(".") for part in relative.parts):
+                continue
+            if relative.as_posix() in ignored or (file.name == CARD and _is_own_card(file)):
+                continue
+            total.update(f"{relative.as_posix()}\0{digest(file)}\n".encode())
         return total.hexdigest()
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _is_own_card(path: Path) -> bool:
+    start = f"---\n{OWN_CARD}".encode()
+    with path.open("rb") as stream:
+        return stream.read(len(start)) == start
 
 
 def _flush(path: Path) -> None:

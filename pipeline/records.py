@@ -136,10 +136,20 @@ class IdfRecord(StageRecord, stage="idf"):
     documents: int = 0
 
 
+class InputFile(Lenient):
+    """A file of the bitext, or a file or folder of a training."""
+
+    path: str
+    bytes: int = 0
+    sha256: str
+
+
 class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")):
     """A stage that trains; `training` has the metrics, none if word vectors come from a file."""
 
     training: dict[str, Any] = {}
+    files: dict[str, InputFile] = {}  # of an encoder, by the key of the configuration
+    versions: dict[str, str] = {}
 
 
 class Candidate(Lenient):
@@ -260,14 +270,6 @@ class EvaluateRecord(StageRecord, stage="evaluate"):
     """The encoder on STS and SICK."""
 
     results: Evaluation
-
-
-class InputFile(Lenient):
-    """A file of the bitext."""
-
-    path: str
-    bytes: int
-    sha256: str
 
 
 class UnderWay(Lenient):

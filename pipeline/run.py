@@ -16,11 +16,11 @@ from models.hub import is_hub_name
 from models.memory import forget_peak, peak_memory
 from models.options import InputPath
 from pipeline import notices
+from pipeline.cards.data_card import write_data_card
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
 from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
 from pipeline.report import write_report
-from pipeline.report.data_card import write_data_card
 from pipeline.report.final_view import restrict
 from pipeline.report.summary import show_summary
 from pipeline.rounds import copy_finished

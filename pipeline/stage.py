@@ -15,7 +15,7 @@ from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, 
 from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
-from models.files import digest
+from models.files import CARD, digest
 from models.languages import ENGLISH
 from models.scorers import ENCODER, SCORERS
 from pipeline.config.options import Config, InputOptions
@@ -214,9 +214,14 @@ def needed_by_scorers(resource: str) -> Callable[[Config], bool]:
 
 
 def folder_is_valid(run: Run, stage: str) -> bool:
-    """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest."""
+    """`Stage.is_valid` of a stage that calls `Run.publish`: the folder has the record's digest.
+
+    A card in it does not count: people write their own, and Paraloom adds one to encoders.
+    """
     folder = run.folder(stage)
-    return remote.exists(folder) and digest(remote.localise(folder)) == run.digest(stage)
+    if not remote.exists(folder):
+        return False
+    return digest(remote.localise(folder), ignored=(CARD,)) == run.digest(stage)
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:

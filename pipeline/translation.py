@@ -15,8 +15,8 @@ from models.nmt import NmtOptions
 from models.nmt.engines.build import check_family
 from models.nmt.families.base import Languages, Layout
 from models.nmt.families.registry import open_model
+from pipeline.cards.metadata import license_of
 from pipeline.config import Config
-from pipeline.model_card import license_of
 from pipeline.records import BackTranslateRecord, TranslationModel
 from pipeline.stage import Run, pairs_record
 

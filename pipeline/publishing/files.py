@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from beam_jobs.io import schema
 from beam_jobs.transforms.duplicates import normalised, row_hash
 from models.hashing import text_hashes, threshold
-from pipeline.report.card_metadata import Configuration, Split
+from pipeline.cards.data_card_metadata import Configuration, Split
 
 TRAIN, TEST = "train", "test"
 FOLDERS = ("data", "pairs")

@@ -18,6 +18,8 @@ from beam_jobs.io.shards import Shard, content_key, read_shard, read_whole, rece
 from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.licenses import HUB_LICENSES, license_name
+from pipeline.cards.data_card import data_card
+from pipeline.cards.data_card_metadata import Release
 from pipeline.manifest import Manifest
 from pipeline.publishing.check import check_card, check_rows
 from pipeline.publishing.files import FOLDERS, write_configurations
@@ -30,8 +32,6 @@ from pipeline.publishing.provenance import (
     write_sums,
 )
 from pipeline.records import PairsRecord, RunRecord
-from pipeline.report.card_metadata import Release
-from pipeline.report.data_card import data_card
 from pipeline.report.final_view import restrict
 
 VERSION = 1

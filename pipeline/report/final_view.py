@@ -1,6 +1,6 @@
 """The record of a run with several rounds: each round's result, and the view of the best one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from models.scorers import ENCODER
@@ -13,7 +13,7 @@ from pipeline.records import (
     RunRecord,
     StageRecord,
 )
-from pipeline.stage import RANKING, stage_path
+from pipeline.stage import RANKING, RESULTS, stage_path
 
 
 class Round(NamedTuple):
@@ -89,11 +89,19 @@ def final_view(record: RunRecord) -> RunRecord:
     Deciles and automatic selection of the best round have their plain names, its scores follow
     those of the first round, and the configuration is the one of that round.
     """
+    return _view(record, best_round(record.stages), RANKING)
+
+
+def round_view(record: RunRecord, number: int) -> RunRecord:
+    """The record as `final_view` would give it if this round were the best one."""
+    return _view(record, number, (*RANKING, *RESULTS))
+
+
+def _view(record: RunRecord, number: int, of_round: Collection[str]) -> RunRecord:
     stages, config = record.stages, record.config
-    number = best_round(stages)
     found: dict[str, StageRecord] = {}
     for name in (name for name in stages if not name.startswith("rounds/")):
-        own = stage_path(name, number) if name in RANKING else name
+        own = stage_path(name, number) if name in of_round else name
         found |= {name: stages[name], own: stages[own]} if name == "score" else {name: stages[own]}
     if number > 1:
         scorers = [*config.score.names, ENCODER]

@@ -13,7 +13,8 @@ from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.languages import ENGLISH, short_code
 from pipeline.config import Config
-from pipeline.records import TrainingRecord
+from pipeline.manifest import versions
+from pipeline.records import InputFile, TrainingRecord
 from pipeline.stage import Run, Stage, folder_is_valid
 from pipeline.stages.resources import paragram
 
@@ -79,7 +80,15 @@ def make(run: Run, key: str) -> TrainingRecord:
         language=_language(run),
         threads=cores(),
     )
-    return TrainingRecord(training=metrics, digest=run.publish("embeddings"))
+    return TrainingRecord(
+        training=metrics,
+        files={
+            f"embeddings.{key}": InputFile(path=path, sha256=digest(path))
+            for key, path in run.config.embeddings.files().items()
+        },
+        versions=versions(),
+        digest=run.publish("embeddings"),
+    )
 
 
 def check(config: Config) -> None:

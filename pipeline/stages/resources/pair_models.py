@@ -9,9 +9,9 @@ from pathlib import Path
 from beam_jobs.io import remote, storage
 from models import hub
 from models.files import digest
+from pipeline.cards.metadata import license_of
 from pipeline.config import Config
 from pipeline.config.options import MODEL_KEYS
-from pipeline.model_card import license_of
 from pipeline.records import ScoringModelRecord, UsedModel
 from pipeline.stage import Run, Stage, needed_by_scorers
 

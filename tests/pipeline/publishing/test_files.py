@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.cards.data_card_metadata import Split
 from pipeline.publishing import files
 from pipeline.publishing.files import (
     PAIRS,
@@ -20,7 +21,6 @@ from pipeline.publishing.files import (
     total_hash,
     write_configurations,
 )
-from pipeline.report.card_metadata import Split
 
 COLUMNS = pa.schema(
     [pa.field(name, pa.string(), nullable=False) for name in ("id", "reference", "translation")]

@@ -1,6 +1,5 @@
 """The metadata block of a data card, in the form of Hugging Face's Hub."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from models.languages import language_name, short_code
+from models.languages import language_name
 from models.licenses import license_metadata
+from pipeline.cards.metadata import hub_languages
 from pipeline.records import ConfigRecord, InputSection
 
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
@@ -81,11 +81,9 @@ def card_metadata(
     ['en', 'cs']
     """
     source = config.input or InputSection()
-    codes = (short_code(code) for code in (source.target_language, source.source_language))
-    languages = (code.partition("-")[0] for code in codes)
     found = {
         "pretty_name": title(config),
-        "language": [code for code in dict.fromkeys(languages) if re.fullmatch("[a-z]{2,3}", code)],
+        "language": hub_languages([source.target_language, source.source_language]),
         "multilinguality": ["translation"],
         **license_metadata(source.license),
         "size_categories": [size_category(rows)],

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import PurePath
 
-import yaml
-
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Deciles, receipts
 from models.languages import language_name
 from models.scorers import ENCODER
+from pipeline.cards.data_card_metadata import Release, card_metadata, dtype, title
+from pipeline.cards.metadata import front_matter
 from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
     BackTranslateRecord,
@@ -20,7 +20,6 @@ from pipeline.records import (
     ScoringModelRecord,
     UsedModel,
 )
-from pipeline.report.card_metadata import Release, card_metadata, dtype, title
 from pipeline.report.describe import count, decoding, meaning, resolve_auto, selection_in_words
 from pipeline.report.final_view import best_round, final_view, verdict
 from pipeline.report.render import Markdown, code, render_markdown
@@ -70,7 +69,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
     head = card_metadata(config, corpus.rows_out, columns, release)
     return render_markdown(
         "data_card.md.j2",
-        metadata=Markdown(yaml.safe_dump(head, sort_keys=False, allow_unicode=True)),
+        metadata=front_matter(head),
         title=title(config),
         language=language,
         release=release,

@@ -11,10 +11,10 @@ import yaml
 
 from beam_jobs.io import schema
 from beam_jobs.io.shards import read_shard, receipts, write_shard
+from pipeline.cards import data_card as card
+from pipeline.cards.data_card import card_path
+from pipeline.cards.data_card_metadata import size_category
 from pipeline.records import RunRecord
-from pipeline.report import data_card as card
-from pipeline.report.card_metadata import size_category
-from pipeline.report.data_card import card_path
 from tests.pipeline.report.made_run import MadeRun
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")

@@ -1,0 +1,37 @@
+"""The metadata block at the beginning of a card."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from models.languages import short_code
+from pipeline.report.render import Markdown
+
+
+def front_matter(values: Mapping[str, Any]) -> Markdown:
+    """The metadata as YAML, without the lines `---` around it."""
+    return Markdown(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True))
+
+
+def hub_languages(codes: Iterable[str]) -> list[str]:
+    """Languages as the Hub names them: codes of two or three letters, each once.
+
+    >>> hub_languages(["en_GB", "cs", "en"])
+    ['en', 'cs']
+    """
+    short = (short_code(code).partition("-")[0] for code in codes)
+    return [code for code in dict.fromkeys(short) if re.fullmatch("[a-z]{2,3}", code)]
+
+
+def license_of(folder: Path) -> str | None:
+    """The `license` in the metadata of a folder's README.md; None if it says none."""
+    try:
+        text = (folder / "README.md").read_text(encoding="utf-8")
+        _, metadata, _ = text.split("---\n", 2)
+        value = yaml.safe_load(metadata).get("license")
+    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        return None
+    return ", ".join(map(str, value if isinstance(value, list) else [value])) if value else None
