@@ -17,6 +17,7 @@ from models.memory import forget_peak, peak_memory
 from models.options import InputPath
 from pipeline import notices
 from pipeline.cards.data_card import write_data_card
+from pipeline.cards.encoder_card import write_encoder_cards
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
 from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
@@ -61,6 +62,7 @@ def run_stages(
                 record = restrict(run.manifest.record, names)
                 if "corpus" in names:
                     write_data_card(config.run, record)
+                write_encoder_cards(config.run, record)
                 write_report(config.run, record)
                 break
             except DamagedError as error:

@@ -139,7 +139,8 @@ class SentenceEncoder:
             vocabulary.save(folder / f"{kind}.txt")
         config = {
             "format": FORMAT,
-            "options": self.options.chosen(),
+            # A folder goes to other people: it names files, not where they are on this machine.
+            "options": self.options.map_files(lambda key, path, mark: Path(path).name).chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
             "sentence_transformers": found,

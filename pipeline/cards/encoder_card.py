@@ -1,0 +1,304 @@
+"""The model card of an encoder, `embeddings/README.md`, for Hugging Face's Hub."""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import yaml
+
+from beam_jobs.io import storage
+from models.embeddings.options import EmbeddingOptions
+from models.files import CARD, OWN_CARD
+from models.languages import ENGLISH, language_name
+from pipeline.cards.data_card import model_name
+from pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
+from pipeline.cards.metadata import front_matter
+from pipeline.publishing.provenance import cleaned
+from pipeline.records import (
+    BackTranslateRecord,
+    Correlation,
+    EvaluateRecord,
+    Evaluation,
+    PairsRecord,
+    PivotRecord,
+    RunRecord,
+    TrainingRecord,
+)
+from pipeline.report.describe import correlation, count, resolve_auto, selection_in_words
+from pipeline.report.evaluation import evaluation_table
+from pipeline.report.final_view import final_view, round_view
+from pipeline.report.render import Markdown, code, render_markdown
+
+_KINDS = {
+    "word-avg": "the mean of the vectors of its words",
+    "word-sum": "the sum of the vectors of its words",
+    "trigram-avg": "the mean of the vectors of its character trigrams",
+    "gru": "the last state of a GRU over its words",
+    "lstm": "the last state of an LSTM over its words",
+    "lstm-avg": "the mean of the states of an LSTM over its words",
+    "bilstm": "the last states of an LSTM over its words, in both directions",
+    "bilstm-avg": "the mean of the states of an LSTM over its words, in both directions",
+    "bilstm-max": "the maximum of the states of an LSTM over its words, in both directions",
+}
+_TASKS = {
+    "paraphrases": "paraphrase pairs, with a margin loss: the paraphrase of a sentence must have a "
+    "higher cosine than the most similar other sentence of several mini-batches (Wieting and "
+    "Gimpel, 2018)",
+    "similarity": "labelled pairs, with a layer that predicts the label (Tai et al., 2015)",
+    "malstm": "labelled pairs, by the distance of the two vectors (Mueller and Thyagarajan, 2016)",
+    "phrases": "phrase pairs, with a margin on dot products (Zhou, Huang and Ji, 2017)",
+    "context": "contiguous text, by predicting the sentences before and after each (Zhelezniak et "
+    "al., 2018)",
+}
+_UNITS = {
+    "paraphrases": "paraphrase pairs",
+    "similarity": "labelled pairs",
+    "malstm": "labelled pairs",
+    "phrases": "phrase pairs",
+    "context": "sentences with their neighbours",
+}
+_SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
+_UNORDERED = {"word-avg", "word-sum", "trigram-avg"}
+_UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
+_DOT_PRODUCT = ("phrases", "context")
+
+
+def write_encoder_cards(folder: str, record: RunRecord) -> None:
+    """Write the card of each encoder of a run, unless the card that is there is the same.
+
+    A card that a person has changed or written stays; a line on standard error says so.
+
+    Raises:
+        UserError: a folder cannot be read or written.
+    """
+    for stage in record.stages:
+        parent, _, kind = stage.rpartition("/")
+        if kind == "embeddings":
+            number = int(parent.rpartition("/")[2]) if parent else 0
+            view = round_view(record, number) if number else final_view(record)
+            _write(storage.join(folder, stage), view, number)
+
+
+def _write(folder: str, view: RunRecord, number: int) -> None:
+    storage.remove_temporary(folder)
+    try:
+        settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
+        EmbeddingOptions.of(settings["options"])
+    except (ValueError, KeyError):
+        return  # an encoder of another version, which this one cannot read
+    text, path = _marked(encoder_card(view, settings, number)), storage.join(folder, CARD)
+    if storage.exists(path):
+        before = storage.read_bytes(path).decode("utf-8", "replace")
+        if before == text:
+            return
+        if not _is_as_written(before):
+            notice = "changed by hand, so it stays as it is; remove it to get a new one"
+            print(f"paraloom: {path}: {notice}", file=sys.stderr)
+            return
+    storage.write_bytes(path, text.encode())
+
+
+def _marked(text: str) -> str:
+    """A card with a line that tells it from cards of people: its checksum."""
+    rest = text.removeprefix("---\n")
+    return f"---\n{OWN_CARD}, checksum {hashlib.sha256(rest.encode()).hexdigest()[:16]}\n{rest}"
+
+
+def _is_as_written(card: str) -> bool:
+    first, _, rest = card.partition("\n")
+    _, _, rest = rest.partition("\n")  # without the line with the checksum
+    return card == _marked(f"{first}\n{rest}")
+
+
+def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
+    """The card of an encoder as text.
+
+    Args:
+        view: the record of the run as `final_view` or `round_view` gives it.
+        settings: the content of the encoder's config.json.
+        number: the round of the encoder, 0 for the result of the run.
+    """
+    options = EmbeddingOptions.of(settings["options"])
+    language = settings.get("language", ENGLISH)
+    trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
+    on_corpus = options.reads_the_corpus
+    source = view.config.input if on_corpus else None
+    evaluated = view.find(EvaluateRecord)
+    known = _used_data_sets(view, options, evaluated.results) if evaluated else []
+    score = "" if "head" in settings else "dot" if options.task in _DOT_PRODUCT else "cosine"
+    export = settings.get("sentence_transformers", {"native": False})
+    run = PurePath(view.config.run).name
+    name = f"{run}-round-{number}" if number else run
+    tested = _tested(trained.training)
+    results = [result(f"{of} (held out)", found, score) for of, _, found in tested]
+    if evaluated:
+        models = evaluated.results.models
+        model = options.model if options.model in models else models[0]
+        results += model_index(evaluated.results, model, score, known)
+    table = evaluation_table([("", evaluated)]) if evaluated else None
+    license = source.license if source else None
+    metadata = encoder_metadata(name=name, language=language, license=license, results=results)
+    return render_markdown(
+        "encoder_card.md.j2",
+        metadata=front_matter(metadata),
+        title=f"{name}: {language_name(language)} sentence encoder",
+        language=language_name(language),
+        settings=settings,
+        options=options,
+        kind=Markdown(_kind(options)),
+        facts=list(_facts(settings, options)),
+        score=score,
+        scores=_SCORES[score],
+        export=export,
+        since="6.2" if "lstm" in options.model else "5.5",
+        arguments=Markdown(_arguments(score, native=export["native"])),
+        task=_TASKS[options.task],
+        unit=_UNITS[options.task],
+        metrics=trained.training,
+        evaluations=_evaluations(trained.training),
+        evaluation=table,
+        evaluation_rows=[(head, *cells) for head, cells, _ in table.rows] if table else [],
+        test=[
+            (of, count(pairs), correlation(each.pearson), correlation(each.spearman), _mse(each))
+            for of, pairs, each in tested
+        ],
+        known=_shortened(known, evaluated.results) if evaluated else [],
+        corpus=view.find(PairsRecord, "corpus") if on_corpus else None,
+        selection=Markdown(selection_in_words(resolve_auto(view))),
+        source=source,
+        source_name=language_name(source.source_language) if source else "",
+        translated=view.find(BackTranslateRecord),
+        forward=view.find(PivotRecord),
+        model_name=model_name,
+        bleu=view.bleu,
+        initial=_initial(options, trained.training),
+        unknown="Words" if options.reads_words else "Trigrams",
+        unordered=set(_encoders(options)) <= _UNORDERED,
+        run=run,
+        number=number,
+        seed=view.config.seed,
+        packages=_packages(trained.versions or view.versions),
+        files=list(_files(view, trained, on_corpus=on_corpus)),
+        config=Markdown(yaml.safe_dump(cleaned(_set(settings["options"])), sort_keys=False)),
+    )
+
+
+def _encoders(options: EmbeddingOptions) -> list[str]:
+    return [name.strip() for name in options.model.split("+")]
+
+
+def _kind(options: EmbeddingOptions) -> str:
+    """The vector of a sentence in words."""
+    if options.context and options.context.vector != "encoder":
+        return "made of the states of its decoders"
+    network = "the output of the recurrent network `{}` over its words"
+    kinds = [_KINDS.get(name, network.format(name)) for name in _encoders(options)]
+    if len(kinds) == 1:
+        return kinds[0]
+    return ("the sum of " if options.mix == "add" else "the concatenation of ") + " and ".join(
+        kinds
+    )
+
+
+def _facts(settings: dict[str, Any], options: EmbeddingOptions) -> Iterator[tuple[object, ...]]:
+    yield "encoder", code(options.model)
+    yield "numbers in a vector", count(settings["dim"])
+    for kind, size in settings["vocabularies"].items():
+        yield "vocabulary", f"{count(size)} {'trigrams' if kind == 'trigrams' else 'words'}"
+    yield "language", language_name(settings.get("language", ENGLISH))
+    yield "tokens", "Moses tokens in lower case"
+
+
+def _arguments(score: str, *, native: bool) -> str:
+    """The arguments with which sentence-transformers opens the model."""
+    found = ['"OWNER/NAME"'] if native else ['"DIR"', "trust_remote_code=True"]
+    return ", ".join([*found, *(['similarity_fn_name="dot"'] if score == "dot" else [])])
+
+
+def _initial(options: EmbeddingOptions, metrics: dict[str, Any]) -> str:
+    """Where the training of word vectors started."""
+    if options.similarity and options.similarity.start:
+        return f"those of the encoder {PurePath(options.similarity.start).name}"
+    if options.vector_file:
+        return f"the file {PurePath(options.vector_file).name}"
+    return str(metrics.get("initial_vectors", "random numbers"))
+
+
+def _packages(versions: dict[str, str]) -> str:
+    found = (f"{name} {version}" for name, version in versions.items())
+    return ", ".join(each for each in found if not each.endswith("not installed")) or "unknown"
+
+
+def _tested(metrics: dict[str, Any]) -> list[tuple[str, int, Correlation]]:
+    """Results on the test data of labelled tasks: data set, pairs, correlations."""
+    found = []
+    for name, of in metrics.get("test", {}).items():
+        numbers = {key: of[key] for key in ("pearson", "spearman", "mse") if of[key] == of[key]}
+        if "pairs" in of:
+            found.append((name, of["pairs"], Correlation(**{**_UNDEFINED, **numbers})))
+    return found
+
+
+def _mse(found: Correlation) -> str:
+    return "" if found.mse is None else f"{found.mse:.3f}"
+
+
+def _used_data_sets(
+    view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
+) -> list[str]:
+    """The data sets of the evaluation that were used before: to train, or to choose an epoch, the
+    deciles or a round. Known by the last name of the path: a year, a data set, `sts` or `sick`.
+    """
+    paths = list(options.files().values())
+    if view.config.select.by == "auto" or "loop" in view.stages:
+        labelled = (view.config.select.model_extra or {}).get("labelled") or []
+        paths += [labelled] if isinstance(labelled, str) else labelled
+    used = {PurePath(path).stem.lower() for path in paths}
+    names = [f"{group} {name}" for group, of in evaluation.groups.items() for name in of.data_sets]
+    return [name for name in names if used & set(name.lower().split())]
+
+
+def _shortened(names: list[str], evaluation: Evaluation) -> list[str]:
+    """The names of data sets, with the name of the group in place of all of its data sets."""
+    found = []
+    for group, content in evaluation.groups.items():
+        own = [f"{group} {name}" for name in content.data_sets]
+        known = [name for name in own if name in names]
+        found += [group] if known == own else known
+    return found
+
+
+def _evaluations(metrics: dict[str, Any]) -> list[tuple[object, ...]]:
+    """The rows of the table of evaluations on development data; the chosen one is marked."""
+    best = metrics.get("best_step")
+    return [
+        (each["epoch"], f"{each['step']:,}", f"{each['development']:.2f}", mark)
+        for each in metrics.get("evaluations", [])
+        for mark in ["kept" if each["step"] == best else ""]
+    ]
+
+
+def _files(
+    view: RunRecord, trained: TrainingRecord, *, on_corpus: bool
+) -> Iterator[tuple[object, ...]]:
+    """What the encoder was made of: what it is, its name, its SHA-256."""
+    yield "encoder (this folder without README.md)", "", code(trained.digest)
+    for key, file in trained.files.items():
+        yield code(key), code(PurePath(file.path).name), code(file.sha256)
+    if trained.training.get("initial_vectors") and (vectors := view.stages.get("paragram")):
+        yield "PARAGRAM vectors of the run", "", code(vectors.digest)
+        score = view.config.score.model_extra or {}
+        if source := score.get("paragram") or score.get("phrases"):
+            yield "they were made from", code(PurePath(source).name), ""
+    if on_corpus and (corpus := view.stages.get("corpus")):
+        yield "corpus of the run", "", code(corpus.digest)
+        for input_ in view.inputs:
+            yield "bitext", code(PurePath(input_.path).name), code(input_.sha256)
+
+
+def _set(values: dict[str, Any]) -> dict[str, Any]:
+    """The options that are not null."""
+    return {key: value for key, value in values.items() if value is not None}
