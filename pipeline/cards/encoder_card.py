@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import PurePath
@@ -61,6 +62,7 @@ _UNITS = {
     "context": "sentences with their neighbours",
 }
 _SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
+_SPLITS = {"train", "test", "trial", "dev"}
 _UNORDERED = {"word-avg", "word-sum", "trigram-avg"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
 _DOT_PRODUCT = ("phrases", "context")
@@ -250,15 +252,24 @@ def _used_data_sets(
     view: RunRecord, options: EmbeddingOptions, evaluation: Evaluation
 ) -> list[str]:
     """The data sets of the evaluation that were used before: to train, or to choose an epoch, the
-    deciles or a round. Known by the last name of the path: a year, a data set, `sts` or `sick`.
+    deciles or a round.
+
+    The last two names of a path tell which: `sts/2012`, `2014/images.tsv`, `SICK_trial.txt`.
     """
     paths = list(options.files().values())
     if view.config.select.by == "auto" or "loop" in view.stages:
         labelled = (view.config.select.model_extra or {}).get("labelled") or []
         paths += [labelled] if isinstance(labelled, str) else labelled
-    used = {PurePath(path).stem.lower() for path in paths}
     names = [f"{group} {name}" for group, of in evaluation.groups.items() for name in of.data_sets]
-    return [name for name in names if used & set(name.lower().split())]
+    words = {name: _words(name) for name in names}
+    known = set().union(*words.values())
+    used = [_words(" ".join(PurePath(path).with_suffix("").parts[-2:])) & known for path in paths]
+    used = [of_path for of_path in used if of_path - _SPLITS]
+    return [name for name in names if any(of_path <= words[name] for of_path in used)]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
 def _shortened(names: list[str], evaluation: Evaluation) -> list[str]:
@@ -285,7 +296,6 @@ def _files(
     view: RunRecord, trained: TrainingRecord, *, on_corpus: bool
 ) -> Iterator[tuple[object, ...]]:
     """What the encoder was made of: what it is, its name, its SHA-256."""
-    yield "encoder (this folder without README.md)", "", code(trained.digest)
     for key, file in trained.files.items():
         yield code(key), code(PurePath(file.path).name), code(file.sha256)
     if trained.training.get("initial_vectors") and (vectors := view.stages.get("paragram")):

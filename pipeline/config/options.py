@@ -47,7 +47,7 @@ class InputOptions(Options):
     `format: text` it is the language of the text, and `source_language` the one that it is
     translated into and back from."""
     license: str | None = None
-    """Licence of the bitext; copied into the data card."""
+    """Licence of the bitext; copied into data card and model card."""
     where: list[str] = Field(default=[])
     """Conditions on a pair before its translation, all of which must hold: `source_tokens <= 60`,
     `token_ratio in 0.5..1.25`, `source_language = cs`, `identical = no`; see choosing-pairs.md."""

@@ -192,6 +192,23 @@ def test_the_best_round_is_kept(two_rounds: Path) -> None:
         assert stages[name]["digest"] == stages[f"rounds/{best}/{name}"]["digest"]
 
 
+def test_every_encoder_has_a_card(two_rounds: Path) -> None:
+    stages, run = manifest(two_rounds)["stages"], two_rounds / "run"
+    best = stages["loop"]["best"]
+    for place, number in (("", best), ("rounds/1/", 1), ("rounds/2/", 2)):
+        text = (run / place / "embeddings/README.md").read_text()
+        assert text.split("---\n")[2].startswith(f"\n# run{'-round-' * bool(place)}{place[7:8]}: ")
+        pairs = stages[f"rounds/{number}/corpus"]["rows_out"]
+        assert f"({pairs:,} pairs)" in text
+        by = "encoder_similarity" if number == 2 else "trigram_overlap"
+        assert f"deciles 2–6 of `{by}`" in text
+        results = json.loads((run / f"rounds/{number}/evaluation.json").read_text())["groups"]
+        images = results["STS 2015"]["data_sets"]["images"]["models"]["word-avg"]
+        assert f"value: {round(images['pearson'] / 100, 6)}\n" in text
+        # The others chose the round.
+        assert "choose its epoch or its pairs: STS 2012, STS 2014.\n" in text
+
+
 def labels(folder: Path, number: int, path: Path) -> None:
     """Labelled pairs on which the encoder of a round is perfect."""
     pairs = table(folder, "bucket").slice(0, 60)

@@ -10,6 +10,7 @@ import yaml
 from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.repocard_data import eval_results_to_model_index, model_index_to_eval_results
 
+from beam_jobs.io import storage
 from models.files import digest
 from pipeline import cli
 from pipeline.cards import encoder_card as card
@@ -154,6 +155,19 @@ def test_sentence_transformers_keeps_it(tmp_path: Path, arguments: list[str]) ->
     assert (tmp_path / "saved" / "README.md").read_text() == text
 
 
+def test_a_run_in_object_storage(
+    bucket: str, s3: list[str], arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments[arguments.index("--out") + 1] = f"{bucket}/run"
+    assert train(*arguments, "--", *s3) == 0
+    text = storage.read_bytes(f"{bucket}/run/embeddings/README.md").decode()
+    assert "STS 2015 (mean of 2 data sets)" in text and "paraloom-" not in text
+    capsys.readouterr()
+    assert train(*arguments, "--set", "evaluate.sts=null", "--", *s3) == 0
+    assert "…" not in capsys.readouterr().err
+    assert b"was not evaluated" in storage.read_bytes(f"{bucket}/run/embeddings/README.md")
+
+
 def settings(export: dict[str, Any], **options: Any) -> dict[str, Any]:
     chosen = {"model": "word-avg", "dim": 300, **options}
     found = {"options": chosen, "vocabularies": {"words": 1234}, "dim": 300}
@@ -239,3 +253,28 @@ def test_results_of_other_versions_of_the_evaluation() -> None:
     ]
     without = ["STS 2015 images"]
     assert not card.model_index(Evaluation.model_validate(values), "word-avg", "", without)
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/data/sts", ["STS 2012 OnWN", "STS 2014 OnWN", "STS 2014 deft-news"]),
+        ("/data/sts/2014", ["STS 2014 OnWN", "STS 2014 deft-news"]),
+        ("/data/2014/OnWN.tsv", ["STS 2014 OnWN"]),
+        ("2014/deft-news.tsv", ["STS 2014 deft-news"]),
+        ("/data/sick", ["SICK train", "SICK trial"]),
+        ("SICK_trial.txt", ["SICK trial"]),
+        ("/captions/train.tsv", []),
+    ],
+)
+def test_data_that_were_used_before(path: str, names: list[str]) -> None:
+    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
+    sets = {"STS 2012": ["OnWN"], "STS 2014": ["OnWN", "deft-news"], "SICK": ["train", "trial"]}
+    groups = {group: {"data_sets": dict.fromkeys(of, found)} for group, of in sets.items()}
+    record = {
+        "stages": {"evaluate": {"results": {"models": ["word-avg"], "groups": groups}}},
+    }
+    text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE, development=[path]))
+    results = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    tests = {result["dataset"]["name"] for result in results}
+    assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(names)
