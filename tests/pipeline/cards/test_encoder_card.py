@@ -14,6 +14,7 @@ from beam_jobs.io import storage
 from models.files import digest
 from pipeline import cli
 from pipeline.cards import encoder_card as card
+from pipeline.cards.encoder_metadata import model_index
 from pipeline.records import Evaluation, RunRecord
 
 NATIVE = {
@@ -57,7 +58,7 @@ def test_huggingface_hub_reads_it_as_written(tmp_path: Path, arguments: list[str
     written = yaml.safe_load(text.split("---\n")[1])
     read = ModelCard.load(path).data
     assert yaml.safe_load(read.to_yaml()) == written
-    assert ModelCardData(**written).to_dict() == written
+    assert yaml.safe_load(ModelCardData(**written).to_yaml()) == written
     index = written["model-index"]
     assert eval_results_to_model_index(*model_index_to_eval_results(index)) == index
     assert read.pipeline_tag == "sentence-similarity" and read.language == ["en"]
@@ -243,7 +244,7 @@ def test_results_of_other_versions_of_the_evaluation() -> None:
             }
         },
     }
-    (result,) = card.model_index(Evaluation.model_validate(values), "word-avg", "dot")
+    (result,) = model_index(Evaluation.model_validate(values), "word-avg", "dot")
     assert result["dataset"] == {
         "name": "STS15 (all pairs as one set)",
         "type": "sts15-all-pairs-as-one-set",
@@ -252,7 +253,7 @@ def test_results_of_other_versions_of_the_evaluation() -> None:
         {"type": "spearman_cosine", "value": 0.705, "name": "Spearman Cosine"}
     ]
     without = ["STS 2015 images"]
-    assert not card.model_index(Evaluation.model_validate(values), "word-avg", "", without)
+    assert not model_index(Evaluation.model_validate(values), "word-avg", "", without)
 
 
 @pytest.mark.parametrize(
