@@ -93,7 +93,7 @@ def _modules(folder: Path, ids: list[list[int]]) -> NDArray[np.float32]:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    vectors = np.empty((len(ids), model[-1].pooling_output_dimension), np.float32)
+    vectors = np.empty((len(ids), model.get_embedding_dimension() or 0), np.float32)
     order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
     for start in range(0, len(order), 64):
         rows = order[start : start + 64]

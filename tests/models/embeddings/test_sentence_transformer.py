@@ -16,8 +16,6 @@ from tests.sample import odd_sentences
 
 ODD = ["", "Mr. Smith's `x` http://a.b/c?d=1,000.5", "\u2028", "…", "Žluťoučký kůň"]
 VERSION = tuple(map(int, version("sentence-transformers").split(".")[:2]))
-# From version 6 on it asks before it loads a module of another package, which ours is.
-TRUST = {} if VERSION < (6, 0) else {"trust_remote_code": True}
 _AVERAGE, _RECURRENT = ("StaticEmbedding",), ("WordEmbeddings", "LSTM", "Pooling")
 NATIVE = {
     **dict.fromkeys(["word-avg", "trigram-avg"], _AVERAGE),
@@ -52,10 +50,11 @@ def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> N
     if native == _RECURRENT and VERSION < (6, 2):
         pytest.skip("WordEmbeddings cannot call a tokeniser of transformers before 6.2")
     odd = [text for text in ODD if text.strip() or model != "bilstm-max"]  # no maximum of none
-    trust = {} if native else TRUST
     encoder(model, sentences).save(tmp_path / "model")
     ours = load_encoder(tmp_path / "model").embed([*sentences, *odd])
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **trust)
+    loaded = SentenceTransformer(
+        str(tmp_path / "model"), device="cpu", trust_remote_code=not native
+    )
     assert tuple(type(module).__name__ for module in loaded) == (native or ("MosesEncoder",))
     theirs = loaded.encode([*sentences, *odd])
     assert theirs.dtype == np.float32
@@ -66,7 +65,7 @@ def test_the_same_vectors(model: str, sentences: list[str], tmp_path: Path) -> N
     np.testing.assert_allclose(similarity.diagonal(), np.ones(3), atol=1e-5)
 
     loaded.save(str(tmp_path / "again"))
-    again = SentenceTransformer(str(tmp_path / "again"), device="cpu", **trust)
+    again = SentenceTransformer(str(tmp_path / "again"), device="cpu", trust_remote_code=not native)
     np.testing.assert_allclose(again.encode(sentences), ours[: len(sentences)], atol=1e-5)
     if not native:  # else the folder is no longer one of ours
         back = load_encoder(tmp_path / "again").embed(sentences)
@@ -82,7 +81,7 @@ def test_folders_of_earlier_versions(model: str, sentences: list[str], tmp_path:
     (tmp_path / "config.json").write_text(json.dumps(config))
     ours = load_encoder(tmp_path).embed(sentences)
     assert np.array_equal(ours, saved.embed(sentences))
-    loaded = SentenceTransformer(str(tmp_path), device="cpu", **TRUST)
+    loaded = SentenceTransformer(str(tmp_path), device="cpu", trust_remote_code=True)
     np.testing.assert_allclose(loaded.encode(sentences), ours, atol=1e-5)
     loaded.save(str(tmp_path / "again"))
     assert np.array_equal(load_encoder(tmp_path / "again").embed(sentences), ours)
@@ -94,8 +93,9 @@ def test_a_prompt_stands_before_the_sentence(
 ) -> None:
     saved = encoder(model, sentences)
     saved.save(tmp_path / "model")
-    trust = {} if model in NATIVE else TRUST
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **trust)
+    loaded = SentenceTransformer(
+        str(tmp_path / "model"), device="cpu", trust_remote_code=model not in NATIVE
+    )
     prompted = loaded.encode(["dog ."], prompt="A ")
     np.testing.assert_allclose(prompted, saved.embed(["A dog ."]), atol=1e-5)
 
@@ -105,7 +105,7 @@ def test_no_code_comes_from_the_folder(sentences: list[str], tmp_path: Path) -> 
     encoder("gru", sentences).save(tmp_path / "model")
     for name in ("models", "sentence_transformer", "MosesEncoder"):
         (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
-    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", **TRUST)
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
     assert type(loaded[0]).__module__ == "models.embeddings.sentence_transformer"
 
 
