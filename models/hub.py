@@ -71,7 +71,7 @@ def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     try:
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
         names = [file.rfilename for file in info.siblings or []]
-        chosen = [name for name in names if _FILES.fullmatch(name)] + _weights(names)
+        chosen = needed(names)
         folder = huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
@@ -103,6 +103,15 @@ def _unreachable(key: str, repo: str, revision: str | None, error: Exception) ->
         f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
         f"{key} to that folder"
     )
+
+
+def needed(names: Sequence[str]) -> list[str]:
+    """The files of a model that loading it needs, and its model card.
+
+    >>> needed(["config.json", "onnx/model.onnx", "model.safetensors", "pytorch_model.bin"])
+    ['config.json', 'model.safetensors']
+    """
+    return [name for name in names if _FILES.fullmatch(name)] + _weights(names)
 
 
 def _weights(names: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Evaluation on labelled pairs: correlations of scores with labels, per data set and year."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy.stats import rankdata
 
+from models.embeddings.applications.cost_table import Cost, Row, cost_rows
+from models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
 from models.embeddings.datasets.similarity import LabelledPairs, missing, read_sick, read_sts
 from models.errors import UserError
 
@@ -39,6 +41,8 @@ def dots(a: Vectors, b: Vectors) -> Scores:
     return found
 
 
+_TITLES = {"papers": "papers' protocol", "mteb": "MTEB's protocol"}
+
 COMPARE: dict[str, Compare] = {"cosine": cosines, "dot": dots}
 """The functions that compare two vectors, by name."""
 
@@ -62,6 +66,14 @@ class Correlation(NamedTuple):
     """Mean squared error of predicted labels; NaN if there are none."""
 
 
+class Judged(NamedTuple):
+    """The results of a model on one data set."""
+
+    correlation: Correlation
+    genres: dict[str, Correlation]  # of the STS Benchmark
+    cosines: Scores
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """Results of several models on the same data sets."""
@@ -69,6 +81,11 @@ class Report:
     models: list[str]
     data: list[LabelledPairs]
     correlations: list[list[Correlation]]  # [models][data sets]
+    genres: list[list[dict[str, Correlation]]] = field(default_factory=list)
+    """[models][data sets]: the correlations of each genre; empty but for the STS Benchmark"""
+    benchmarks: list[Benchmark] = field(default_factory=list)
+    protocols: dict[str, list[list[float]]] = field(default_factory=dict)
+    """of each protocol, [models][benchmarks]: correlation × 100"""
 
     def mean(self, model: int, group: str) -> Correlation:
         """Unweighted mean over the group's data sets; undefined if one of them is undefined."""
@@ -76,53 +93,124 @@ class Report:
         found = [correlation[:2] for data, correlation in pairs if data.group == group]
         return Correlation(*(float(column) for column in np.mean(found, axis=0)))
 
-    def table(self) -> Table:
-        """`Pearson / Spearman` of every model by data set, the means, and the missing data sets."""
-        caption = "Pearson / Spearman × 100"
-        if not np.isnan([each.mse for of in self.correlations for each in of]).all():
-            caption += ", mean squared error of predicted labels"
+    def table(self, costs: Sequence[Cost] = (), how: str = "") -> Table:
+        """`Pearson / Spearman` of every model by data set, the means, and the missing data sets;
+        then the results by protocol, and the costs [models], which `how` explains.
+        """
+        caption = "\n".join(filter(None, [self.meaning(), how]))
         table = Table("data set", "pairs", caption=caption)
         table.columns[1].justify = "right"
         for name in self.models:
             table.add_column(name, justify="right")
-        for group, found in self._by_group(_cell).items():
-            for name, results in found["data_sets"].items():
-                cells = results["models"].values()
-                table.add_row(f"{group} {name}", f"{results['pairs']:,}", *cells)
-            if "mean" in found:
-                table.add_row(f"{group} mean", "", *found["mean"].values(), style="bold")
-            if found["missing"]:
-                absent = f"{group} without {', '.join(found['missing'])} (not there)"
-                table.add_row(absent, style="dim")
+        styles = {"mean": "bold", "missing": "dim"}
+        for section in [*self.sections(), cost_rows(costs)]:
+            for row in section:
+                table.add_row(row.head, row.pairs, *row.cells, style=styles.get(row.kind))
             table.add_section()
         return table
+
+    def meaning(self) -> str:
+        """What the numbers in `sections` are."""
+        lines = ["Pearson / Spearman × 100"]
+        if not np.isnan([each.mse for of in self.correlations for each in of]).all():
+            lines[0] += ", mean squared error of predicted labels"
+        if self.benchmarks:
+            lines += [f"{_TITLES[name]}: {what}" for name, what in PROTOCOLS.items()]
+        return "\n".join(lines)
+
+    def sections(self) -> list[list[Row]]:
+        """The rows of a table: of each group of data sets, then of each protocol."""
+        found = [self._group_rows(*group) for group in self._by_group(_cell).items()]
+        return [*found, *(self._protocol_rows(name) for name in self.protocols)]
+
+    def _group_rows(self, group: str, found: dict[str, Any]) -> list[Row]:
+        rows = []
+        for name, results in found["data_sets"].items():
+            genres = results.get("genres", {})
+            of_genres = {f"{name}, {genre}": of_genre for genre, of_genre in genres.items()}
+            for head, shown in ({name: results} | of_genres).items():
+                cells = list(shown["models"].values())
+                rows.append(Row(f"{group} {head}", f"{shown['pairs']:,}", cells))
+        if "mean" in found:
+            rows.append(Row(f"{group} mean", "", list(found["mean"].values()), "mean"))
+        if found["missing"]:
+            absent = f"{group} without {', '.join(found['missing'])} (not there)"
+            rows.append(Row(absent, "", [""] * len(self.models), "missing"))
+        return rows
+
+    def _protocol_rows(self, protocol: str) -> list[Row]:
+        rows, results = [], self.protocols[protocol]
+        for i, benchmark in enumerate(self.benchmarks):
+            head, pairs = f"{_TITLES[protocol]}: {benchmark.name}", ""
+            if protocol == "mteb":
+                incomplete = "" if benchmark.complete else ", incomplete"
+                head, pairs = f"{head} ({benchmark.task}{incomplete})", f"{benchmark.pairs:,}"
+            rows.append(Row(head, pairs, [_number(of[i]) for of in results]))
+        if self.benchmarks:
+            means = [_number(self.overall(protocol, model)) for model in range(len(self.models))]
+            rows.append(Row(f"{_TITLES[protocol]}: mean", "", means, "mean"))
+        return rows
+
+    def overall(self, protocol: str, model: int) -> float:
+        """Unweighted mean over the benchmarks."""
+        return float(np.mean(self.protocols[protocol][model]))
 
     def json(self) -> dict[str, Any]:
         """The results for programs; an undefined correlation is None.
 
-        `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`
+        `groups.<group>.data_sets.<name>.models.<model>.pearson`, `groups.<year>.mean.<model>.…`,
+        `protocols.<protocol>.results.<benchmark>.<model>`, `protocols.<protocol>.mean.<model>`
         """
-        return {"models": self.models, "groups": self._by_group(_numbers)}
+        found = {"models": self.models, "groups": self._by_group(_numbers)}
+        return found | ({"protocols": self._by_protocol()} if self.benchmarks else {})
+
+    def _by_protocol(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for protocol, results in self.protocols.items():
+            by_name = {
+                benchmark.name: self._of_models([_rounded(of[i]) for of in results])
+                for i, benchmark in enumerate(self.benchmarks)
+            }
+            means = self._of_models(
+                [_rounded(self.overall(protocol, model)) for model in range(len(self.models))]
+            )
+            found[protocol] = {"what": PROTOCOLS[protocol], "results": by_name, "mean": means}
+        found["mteb"]["tasks"] = {
+            each.name: {"task": each.task, "pairs": each.pairs, "complete": each.complete}
+            for each in self.benchmarks
+        }
+        return found
+
+    def _of_models(self, values: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(self.models, values, strict=True))
 
     def _by_group(self, show: Callable[[Correlation], Any]) -> dict[str, Any]:
         lacking = missing(self.data)
         groups: dict[str, Any] = {}
-        for data, *of_models in zip(self.data, *self.correlations, strict=True):
+        for i, data in enumerate(self.data):
             new = {"data_sets": {}, "missing": lacking.get(data.group, [])}
-            groups.setdefault(data.group, new)["data_sets"][data.name] = {
+            found = groups.setdefault(data.group, new)["data_sets"][data.name] = {
                 "pairs": len(data),
                 "unscored": data.unscored,
-                "models": dict(zip(self.models, map(show, of_models), strict=True)),
+                "models": self._of_models([show(of[i]) for of in self.correlations]),
             }
+            if data.genres is not None and self.genres:
+                found["genres"] = {
+                    genre: {
+                        "pairs": data.genres.to_pylist().count(genre),
+                        "models": self._of_models([show(of[i][genre]) for of in self.genres]),
+                    }
+                    for genre in self.genres[0][i]
+                }
         for group in filter(_is_year, groups):
-            means = (show(self.mean(model, group)) for model in range(len(self.models)))
-            groups[group]["mean"] = dict(zip(self.models, means, strict=True))
+            means = [show(self.mean(model, group)) for model in range(len(self.models))]
+            groups[group]["mean"] = self._of_models(means)
         return groups
 
 
 def evaluate_models(
     models: Sequence[Model | tuple[str, Embed]],
-    sts: Path | str | None = None,
+    sts: Path | str | Sequence[Path | str] | None = None,
     sick: Path | str | None = None,
 ) -> Report:
     """Correlate every model's scores with the labels in the folders `sts` and `sick`.
@@ -131,20 +219,66 @@ def evaluate_models(
         UserError: a folder has no data, a row is invalid (names the file and the row), or two
             models have the same name.
     """
+    folders = [sts] if isinstance(sts, Path | str) else sts or []
+    data = [pairs for folder in folders for pairs in read_sts(folder)]
+    return evaluate_on([*data, *(read_sick(sick) if sick else [])], models)
+
+
+def evaluate_on(data: list[LabelledPairs], models: Sequence[Model | tuple[str, Embed]]) -> Report:
+    """Correlate every model's scores with the labels of data sets.
+
+    Raises:
+        UserError: two models or two data sets have the same name.
+    """
     entered = [Model(*model) for model in models]
     names = [model.name for model in entered]
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name}: stands twice among the models")
-    data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
-    correlations = [[_judge(model, pairs) for pairs in data] for model in entered]
-    return Report(models=names, data=data, correlations=correlations)
+    sets = [f"{pairs.group} {pairs.name}" for pairs in data]
+    for name in sets:
+        if sets.count(name) > 1:
+            raise UserError(f"{name}: stands twice among the data sets")
+    judged = [[_judge(model, pairs) for pairs in data] for model in entered]
+    found = benchmarks(data)
+    labels = [pairs.scores for pairs in data]
+    papers = [
+        [float(np.mean([of[i].correlation.pearson for i in each.papers])) for each in found]
+        for of in judged
+    ]
+    mteb = [
+        [
+            correlation(
+                np.concatenate([of[i].cosines for i in each.mteb]),
+                np.concatenate([labels[i] for i in each.mteb]),
+            ).spearman
+            for each in found
+        ]
+        for of in judged
+    ]
+    return Report(
+        models=names,
+        data=data,
+        correlations=[[each.correlation for each in of] for of in judged],
+        genres=[[each.genres for each in of] for of in judged],
+        benchmarks=found,
+        protocols={"papers": papers, "mteb": mteb},
+    )
 
 
-def _judge(model: Model, data: LabelledPairs) -> Correlation:
-    found = scores(model.embed, data, model.compare)
+def _judge(model: Model, data: LabelledPairs) -> Judged:
+    vectors = embed_pairs(model.embed, data.first, data.second)
+    found = model.compare(*vectors)
     error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
-    return correlation(found, data.scores)._replace(mse=float(error))
+    genres = np.array([] if data.genres is None else data.genres.to_pylist(), object)
+    return Judged(
+        correlation(found, data.scores)._replace(mse=float(error)),
+        {
+            genre: correlation(found[genres == genre], data.scores[genres == genre])
+            for genre in sorted(set(genres))
+        },
+        found if model.compare is cosines else cosines(*vectors),
+    )
 
 
 def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Correlation:
@@ -175,7 +309,7 @@ def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
     for data in sets:
-        agreed = _judge(model, data)
+        agreed = _judge(model, data).correlation
         found[f"{data.group} {data.name}"] = {"pairs": len(data), **agreed._asdict()}
     if len(found) > 1:
         found["mean"] = {
@@ -217,4 +351,12 @@ def _numbers(correlation: Correlation) -> dict[str, float | None]:
     values = correlation._asdict()
     if np.isnan(correlation.mse):
         del values["mse"]
-    return {key: None if np.isnan(value) else round(value, 4) for key, value in values.items()}
+    return {key: _rounded(value) for key, value in values.items()}
+
+
+def _rounded(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, 4)
+
+
+def _number(value: float) -> str:
+    return "undefined" if np.isnan(value) else f"{value:.1f}"

@@ -22,7 +22,12 @@ SEMEVAL = {
     "2014": ("OnWN", "deft-forum", "deft-news", "headlines", "images", "tweet-news"),
     "2015": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "2016": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+    "2017": ("track5.en-en",),
 }
+_ENGLISH_2017 = ("en-en", "STS.en-en", "STS2017.en-en", "STS.input.track5.en-en", "track5")
+"""Other names of the set of 2017."""
+STS_BENCHMARK = {"sts-train": "train", "sts-dev": "dev", "sts-test": "test"}
+"""The splits of the STS Benchmark by the names of its files."""
 
 STS_SCALE, SICK_SCALE, JUDGMENT_SCALE = (0.0, 5.0), (1.0, 5.0), (0.0, 100.0)
 ENTAILMENT = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
@@ -45,6 +50,8 @@ class LabelledPairs:
     scores: NDArray[np.float64]  # [n]
     unscored: int = 0  # rows without an official score, left out of the above
     scale: tuple[float, float] = STS_SCALE  # the lowest and the highest possible score
+    genres: pa.StringArray | None = None
+    """[n], of the STS Benchmark: main-captions, main-forums or main-news"""
     entailment: pa.StringArray | None = None
     """[n], of SICK: whether the first sentence entails the second, contradicts it, or neither"""
 
@@ -120,7 +127,10 @@ def _read_sts_file(path: Path) -> LabelledPairs:
     name = path.name[: -len(path.suffix)]
     if name.endswith(".train"):
         group, name = f"{group} train", name.removesuffix(".train")
+    if group == "STS 2017" and name in _ENGLISH_2017:
+        name = SEMEVAL["2017"][0]
     rows: list[tuple[str, str, float]] = []
+    genres = []
     unscored = 0
     for number, row in tab_separated(path):
         # The benchmark's rows may have further columns, with the sources of the sentences.
@@ -131,9 +141,11 @@ def _read_sts_file(path: Path) -> LabelledPairs:
         if columns[0].strip():
             score = _score(columns[0], STS_SCALE, path, number)
             rows.append((columns[1], columns[2], score))
+            genres.append(row[0])
         else:
             unscored += 1
-    return _labelled(group, name, rows, unscored, path)
+    found = _labelled(group, name, rows, unscored, path)
+    return replace(found, genres=pa.array(genres)) if path.suffix == ".csv" else found
 
 
 def _read_sick_file(path: Path) -> LabelledPairs:
@@ -265,6 +277,7 @@ def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
         second=data.second.take(pa.array(rows)),
         scores=data.scores[rows],
         unscored=0,
+        genres=None if data.genres is None else data.genres.take(pa.array(rows)),
         entailment=None if data.entailment is None else data.entailment.take(pa.array(rows)),
     )
 

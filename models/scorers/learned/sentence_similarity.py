@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models import hub
+from models import hub, sentence_models
 from models.errors import UserError
 from models.text.tokens import PairText
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
+_OPTION = "score.sentence_model"
 _BATCH = {"cpu": 32, "cuda": 256}  # texts at once, by device
 
 
@@ -60,7 +59,17 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
 
 def open_sentence_model(path: Path) -> SentenceTransformer:
-    """Load a model that gives sentence vectors, on a GPU if there is one.
+    """The model of `score.sentence_model`; errors as `sentence_models.open_sentence_model`."""
+    return sentence_models.open_sentence_model(str(path), _OPTION)
+
+
+def find_sentence_model(name: str) -> Path:
+    """The folder of `score.sentence_model`; errors as `sentence_models.find_sentence_model`."""
+    return sentence_models.find_sentence_model(name, _OPTION)
+
+
+def open_cross_encoder(path: Path) -> CrossEncoder:
+    """Load a model that scores pairs, on a GPU if there is one.
 
     Args:
         path: a folder, or a name on Hugging Face's Hub.
@@ -68,32 +77,12 @@ def open_sentence_model(path: Path) -> SentenceTransformer:
     Raises:
         UserError: there is no such model, or it cannot be loaded.
     """
-    from sentence_transformers import SentenceTransformer
-
-    folder = find_sentence_model(str(path))
-    model: SentenceTransformer = _load(
-        lambda: SentenceTransformer(str(folder), local_files_only=True), folder
-    )
-    return model
-
-
-def find_sentence_model(name: str) -> Path:
-    """The folder of a model that gives sentence vectors; errors as `open_sentence_model`."""
-    folder = hub.fetch(name, "score.sentence_model")
-    if not (folder / "modules.json").is_file():
-        raise UserError(
-            f"score.sentence_model: {name} is no model of sentence-transformers: it has no "
-            "modules.json"
-        )
-    return folder
-
-
-def open_cross_encoder(path: Path) -> CrossEncoder:
-    """Load a model that scores pairs, on a GPU if there is one; arguments and errors as above."""
     from sentence_transformers import CrossEncoder
 
     folder = find_cross_encoder(str(path))
-    model: CrossEncoder = _load(lambda: CrossEncoder(str(folder), local_files_only=True), folder)
+    model: CrossEncoder = sentence_models.load(
+        lambda: CrossEncoder(str(folder), local_files_only=True), folder
+    )
     if model.num_labels != 1:
         raise UserError(
             f"score.cross_encoder_model: {path} gives {model.num_labels} numbers a pair; choose a "
@@ -108,56 +97,6 @@ def find_cross_encoder(name: str) -> Path:
     if not (folder / "config.json").is_file():
         raise UserError(f"score.cross_encoder_model: {name} is no model: it has no config.json")
     return folder
-
-
-def _load(build: Callable[[], Any], folder: Path) -> Any:
-    """Call a function of the library, which has many types of errors."""
-    from transformers.utils import logging
-
-    _check_classes(folder)
-    hide_progress: Any = logging.disable_progress_bar  # of loading weights
-    hide_progress()
-    try:
-        return build()
-    except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"{folder}: the model cannot be loaded ({reason})") from error
-
-
-_TRUSTED = ("sentence_transformers.", "torch.nn.", "models.embeddings.")
-
-
-def _check_classes(folder: Path) -> None:
-    """Refuse a model that names classes of other packages, or of Python files that it brings: the
-    library imports them, from a folder even without `trust_remote_code`.
-    """
-    for file in sorted(folder.rglob("*.json")):
-        if file.name not in ("modules.json", "router_config.json", "config.json"):
-            continue
-        try:
-            values = json.loads(file.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
-        for name in _classes(values):
-            if "." in name and not name.startswith(_TRUSTED):
-                raise UserError(
-                    f"{file}: the model cannot be loaded: it brings code of its own ({name}), "
-                    "which is not run"
-                )
-
-
-def _classes(values: Any) -> Iterator[str]:
-    """The names of classes and functions in a file of settings, as the library finds them."""
-    if isinstance(values, list):
-        for value in values:
-            yield from _classes(value)
-    elif isinstance(values, dict):
-        for key, value in values.items():
-            if key == "types" and isinstance(value, dict):
-                yield from (str(name) for name in value.values())
-            if key in ("type", "activation_function", "activation_fn") and isinstance(value, str):
-                yield value
-            yield from _classes(value)
 
 
 def _has_empty_side(pairs: PairText) -> np.ndarray:

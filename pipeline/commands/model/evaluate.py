@@ -1,22 +1,44 @@
-"""`paraloom evaluate`: models on STS, SICK and transfer tasks."""
+"""`paraloom evaluate`: models on STS, SICK, transfer and MTEB tasks; their speed and size."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
+import pyarrow as pa
 import typer
 
-from models.embeddings.applications.evaluation import evaluate_models
+from models.embeddings.applications.cost import MemoryMeasurement, costs, how_measured
+from models.embeddings.applications.cost_table import costs_json
+from models.embeddings.applications.evaluation import evaluate_on
+from models.embeddings.applications.mteb_tasks import mteb_table, run_mteb
+from models.embeddings.applications.opened import OpenedModel, open_model
 from models.embeddings.applications.transfer import transfer
-from models.embeddings.model import load_encoder
+from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.errors import UserError
-from pipeline.commands.options import JsonFile, Models, Sick, Sts, write_json
+from models.files import atomic_file
+from pipeline.commands.model.comparison_page import comparison_page
+from pipeline.commands.options import JsonFile, Sick, write_json
 from pipeline.console import console
 from pipeline.notices import notify, of_models
 
 
 def command(
-    model: Models,
-    sts: Sts = None,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "--model",
+            metavar="DIR",
+            help="An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
+            "repeatable.",
+        ),
+    ],
+    sts: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder with <year>/<data set>.tsv, or of the STS Benchmark; repeatable.",
+        ),
+    ] = None,
     sick: Sick = None,
     transfer_tasks: Annotated[
         str | None,
@@ -24,23 +46,66 @@ def command(
             "--transfer", metavar="DIR", help="Folder of MR, CR, SUBJ, MPQA, SST, TREC, MRPC, SICK."
         ),
     ] = None,
+    mteb: Annotated[
+        str | None,
+        typer.Option(metavar="TASKS", help="Tasks of the package mteb: STS15,STSBenchmark."),
+    ] = None,
     json: JsonFile = None,
+    html: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Also write a page: the table, quality against speed."),
+    ] = None,
 ) -> None:
-    """Give at least one of --sts, --sick and --transfer. Several models stand side by side."""
-    if not (sts or sick or transfer_tasks):
+    """Give at least one of --sts, --sick, --transfer and --mteb. Several models stand side by side,
+    with sentences/s, size on disk and memory.
+    """
+    if not (sts or sick or transfer_tasks or mteb):
         raise UserError(
-            "evaluate: nothing to evaluate on; give --sts DIR, --sick DIR or --transfer DIR"
+            "evaluate: nothing to evaluate on; give --sts DIR, --sick DIR, --transfer DIR or "
+            "--mteb TASKS"
         )
-    encoders = [(folder, load_encoder(folder)) for folder in model]
-    if sick or transfer_tasks:
-        notify(of_models(encoders, "SICK and the transfer tasks are"))
-    models = [encoder.named(folder) for folder, encoder in encoders]
-    report = evaluate_models(models, sts=sts and Path(sts), sick=sick and Path(sick))
-    results = report.json()
-    if sts or sick:
-        console().print(report.table())
+    if html and not (sts or sick):
+        raise UserError("evaluate: --html shows results on --sts DIR and --sick DIR; give one")
+    data = [pairs for folder in sts or () for pairs in read_sts(folder)]
+    data += read_sick(sick) if sick else []
+    opened = [open_model(name) for name in model]
+    if sick or transfer_tasks or mteb:
+        ours = [(each.name, each.encoder) for each in opened if each.encoder]
+        notify(of_models(ours, "SICK, the transfer tasks and those of MTEB are"))
+    results: dict[str, Any] = {}
+    if data:
+        results |= _side_by_side(opened, data, html)
     if transfer_tasks:
-        tasks = transfer([(each.name, each.embed) for each in models], transfer_tasks)
+        tasks = transfer([(each.name, each.evaluated.embed) for each in opened], transfer_tasks)
         results["transfer"] = tasks.json()
         console().print(tasks.table())
-    write_json(json, results)
+    if mteb:
+        results["mteb"] = run_mteb(opened, [name.strip() for name in mteb.split(",")], data)
+        console().print(mteb_table(model, results["mteb"]))
+    write_json(json, {"models": model, "groups": {}, **results})
+
+
+def _side_by_side(
+    models: list[OpenedModel], data: list[LabelledPairs], html: str | None
+) -> dict[str, Any]:
+    """Quality and costs: the table, the page, and the results for --json."""
+    names = [each.name for each in models]
+    sentences = _sentences(data)
+    with MemoryMeasurement(names, sentences) as memory:
+        report = evaluate_on(data, [each.evaluated for each in models])
+        measured = costs(models, sentences, memory.result())
+    how = how_measured(len(sentences))
+    console().print(report.table(measured, how))
+    if html:
+        with atomic_file(Path(html)) as path:
+            path.write_text(comparison_page(report, measured, how), encoding="utf-8")
+    return report.json() | {"costs": costs_json(names, measured, how)}
+
+
+def _sentences(data: list[LabelledPairs]) -> list[str]:
+    """The distinct sentences of all data sets, mixed."""
+    sides = [side for pairs in data for side in (pairs.first, pairs.second)]
+    distinct = pa.concat_arrays(sides).unique()
+    order = np.random.default_rng(1).permutation(len(distinct))
+    found: list[str] = distinct.take(pa.array(order)).to_pylist()
+    return found

@@ -1,0 +1,145 @@
+"""What models cost: sentences/s, bytes on disk, memory.
+
+Run as a module, it prints the memory that one model adds to a process.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import torch
+
+from models import hub, memory
+from models.cpu import cores
+from models.embeddings.applications.cost_table import Cost
+from models.embeddings.applications.opened import OpenedModel, is_ours, open_model
+
+ROUNDS = 5
+_SECONDS = 0.5  # of a round, about
+_FEWEST = 64  # sentences of a round
+_IN_MEMORY = 1000  # sentences that are embedded while memory is measured
+
+
+def how_measured(sentences: int) -> str:
+    """One sentence about speed, size and memory in a table of results."""
+    return (
+        f"Sentences/s: up to {sentences:,} distinct sentences of the data, after a warm-up, in the "
+        f"fastest of the batch sizes tried; median of {ROUNDS} rounds in turns; "
+        f"{torch.get_num_threads()} threads of PyTorch, {cores()} cores. Size: all files that "
+        "loading needs. Memory: what loading the model and embedding "
+        f"{min(sentences, _IN_MEMORY):,} sentences add to the peak of a process of its own."
+    )
+
+
+class _Round(NamedTuple):
+    """The work that is timed: the first sentences, embedded several times."""
+
+    batch_size: int
+    sentences: int
+    passes: int
+
+
+def speeds(models: Sequence[OpenedModel], sentences: Sequence[str]) -> list[tuple[float, int]]:
+    """Sentences/s of each model and its batch size; the models take turns."""
+    rounds = [_round(model, sentences) for model in models]
+    seconds: list[list[float]] = [[] for _ in models]
+    for _ in range(ROUNDS):
+        for model, (size, count, passes), spent in zip(models, rounds, seconds, strict=True):
+            spent.append(_seconds(model, sentences[:count], size, passes))
+    return [
+        (count * passes / statistics.median(spent), size)
+        for (size, count, passes), spent in zip(rounds, seconds, strict=True)
+    ]
+
+
+def _round(model: OpenedModel, sentences: Sequence[str]) -> _Round:
+    """The fastest batch size, and so much work that a round takes about `_SECONDS`."""
+    chosen, best, count = model.batch_sizes[0], 0.0, min(_FEWEST, len(sentences))
+    _seconds(model, sentences[:count], chosen)  # the first call is slower
+    for size in model.batch_sizes:
+        if best and size > count:
+            break  # it would make one batch, as the size before
+        for _ in range(3):  # with more sentences each time
+            rate = count / _seconds(model, sentences[:count], size)
+            if rate > best:
+                chosen, best = size, rate
+            count = min(max(int(best * _SECONDS), _FEWEST), len(sentences))
+    return _Round(chosen, count, max(round(best * _SECONDS / count), 1))
+
+
+def _seconds(
+    model: OpenedModel, sentences: Sequence[str], batch_size: int, passes: int = 1
+) -> float:
+    started = time.perf_counter()
+    for _ in range(passes):
+        model.encode(sentences, batch_size)
+    return time.perf_counter() - started
+
+
+class MemoryMeasurement:
+    """Measures models in processes of their own, one after the other, in the background."""
+
+    def __init__(self, names: Sequence[str], sentences: Sequence[str]) -> None:
+        self._executor = ThreadPoolExecutor(1)
+        given = sentences[:_IN_MEMORY]
+        self._found: list[Future[int | None]] = [
+            self._executor.submit(_in_a_process, name, given) for name in names
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._executor.shutdown(cancel_futures=True)
+
+    def result(self) -> list[int | None]:
+        """Bytes of each model; None where its process failed."""
+        return [future.result() for future in self._found]
+
+
+def _in_a_process(name: str, sentences: Sequence[str]) -> int | None:
+    done = subprocess.run(
+        [sys.executable, "-m", __name__, name],
+        input=json.dumps(list(sentences)),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return int(done.stdout) if done.returncode == 0 else None
+
+
+def added_memory(name: str, sentences: Sequence[str]) -> int:
+    """Bytes that a model adds to the peak memory of this process, in which it is not loaded yet."""
+    if not is_ours(hub.fetch(name)):
+        import sentence_transformers  # noqa: F401  # its memory is not the model's
+
+    memory.forget_peak()
+    before = memory.peak_memory()
+    model = open_model(name)
+    model.encode(sentences, model.batch_sizes[0])
+    return memory.peak_memory() - before
+
+
+def costs(
+    models: Sequence[OpenedModel], sentences: Sequence[str], memories: Sequence[int | None]
+) -> list[Cost]:
+    """Speed, size and memory of each model."""
+    measured = zip(models, speeds(models, sentences), memories, strict=True)
+    return [Cost(rate, size, model.size, more) for model, (rate, size), more in measured]
+
+
+if __name__ == "__main__":
+    print(added_memory(sys.argv[1], json.load(sys.stdin)))

@@ -1,0 +1,103 @@
+"""Encoders of ours and models of sentence-transformers, opened for `evaluate` in the same way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from models import hub
+from models.embeddings.applications.evaluation import Model, Vectors
+from models.embeddings.model import SentenceEncoder, load_encoder
+from models.sentence_models import find_sentence_model, open_sentence_model
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_OUR_BATCH = 4096  # as `SentenceEncoder.embed`
+_THEIR_BATCHES = (32, 1024, 8192)  # the library's default; what static embeddings need
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenedModel:
+    """A model that gives sentence vectors, and its files."""
+
+    evaluated: Model
+    encode: Callable[[Sequence[str], int], Vectors]
+    """Sentences [n] and a batch size to vectors [n, dim]."""
+    batch_sizes: tuple[int, ...]
+    """Batch sizes among which the fastest is chosen; the first is the usual one."""
+    files: list[Path]
+    """All files that loading it needs."""
+    encoder: SentenceEncoder | None = None
+    sentence_model: SentenceTransformer | None = None
+    """One of these two: an encoder of ours, or a model of sentence-transformers."""
+
+    @property
+    def name(self) -> str:
+        """As the user named it."""
+        return self.evaluated.name
+
+    @property
+    def size(self) -> int:
+        """Of its files, in bytes."""
+        return sum(file.stat().st_size for file in self.files)
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether a folder was written by `SentenceEncoder.save`, or is no model at all."""
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return not (folder / "modules.json").is_file()
+    return isinstance(config, dict) and "vocabularies" in config
+
+
+def open_model(name: str, option: str = "--model") -> OpenedModel:
+    """Open an encoder of ours or a model of sentence-transformers, in a folder or on the Hub.
+
+    Raises:
+        UserError: there is no such model, or it cannot be loaded.
+    """
+    folder = hub.fetch(name, option)
+    return _ours(name, folder) if is_ours(folder) else _theirs(name, option)
+
+
+def _ours(name: str, folder: Path) -> OpenedModel:
+    encoder = load_encoder(folder)
+    texts = [folder / f"{kind}.txt" for kind in encoder.vocabularies]
+    return OpenedModel(
+        evaluated=encoder.named(name),
+        encode=encoder.embed,
+        batch_sizes=(_OUR_BATCH,),
+        files=[folder / "config.json", *texts, *sorted(folder.rglob("*.safetensors"))],
+        encoder=encoder,
+    )
+
+
+def _theirs(name: str, option: str) -> OpenedModel:
+    folder = find_sentence_model(name, option)
+    model = open_sentence_model(name, option)
+
+    def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
+        found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
+        return np.asarray(found, np.float32)
+
+    def embed(text: pa.StringArray) -> Vectors:
+        encoded = text.dictionary_encode()  # each distinct sentence once
+        vectors = encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])
+        return vectors[encoded.indices.to_numpy()]
+
+    names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
+    return OpenedModel(
+        evaluated=Model(name, embed),
+        encode=encode,
+        batch_sizes=_THEIR_BATCHES,
+        files=[folder / file for file in hub.needed(names) if not file.endswith("README.md")],
+        sentence_model=model,
+    )

@@ -1,0 +1,97 @@
+"""Models of sentence-transformers, in a folder or on the Hub. Code that they bring is not run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from models import hub
+from models.errors import UserError
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+def open_sentence_model(name: str, option: str) -> SentenceTransformer:
+    """Load a model that gives sentence vectors, on a GPU if there is one.
+
+    Args:
+        name: a folder, or a name on Hugging Face's Hub.
+        option: the option or configuration key that names it, for errors.
+
+    Raises:
+        UserError: there is no such model, or it cannot be loaded.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    folder = find_sentence_model(name, option)
+    model: SentenceTransformer = load(
+        lambda: SentenceTransformer(str(folder), local_files_only=True), folder
+    )
+    return model
+
+
+def find_sentence_model(name: str, option: str) -> Path:
+    """The folder of a model that gives sentence vectors; errors as `open_sentence_model`."""
+    folder = hub.fetch(name, option)
+    if not (folder / "modules.json").is_file():
+        raise UserError(
+            f"{option}: {name} is no model of sentence-transformers: it has no modules.json"
+        )
+    return folder
+
+
+def load(build: Callable[[], Any], folder: Path) -> Any:
+    """Call a function of the library that loads a model.
+
+    Raises:
+        UserError: it fails, in one of the library's many ways, or the model brings its own code.
+    """
+    from transformers.utils import logging
+
+    _check_classes(folder)
+    hide_progress: Any = logging.disable_progress_bar  # of loading weights
+    hide_progress()
+    try:
+        return build()
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(f"{folder}: the model cannot be loaded ({reason})") from error
+
+
+_TRUSTED = ("sentence_transformers.", "torch.nn.", "models.embeddings.")
+
+
+def _check_classes(folder: Path) -> None:
+    """Refuse a model that names classes of other packages, or of Python files that it brings: the
+    library imports them, from a folder even without `trust_remote_code`.
+    """
+    for file in sorted(folder.rglob("*.json")):
+        if file.name not in ("modules.json", "router_config.json", "config.json"):
+            continue
+        try:
+            values = json.loads(file.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
+        for name in _classes(values):
+            if "." in name and not name.startswith(_TRUSTED):
+                raise UserError(
+                    f"{file}: the model cannot be loaded: it brings code of its own ({name}), "
+                    "which is not run"
+                )
+
+
+def _classes(values: Any) -> Iterator[str]:
+    """The names of classes and functions in a file of settings, as the library finds them."""
+    if isinstance(values, list):
+        for value in values:
+            yield from _classes(value)
+    elif isinstance(values, dict):
+        for key, value in values.items():
+            if key == "types" and isinstance(value, dict):
+                yield from (str(name) for name in value.values())
+            if key in ("type", "activation_function", "activation_fn") and isinstance(value, str):
+                yield value
+            yield from _classes(value)
