@@ -22,6 +22,7 @@ import torch
 from benchmarks.exported_encoder import wordpiece
 
 DIM = 300
+START = 0.1  # standard deviation of the random weights; from 1, AdamW hardly moves them
 BATCH = 2048  # pairs; the others of a batch are negatives
 
 
@@ -51,14 +52,16 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--pairs", required=True, nargs="+")
     parser.add_argument("--tokenizer", required=True)
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--rate", type=float, default=0.2)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--rate", type=float, default=0.02)
     options = parser.parse_args(arguments)
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 
     torch.manual_seed(1)
     module = StaticEmbedding(wordpiece([], options.tokenizer), embedding_dim=DIM)
+    with torch.no_grad():
+        module.embedding.weight *= START  # the cosines remain
     model = SentenceTransformer(modules=[module], device="cpu")
     model.save(str(options.out / "static-random"))
     pairs = pq.read_table(options.pairs, columns=["reference", "translation"])

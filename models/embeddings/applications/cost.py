@@ -23,6 +23,7 @@ from models.embeddings.applications.opened import OpenedModel, is_ours, open_mod
 
 ROUNDS = 5
 _SECONDS = 0.5  # of a round, about
+_LONGEST = 2.0  # seconds of a try with a larger batch
 _FEWEST = 64  # sentences of a round
 _IN_MEMORY = 1000  # sentences that are embedded while memory is measured
 
@@ -64,13 +65,16 @@ def _round(model: OpenedModel, sentences: Sequence[str]) -> _Round:
     chosen, best, count = model.batch_sizes[0], 0.0, min(_FEWEST, len(sentences))
     _seconds(model, sentences[:count], chosen)  # the first call is slower
     for size in model.batch_sizes:
-        if best and size > count:
-            break  # it would make one batch, as the size before
+        if best:
+            count = min(max(count, 2 * size), len(sentences))
+            if count > best * _LONGEST:
+                break
         for _ in range(3):  # with more sentences each time
             rate = count / _seconds(model, sentences[:count], size)
             if rate > best:
                 chosen, best = size, rate
-            count = min(max(int(best * _SECONDS), _FEWEST), len(sentences))
+            count = min(max(int(best * _SECONDS), count), len(sentences))
+    count = min(max(int(best * _SECONDS), _FEWEST), len(sentences))
     return _Round(chosen, count, max(round(best * _SECONDS / count), 1))
 
 

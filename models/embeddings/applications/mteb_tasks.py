@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ def run_mteb(
     """
     try:
         import mteb
+        from mteb.models import ModelMeta
     except ImportError as error:
         raise UserError(
             f"--mteb: the package mteb cannot be imported ({error}); run `pip install mteb`"
@@ -42,7 +44,7 @@ def run_mteb(
     found: dict[str, Any] = {}
     for name, task in zip(names, tasks, strict=True):
         local = _set_data(task, data)
-        scores = {model.name: _score(mteb, model, name, task) for model in models}
+        scores = {model.name: _score(mteb, ModelMeta, model, name, task) for model in models}
         main_score = task.metadata.main_score
         found[name] = {"main_score": main_score, "local": local, "models": scores}
     return {"version": mteb.__version__, "tasks": found}
@@ -88,20 +90,21 @@ def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
     return False
 
 
-def _score(mteb: Any, model: OpenedModel, name: str, task: Any) -> float:
+def _score(mteb: Any, meta: Any, model: OpenedModel, name: str, task: Any) -> float:
     given: Any = model.sentence_model
     if given is None:
         assert model.encoder is not None
-        given = MTEBEncoder(mteb, model.encoder)
+        given = MTEBEncoder(meta.create_empty(), model.encoder)
     try:
-        result = mteb.evaluate(
-            given,
-            task,
-            cache=None,
-            co2_tracker=False,
-            show_progress_bar=False,
-            encode_kwargs={"batch_size": model.batch_sizes[0]},
-        )
+        with warnings.catch_warnings(action="ignore"):  # of names in sentence-transformers
+            result = mteb.evaluate(
+                given,
+                task,
+                cache=None,
+                co2_tracker=False,
+                show_progress_bar=False,
+                encode_kwargs={"batch_size": model.batch_sizes[0]},
+            )
         return round(100 * float(result.task_results[0].get_score()), 4)
     except Exception as error:  # the package and those that it calls have types of their own
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -111,8 +114,8 @@ def _score(mteb: Any, model: OpenedModel, name: str, task: Any) -> float:
 class MTEBEncoder:
     """An encoder of ours in the form that the package takes (its `EncoderProtocol`)."""
 
-    def __init__(self, mteb: Any, encoder: SentenceEncoder) -> None:
-        self.mteb_model_meta = mteb.ModelMeta.create_empty()
+    def __init__(self, meta: Any, encoder: SentenceEncoder) -> None:
+        self.mteb_model_meta = meta
         self._encoder = encoder
 
     def encode(self, inputs: Iterable[dict[str, Any]], **_: Any) -> NDArray[np.float32]:
