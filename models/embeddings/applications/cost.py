@@ -33,7 +33,7 @@ def how_measured(sentences: int) -> str:
     return (
         f"Sentences/s: up to {sentences:,} distinct sentences of the data, after a warm-up, in the "
         f"fastest of the batch sizes tried; median of {ROUNDS} rounds in turns; "
-        f"{torch.get_num_threads()} threads of PyTorch, {cores()} cores. Size: all files that "
+        f"cores: {cores()}, threads of PyTorch: {torch.get_num_threads()}. Size: all files that "
         "loading needs. Memory: what loading the model and embedding "
         f"{min(sentences, _IN_MEMORY):,} sentences add to the peak of a process of its own."
     )

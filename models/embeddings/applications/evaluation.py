@@ -41,7 +41,7 @@ def dots(a: Vectors, b: Vectors) -> Scores:
     return found
 
 
-_TITLES = {"papers": "papers' protocol", "mteb": "MTEB's protocol"}
+_TITLES = {"papers": "papers", "mteb": "MTEB"}
 
 COMPARE: dict[str, Compare] = {"cosine": cosines, "dot": dots}
 """The functions that compare two vectors, by name."""
@@ -115,7 +115,7 @@ class Report:
         if not np.isnan([each.mse for of in self.correlations for each in of]).all():
             lines[0] += ", mean squared error of predicted labels"
         if self.benchmarks:
-            lines += [f"{_TITLES[name]}: {what}" for name, what in PROTOCOLS.items()]
+            lines += PROTOCOLS.values()
         return "\n".join(lines)
 
     def sections(self) -> list[list[Row]]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from models.embeddings.datasets.similarity import SEMEVAL, STS_BENCHMARK, LabelledPairs
 
 PROTOCOLS = {
-    "papers": "Pearson × 100; of a year, the unweighted mean over its data sets",
-    "mteb": "Spearman of the cosines × 100; all pairs of a year as one set",
+    "papers": "The papers' protocol: Pearson × 100; of a year, the unweighted mean over its sets",
+    "mteb": "MTEB's protocol: Spearman of the cosines × 100; all pairs of a year as one set",
 }
 
 _PAIRS = {

@@ -15,7 +15,7 @@ from pipeline.report.render import render_html
 _HEIGHT = 240
 _LONGEST = 26  # letters of a name in a plot
 _GENERIC = ("embeddings", "model")  # names of folders that say nothing of the model
-_TITLES = {"papers": "Quality by the papers' protocol", "mteb": "Quality by MTEB's protocol"}
+_TITLES = {"papers": "By the papers' protocol", "mteb": "By MTEB's protocol"}
 _COLUMNS = {"papers": "papers (Pearson)", "mteb": "MTEB (Spearman)"}
 
 

@@ -1,8 +1,9 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from models.embeddings.datasets.similarity import missing, read_sick, read_sts
+from models.embeddings.datasets.similarity import missing, read_sick, read_sts, take
 from models.errors import UserError
 
 
@@ -39,6 +40,21 @@ def test_sts_benchmark(data: Path) -> None:
     assert (dev.group, dev.name, len(dev.scores)) == ("stsb", "sts-dev", 1500)
     assert dev.first[0].as_py() == "A man with a hard hat is dancing."
     assert dev.scores[0] == 5.0
+    assert dev.genres is not None
+    assert dev.genres.value_counts().to_pylist() == [
+        {"values": "main-captions", "counts": 625},
+        {"values": "main-forums", "counts": 375},
+        {"values": "main-news", "counts": 500},
+    ]
+    assert take(dev, np.array([0, 1499])).genres.to_pylist() == ["main-captions", "main-news"]
+
+
+@pytest.mark.parametrize("name", ["track5.en-en", "en-en", "STS.input.track5.en-en"])
+def test_the_english_set_of_2017(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "2017" / f"{name}.tsv", "5\tx\ty\n")
+    (english,) = read_sts(tmp_path)
+    assert (english.group, english.name) == ("STS 2017", "track5.en-en")
+    assert missing([english]) == {}
 
 
 def test_sick(data: Path) -> None:

@@ -1,0 +1,123 @@
+"""Encoders of ours and models of sentence-transformers, opened in the same way; what they cost."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from models.embeddings.applications.cost import MemoryMeasurement, costs, speeds
+from models.embeddings.applications.evaluation import Model
+from models.embeddings.applications.opened import OpenedModel, is_ours, open_model
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+
+SENTENCES = ["w1 w2", "w3", "w29 w4 .", "", "something else"]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    options = EmbeddingOptions(dim=4)
+    words = Vocabulary([f"w{i}" for i in range(30)])
+    vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
+    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
+    folder = tmp_path_factory.mktemp("ours") / "model"
+    model.save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def theirs(ours: Path) -> Path:
+    folder = ours.with_name("theirs")
+    shutil.copytree(ours, folder, ignore=shutil.ignore_patterns("config.json", "words.txt"))
+    return folder
+
+
+def test_both_give_the_same_vectors(ours: Path, theirs: Path) -> None:
+    assert is_ours(ours) and not is_ours(theirs)
+    first, second = open_model(str(ours)), open_model(str(theirs))
+    assert first.encoder is not None and first.sentence_model is None
+    assert second.encoder is None and second.sentence_model is not None
+    text = pa.array([*SENTENCES, *SENTENCES[:2]])
+    expected = load_encoder(ours).embed(text)
+    for model in (first, second):
+        found = model.evaluated.embed(text)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(model.encode(SENTENCES, 2), expected[:5], atol=1e-6)
+    names = {file.name for file in first.files}
+    assert names == {"config.json", "words.txt", "model.safetensors"}
+    assert {file.name for file in second.files} == {
+        *("modules.json", "config_sentence_transformers.json", "tokenizer.json"),
+        "model.safetensors",
+    }
+    assert second.size == sum(file.stat().st_size for file in theirs.iterdir())
+
+
+def test_models_that_cannot_be_opened(theirs: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"config\.json: cannot be read"):
+        open_model(str(tmp_path))
+    copy = tmp_path / "copy"
+    shutil.copytree(theirs, copy)
+    module = {"idx": 0, "name": "0", "path": "", "type": "evil.Module"}
+    (copy / "modules.json").write_text(json.dumps([module]))
+    with pytest.raises(UserError, match=r"code of its own \(evil\.Module\)"):
+        open_model(str(copy))
+    (copy / "modules.json").unlink()
+    (copy / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(UserError, match="--model: .* is no model of sentence-transformers"):
+        open_model(str(copy))
+
+
+def test_a_name_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match="--model: nobody/nothing is no folder") as error:
+        open_model("nobody/nothing")
+    assert "\n" not in str(error.value)
+
+
+def test_the_fastest_batch_size() -> None:
+    clock: list[float] = [0.0]
+
+    def model(name: str, seconds_of_a_batch: float, seconds_of_a_sentence: float) -> OpenedModel:
+        def encode(sentences: Sequence[str], batch_size: int) -> Any:
+            batches = -(-len(sentences) // batch_size)
+            clock[0] += batches * seconds_of_a_batch + len(sentences) * seconds_of_a_sentence
+            return np.zeros((len(sentences), 1), np.float32)
+
+        evaluated = Model(name, lambda text: encode(text.to_pylist(), 32))
+        return OpenedModel(
+            evaluated=evaluated, encode=encode, batch_sizes=(32, 1024, 8192), files=[]
+        )
+
+    models = [model("static", 0.01, 1e-5), model("slow", 0.0, 0.01)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.embeddings.applications.cost.time.perf_counter", lambda: clock[0])
+        found = speeds(models, ["a"] * 20_000)
+    (static, large), (slow, usual) = found
+    assert (large, usual) == (8192, 32)
+    assert slow == pytest.approx(100, rel=0.01)
+    assert 1 / (0.01 / 8192 + 1e-5) > static > 0.8 / (0.01 / 8192 + 1e-5)
+
+
+def test_memory_in_a_process_of_its_own(ours: Path, tmp_path: Path) -> None:
+    options = EmbeddingOptions(dim=300)
+    words = Vocabulary([f"w{i}" for i in range(20_000)])
+    vectors = torch.ones(20_001, 300)
+    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
+    model.save(tmp_path / "large")
+    names = [str(tmp_path / "large"), str(tmp_path / "none")]
+    with MemoryMeasurement(names, SENTENCES) as measurement:
+        large, none = measurement.result()
+    assert none is None
+    assert large is not None and 24e6 < large < 200e6  # the weights are 24 MB
+    (cost,) = costs([open_model(names[0])], SENTENCES, [large])
+    assert cost.size > 24e6 and cost.speed > 0 and cost.memory == large

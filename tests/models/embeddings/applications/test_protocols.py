@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import spearmanr
+
+from models.embeddings.applications.evaluation import Embed, cosines, evaluate_models, evaluate_on
+from models.embeddings.applications.protocols import benchmarks
+from models.embeddings.datasets.similarity import LabelledPairs
+from models.errors import UserError
+
+
+def pairs(group: str, name: str, rows: int = 4) -> LabelledPairs:
+    text = pa.array([f"{name} {i}" for i in range(rows)])
+    return LabelledPairs(
+        group=group, name=name, first=text, second=text, scores=np.arange(rows, dtype=float)
+    )
+
+
+def test_what_each_protocol_counts() -> None:
+    data = [
+        pairs("STS 2012 train", "MSRpar"),
+        *(pairs("STS 2013", name) for name in ("FNWN", "OnWN", "SMT", "headlines")),
+        pairs("STS 2017", "track5.en-en", 250),
+        *(pairs("stsb", name) for name in ("sts-dev", "sts-train")),
+        *(pairs("SICK", name) for name in ("train", "trial")),
+    ]
+    year, track, stsb, sick = benchmarks(data)
+    assert (year.name, year.task, year.papers, year.mteb) == (
+        "STS 2013",
+        "STS13",
+        [1, 2, 3, 4],
+        [1, 2, 4],
+    )
+    assert (track.task, track.pairs, track.complete) == ("STS17", 250, True)
+    assert (stsb.name, stsb.papers, stsb.mteb, stsb.complete) == (
+        "STS Benchmark dev",
+        [6],
+        [6],
+        False,
+    )
+    assert (sick.name, sick.papers, sick.mteb) == ("SICK trial", [9], [9])
+
+
+def test_mteb_has_all_pairs_of_sick_and_the_test_set_of_the_sts_benchmark() -> None:
+    data = [pairs("SICK", name) for name in ("train", "trial", "test")]
+    data += [pairs("b", "sts-dev"), pairs("b", "sts-test", 1379)]
+    sick, stsb = benchmarks(data)
+    assert (sick.name, sick.papers, sick.mteb) == ("SICK test", [2], [0, 1, 2])
+    assert (stsb.name, stsb.papers, stsb.complete) == ("STS Benchmark test", [4], True)
+
+
+def test_pooled_results(bag_of_words: Embed, data: Path) -> None:
+    folders = [data / "sts" / "2015", data / "stsb"]
+    report = evaluate_models([("words", bag_of_words)], folders, data / "sick")
+    found = report.json()["protocols"]
+    year = [each for each in report.data if each.group == "STS 2015"]
+    scored = [cosines(bag_of_words(each.first), bag_of_words(each.second)) for each in year]
+    labels = np.concatenate([each.scores for each in year])
+    expected = 100 * spearmanr(np.concatenate(scored), labels).statistic
+    mteb, papers = found["mteb"]["results"], found["papers"]["results"]
+    assert mteb["STS 2015"]["words"] == pytest.approx(expected, abs=1e-3)
+    assert found["mteb"]["tasks"]["STS 2015"] == {"task": "STS15", "pairs": 3000, "complete": True}
+    groups = report.json()["groups"]
+    assert papers["STS 2015"]["words"] == groups["STS 2015"]["mean"]["words"]["pearson"]
+    dev = groups["stsb"]["data_sets"]["sts-dev"]
+    assert papers["STS Benchmark dev"]["words"] == dev["models"]["words"]["pearson"]
+    assert mteb["STS Benchmark dev"]["words"] == dev["models"]["words"]["spearman"]
+    assert {name: of["pairs"] for name, of in dev["genres"].items()} == {
+        "main-captions": 625,
+        "main-forums": 375,
+        "main-news": 500,
+    }
+    assert list(papers) == list(mteb) == ["STS 2015", "STS Benchmark dev", "SICK trial"]
+    mean = np.mean([of["words"] for of in mteb.values()])
+    assert found["mteb"]["mean"]["words"] == pytest.approx(mean, abs=1e-3)
+
+
+def test_the_cosine_counts_also_where_a_model_has_another_score(bag_of_words: Embed) -> None:
+    from models.embeddings.applications.evaluation import Model, dots
+
+    text = pa.array(["a", "a b", "a b c", "d"])
+    other = pa.array(["a", "a c", "a a a", "a"])
+    data = LabelledPairs(
+        group="STS 2014", name="images", first=text, second=other, scores=np.array([5.0, 3, 4, 0])
+    )
+    models = [Model("cosine", bag_of_words), Model("dot", bag_of_words, dots)]
+    found = evaluate_on([data], models).protocols
+    assert found["mteb"][0] == found["mteb"][1]
+    assert found["papers"][0] != found["papers"][1]
+
+
+def test_data_sets_need_names_of_their_own(bag_of_words: Embed) -> None:
+    with pytest.raises(UserError, match="STS 2014 images: stands twice among the data sets"):
+        evaluate_on([pairs("STS 2014", "images")] * 2, [("words", bag_of_words)])
