@@ -93,14 +93,19 @@ class Report:
         found = [correlation[:2] for data, correlation in pairs if data.group == group]
         return Correlation(*(float(column) for column in np.mean(found, axis=0)))
 
-    def table(self, costs: Sequence[Cost] = (), how: str = "") -> Table:
+    def table(
+        self, costs: Sequence[Cost] = (), how: str = "", names: Sequence[str] | None = None
+    ) -> Table:
         """`Pearson / Spearman` of every model by data set, the means, and the missing data sets;
         then the results by protocol, and the costs [models], which `how` explains.
+
+        Args:
+            names: [models], to show instead of those of the models
         """
         caption = "\n".join(filter(None, [self.meaning(), how]))
         table = Table("data set", "pairs", caption=caption)
         table.columns[1].justify = "right"
-        for name in self.models:
+        for name in names or self.models:
             table.add_column(name, justify="right")
         styles = {"mean": "bold", "missing": "dim"}
         for section in [*self.sections(), cost_rows(costs)]:

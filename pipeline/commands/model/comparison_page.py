@@ -54,7 +54,7 @@ def comparison_page(report: Report, costs: Sequence[Cost], how: str) -> str:
         )
         for i, cost in enumerate(costs)
     ]
-    return render_html(
+    page = render_html(
         "comparison.html.j2",
         names=names,
         protocols=[_COLUMNS[protocol] for protocol in overall],
@@ -66,6 +66,7 @@ def comparison_page(report: Report, costs: Sequence[Cost], how: str) -> str:
         how=how,
         height=_HEIGHT,
     )
+    return str(page)
 
 
 def short_names(names: Sequence[str]) -> list[str]:

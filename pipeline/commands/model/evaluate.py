@@ -16,7 +16,7 @@ from models.embeddings.applications.transfer import transfer
 from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.errors import UserError
 from models.files import atomic_file
-from pipeline.commands.model.comparison_page import comparison_page
+from pipeline.commands.model.comparison_page import comparison_page, short_names
 from pipeline.commands.options import JsonFile, Sick, write_json
 from pipeline.console import console
 from pipeline.notices import notify, of_models
@@ -81,7 +81,7 @@ def command(
         console().print(tasks.table())
     if mteb:
         results["mteb"] = run_mteb(opened, [name.strip() for name in mteb.split(",")], data)
-        console().print(mteb_table(model, results["mteb"]))
+        console().print(mteb_table(short_names(model), results["mteb"]))
     write_json(json, {"models": model, "groups": {}, **results})
 
 
@@ -95,7 +95,8 @@ def _side_by_side(
         report = evaluate_on(data, [each.evaluated for each in models])
         measured = costs(models, sentences, memory.result())
     how = how_measured(len(sentences))
-    console().print(report.table(measured, how))
+    shown = short_names(names) if len(names) > 1 else names
+    console().print(report.table(measured, how, shown))
     if html:
         with atomic_file(Path(html)) as path:
             path.write_text(comparison_page(report, measured, how), encoding="utf-8")

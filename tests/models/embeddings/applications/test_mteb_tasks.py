@@ -30,7 +30,9 @@ def evaluate(model: MTEBEncoder, task: Task, **_: Any) -> Any:
         raise ConnectionError("the Hub\ncannot be reached")
     columns = task.dataset["test"]
     first, second = (
-        model.encode([{"text": columns[side][start : start + 500]} for start in range(0, 3000, 500)])
+        model.encode(
+            [{"text": columns[side][start : start + 500]} for start in range(0, 3000, 500)]
+        )
         for side in ("sentence1", "sentence2")
     )
     pairwise = model.similarity_pairwise(first, second).numpy()

@@ -1,0 +1,132 @@
+"""`paraloom evaluate`: models side by side, in the table, as JSON and as a page."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from models.embeddings.applications import cost
+from models.embeddings.applications.cost_table import Cost
+from models.embeddings.applications.evaluation import Model, evaluate_models
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from pipeline.cli import main
+from pipeline.commands.model.comparison_page import comparison_page, short_names
+from tests.pipeline.report.test_report_browser import needs_browser, opened
+
+
+@pytest.fixture
+def sts(tmp_path: Path) -> Path:
+    random = np.random.default_rng(1)
+    for year, name in (("2015", "images"), ("2017", "en-en"), ("stsb", "sts-dev")):
+        rows = []
+        for i in range(30):
+            words = " ".join(f"w{n}" for n in random.integers(0, 30, 5))
+            first = [f"main-{'news' if i % 2 else 'forums'}", "x", year, str(i)]
+            score = str(round(random.uniform(0, 5), 1))
+            rows.append((first if year == "stsb" else []) + [score, words, f"w{i} {words[:5]}"])
+        suffix = "csv" if year == "stsb" else "tsv"
+        file = tmp_path / "sts" / year / f"{name}.{suffix}"
+        file.parent.mkdir(parents=True)
+        file.write_text("".join("\t".join(row) + "\n" for row in rows))
+    return tmp_path / "sts"
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An encoder of ours, and the same without what is only ours."""
+    monkeypatch.setattr(cost, "_in_a_process", lambda name, sentences: 12_000_000)
+    monkeypatch.setattr(cost, "_SECONDS", 0.01)
+    options = EmbeddingOptions(dim=4)
+    words = Vocabulary([f"w{i}" for i in range(30)])
+    vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
+    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
+    ours, theirs = tmp_path / "run" / "embeddings", tmp_path / "<theirs>"
+    model.save(ours)
+    shutil.copytree(ours, theirs, ignore=shutil.ignore_patterns("config.json", "words.txt"))
+    return [str(ours), str(theirs)]
+
+
+def test_side_by_side(
+    sts: Path, models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [part for model in models for part in ("--model", model)]
+    arguments += [
+        "--sts",
+        str(sts / "2015"),
+        "--sts",
+        str(sts / "2017"),
+        "--sts",
+        str(sts / "stsb"),
+    ]
+    files = ["--json", str(tmp_path / "x.json"), "--html", str(tmp_path / "x.html")]
+    assert main(["evaluate", *arguments, *files]) == 0
+    shown = capsys.readouterr().out
+    for text in ("STS 2017 mean", "MTEB: STS 2017 (STS17", "main-news", "sentences/s", "12.0"):
+        assert text in shown
+    results = json.loads((tmp_path / "x.json").read_text())
+    ours, theirs = models
+    assert results["models"] == models
+    for protocol in ("papers", "mteb"):
+        found = results["protocols"][protocol]["results"]
+        assert list(found) == ["STS 2015", "STS 2017", "STS Benchmark dev"]
+        for of in found.values():
+            assert of[ours] == pytest.approx(of[theirs], abs=1e-3)
+    costs = results["costs"]["models"]
+    assert min(costs[name]["bytes_on_disk"] for name in models) > 31 * 4 * 4
+    assert costs[ours]["memory_bytes"] == 12_000_000
+    assert costs[theirs]["sentences_per_second"] > 0
+    assert "median of 5 rounds" in results["costs"]["how"]
+    page = (tmp_path / "x.html").read_text()
+    assert "&lt;theirs&gt;" in page and "<theirs>" not in page
+    assert page.count("<svg") == 2 and "src=" not in page
+
+
+def test_mistakes(
+    sts: Path, models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(message: str, *arguments: str) -> None:
+        assert main(["evaluate", "--model", models[0], *arguments]) == 2
+        error = capsys.readouterr().err
+        assert re.search(message, error) and error.count("\n") == 1
+
+    page = str(tmp_path / "x.html")
+    fails("--html shows results on --sts", "--html", page, "--transfer", str(tmp_path))
+    fails("stands twice among the models", "--model", models[0], "--sts", str(sts / "2015"))
+    fails("stands twice among the data sets", *["--sts", str(sts / "2015")] * 2)
+    fails("no STS data sets here", "--sts", str(tmp_path / "nothing"))
+    assert not Path(page).exists()
+
+
+def test_short_names() -> None:
+    assert short_names(["runs/a/embeddings"]) == ["a"]
+    assert short_names(["a/x/model", "b/x/model", "x@1"]) == ["a/x", "b/x", "x@1"]
+    assert short_names(["embeddings", "./embeddings"])[0] == "embeddings"
+
+
+@needs_browser
+def test_the_page_reads_well(sts: Path, tmp_path: Path) -> None:
+    def model(i: int) -> Model:
+        random = np.random.default_rng(i)
+        return Model(
+            f"folder/a-model-of-number-{i}", lambda text: random.normal(size=(len(text), 3))
+        )
+
+    report = evaluate_models([model(i) for i in range(7)], sts)
+    speeds = (200_000.0, 20_000, 19_500, 15_000, 190, 189, 180)
+    costs = [Cost(speed, 32, 10**8, None) for speed in speeds]
+    for width, dark in ((390, True), (1280, False)):
+        found: dict[str, Any]
+        page = comparison_page(report, costs, "measured")
+        found, console = opened(tmp_path, page, width=width, dark=dark)
+        assert not console
+        assert found["scroll"] <= found["width"]
+        assert (found["overlaps"], found["outside"], found["pale"]) == ([], [], [])
+        assert found["svgs"] == 2
