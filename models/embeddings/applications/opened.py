@@ -86,12 +86,12 @@ def _theirs(name: str, option: str) -> OpenedModel:
 
     def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
         found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
-        return np.asarray(found, np.float32)
+        vectors: Vectors = np.asarray(found, np.float32)
+        return vectors
 
     def embed(text: pa.StringArray) -> Vectors:
         encoded = text.dictionary_encode()  # each distinct sentence once
-        vectors = encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])
-        return vectors[encoded.indices.to_numpy()]
+        return encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])[encoded.indices.to_numpy()]
 
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
     return OpenedModel(

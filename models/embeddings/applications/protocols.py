@@ -64,7 +64,8 @@ def _of_group(group: str, sets: dict[str, int]) -> Iterator[tuple[str, list[int]
             all_three = list(sets.values()) if len(sets) == 3 else [sets[tested]]
             yield f"SICK {tested}", [sets[tested]], all_three, "SICK-R"
     elif tested := _first(("sts-test", "sts-dev"), sets):
-        yield f"STS Benchmark {STS_BENCHMARK[tested]}", *[[sets[tested]]] * 2, "STSBenchmark"
+        sets_of_it = [sets[tested]]
+        yield f"STS Benchmark {STS_BENCHMARK[tested]}", sets_of_it, sets_of_it, "STSBenchmark"
 
 
 def _first(names: Sequence[str], sets: dict[str, int]) -> str | None:
