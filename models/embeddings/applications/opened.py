@@ -91,7 +91,9 @@ def _theirs(name: str, option: str) -> OpenedModel:
 
     def embed(text: pa.StringArray) -> Vectors:
         encoded = text.dictionary_encode()  # each distinct sentence once
-        return encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])[encoded.indices.to_numpy()]
+        distinct = encode(encoded.dictionary.to_pylist(), _THEIR_BATCHES[0])
+        vectors: Vectors = distinct[encoded.indices.to_numpy()]
+        return vectors
 
     names = [file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()]
     return OpenedModel(
