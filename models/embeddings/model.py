@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
 from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.base import Encoder
 from models.embeddings.encoders.context import Context
+from models.embeddings.encoders.recurrent import Recurrent
 from models.embeddings.export import check
 from models.embeddings.export import folder as files
 from models.embeddings.export.errors import InexpressibleError
@@ -149,6 +150,8 @@ class SentenceEncoder:
             config["language"] = self.language
         if isinstance(self.encoder, Context):
             config["outputs"] = self.encoder.outputs
+        if any(_divided(self.encoder)):
+            config["divided_by_length"] = True
         if self.head is not None:
             config["head"] = self.head.settings()
             save_file(weights(self.head), folder / _HEAD)
@@ -199,6 +202,13 @@ def _notice(found: Mapping[str, Any]) -> str | None:
     return notice
 
 
+def _divided(encoder: nn.Module) -> Iterator[Recurrent]:
+    """The GRAN-3 and GRAN-4 that divide by the length."""
+    for module in encoder.modules():
+        if isinstance(module, Recurrent) and module.pooling == "last-over-length":
+            yield module
+
+
 def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
     """All present weights, on the CPU, by name."""
     state = {name: tensor.detach() for name, tensor in encoder.state_dict().items()}
@@ -237,6 +247,9 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
             )
     vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
     encoder = build_encoder(options, vectors, outputs=config.get("outputs"))
+    if not config.get("divided_by_length"):  # of an earlier version, which did not divide
+        for module in _divided(encoder):
+            module.pooling = "last"
     if config.get("sentence_transformers", {}).get("native"):
         tags = any(vocabulary.tags for vocabulary in vocabularies.values())
         layout = native_layout(encoder, tags=tags)

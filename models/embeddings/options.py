@@ -1,9 +1,9 @@
 """Options of an encoder and its training."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field
+from pydantic import Field, SerializationInfo, field_serializer
 
 from models.embeddings.tasks.options import (
     READ_THE_CORPUS,
@@ -30,8 +30,33 @@ TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")
 TRIGRAM_ENCODERS = ("trigram-avg",)
 """The encoders that read character trigrams; all others read words."""
 AUTO = "auto"
-_NEWER = ("pairs", "language", "development", "patience")
+HALVED = {"l2": "lambda_c", "l2_words": "lambda_w"}
+"""Former keys, of regularisation ½ λ ‖·‖², and the present ones, of λ ‖·‖² as in W&G."""
+_NEWER = (
+    *("pairs", "language", "development", "patience"),
+    *("scramble_variant", "scramble_swaps"),
+)
 """Keys that earlier versions did not have: keys of finished stages have them only if set."""
+
+
+def halved(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values with the present keys instead of `HALVED` ones: half the number is the same training.
+
+    Raises:
+        ValueError: both are there.
+
+    >>> halved({"l2": 0.5})
+    {'lambda_c': 0.25}
+    """
+    found = dict(values)
+    for old, new in HALVED.items():
+        if old in found:
+            if new in found:
+                raise ValueError(f"{old}: is the former key of {new}, which is set too; remove it")
+            value = found.pop(old)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            found[new] = value / 2 if number else value
+    return found
 
 
 class EmbeddingOptions(Options):
@@ -68,8 +93,8 @@ class EmbeddingOptions(Options):
     """How two directions are combined: concatenated, averaged, or by a tanh layer over both."""
     mix: Literal["concat", "add"] = "concat"
     """How the encoders of a mixed model are combined."""
-    tags: bool = False
-    """Add start and end tags to every sentence (W&G, footnote 4)."""
+    tags: bool | Literal["start", "end"] = False
+    """Add a start and an end tag to every sentence, or one of them (W&G, footnote 4)."""
     initial_vectors: Literal["auto"] | Annotated[str, InputPath(keyword=AUTO)] | None = AUTO
     """Initial word vectors: a file in text form (PARAGRAM, GloVe) or word2vec's binary form, plain
     or gzip; auto: the run's own PARAGRAM vectors, if it has them and they have `dim` dimensions,
@@ -98,16 +123,23 @@ class EmbeddingOptions(Options):
     """Step size of Adam."""
     clip: PositiveNumber | None = None
     """Gradients with a larger norm are scaled down to this norm; null: not clipped."""
-    l2: NonNegativeNumber = 0.0
-    """λ_c: L2 regularisation of all weights except word vectors."""
-    l2_words: NonNegativeNumber = 0.0
-    """λ_w: L2 regularisation of word vectors towards their initial values."""
+    lambda_c: Annotated[NonNegativeNumber, Field(serialization_alias="l2")] = 0.0
+    """λ_c: adds λ ‖W‖² of all weights except word vectors to the loss (W&G, Eq. 2)."""
+    lambda_w: Annotated[NonNegativeNumber, Field(serialization_alias="l2_words")] = 0.0
+    """λ_w: adds λ ‖W − W₀‖² of the word vectors and their initial values W₀ to the loss."""
     dropout: Rate = 0.0
     """Fraction of the components of word vectors set to zero."""
     word_dropout: Rate = 0.0
     """Fraction of words whose vector is set to zero."""
     scramble: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Fraction of pairs in which the words of both sentences are shuffled."""
+    """Fraction of pairs in which the words of both sentences are shuffled (tasks paraphrases,
+    similarity and malstm)."""
+    scramble_variant: Literal["sentences", "after_negatives"] | None = None
+    """A variant of `scramble` (W&G, footnote 5): sentences are chosen singly, not both of a pair;
+    or negatives are chosen before words are shuffled. null: neither."""
+    scramble_swaps: PositiveNumber | None = None
+    """λ: `scramble` swaps two words n times, with n from a Poisson distribution (W&G, footnote 5);
+    null: all words are shuffled."""
 
     # The run
     checkpoint_every: Count = 5000
@@ -129,7 +161,25 @@ class EmbeddingOptions(Options):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number type of matrix products on a GPU; weights are float32 in either case."""
 
+    def __init__(self, **values: Any) -> None:
+        """As `Options`; files of earlier versions have `HALVED` keys."""
+        super().__init__(**halved(values))
+
+    def replace(self, **changes: Any) -> Self:
+        """As that of `Options`; changes may be of `HALVED` keys."""
+        return super().replace(**halved(changes))
+
+    @field_serializer("lambda_c", "lambda_w")
+    def _as_formerly(self, value: float, info: SerializationInfo) -> float:
+        """Files and content keys have the former keys, so that those of finished stages stay."""
+        return 2 * value if info.by_alias else value
+
     def _check(self) -> None:
+        for key in ("scramble_variant", "scramble_swaps"):
+            if getattr(self, key) is not None and not self.scramble:
+                raise ValueError(f"{key}: changes how `scramble` works, which is 0; set scramble")
+        if self.scramble_variant == "after_negatives" and self.task != "paraphrases":
+            raise ValueError(f"scramble_variant: task {self.task} has no negatives; set sentences")
         if self.task in TASKS_WITH_A_SECTION and self.section is None:
             raise ValueError(f"{self.task}: is missing; task {self.task} reads its data from there")
         if self.task != "paraphrases":
@@ -153,7 +203,9 @@ class EmbeddingOptions(Options):
         50
         """
         values = self.without_newer_keys()
-        names = [name for name in self.keys_in_use() if name != "task" and name in values]
+        former = {new: old for old, new in HALVED.items()}
+        used = (former.get(name, name) for name in self.keys_in_use())
+        names = [name for name in used if name != "task" and name in values]
         task = {} if self.task == "paraphrases" else {"task": self.task}
         return {**task, **{name: values[name] for name in names}}
 

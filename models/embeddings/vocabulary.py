@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,12 @@ from models.text.tokens import moses_tokens
 UNKNOWN = "<unk>"
 BEGIN, END = "<s>", "</s>"
 
+Tags = bool | Literal["start", "end"]
+"""Which tags a sentence has: both (True), none, or one."""
+
 _MAGIC = "paraloom-vocabulary"
-_HEAD = rf"{_MAGIC} (words|trigrams) (tags|no-tags) (\d+) ([^ ]*)"
+_TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
+_HEAD = rf"{_MAGIC} (words|trigrams) ({'|'.join(_TAGS)}) (\d+) ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
 _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
@@ -55,10 +59,10 @@ class Vocabulary:
         entries: Sequence[str],
         *,
         kind: Kind = "words",
-        tags: bool = False,
+        tags: Tags = False,
         language: str = ENGLISH,
     ) -> None:
-        """Number `entries` in order, after the unknown entry and, with `tags`, begin and end.
+        """Number `entries` in order, after the unknown entry and, with any tag, begin and end.
 
         `language` is that of the texts; the file of a vocabulary does not have it.
         """
@@ -88,6 +92,11 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    @property
+    def tag_count(self) -> int:
+        """Tags of each sentence."""
+        return tag_count(self.tags)
+
     def ids(self, text: pa.StringArray) -> RaggedIds:
         """The ids of every sentence; a sentence without tokens is empty (except for tags)."""
         return self._look_up(_tokens(text, self.language))
@@ -103,7 +112,7 @@ class Vocabulary:
             lengths = np.diff(starts)[codes]
             within = ranges(starts[codes], lengths)
             column = RaggedIds(trigrams[within], offsets_of(lengths)[offsets])
-        return _tag(column) if self.tags else column
+        return _tag(column, *tag_edges(self.tags)) if self.tags else column
 
     def _trigrams(self, words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Ids of the trigrams of all words, concatenated, and the offset of each word."""
@@ -120,7 +129,7 @@ class Vocabulary:
         if body.count(b"\n") != len(entries):
             raise ValueError("an entry contains a line feed")
         check = hashlib.sha256(body).hexdigest()[:16]
-        tags = "tags" if self.tags else "no-tags"
+        (tags,) = (name for name, tags in _TAGS.items() if tags == self.tags)
         head = f"{_MAGIC} {self.kind} {tags} {len(entries)} {check}\n"
         with atomic_file(path) as temporary:
             temporary.write_bytes(head.encode() + body)
@@ -145,7 +154,17 @@ class Vocabulary:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
         # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
         entries = body.decode().split("\n")[:-1]
-        return cls(entries, kind=kind, tags=tags == "tags", language=language)
+        return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
+
+
+def tag_edges(tags: Tags) -> tuple[bool, bool]:
+    """Whether a sentence has a start tag, and an end tag."""
+    return tags in (True, "start"), tags in (True, "end")
+
+
+def tag_count(tags: Tags) -> int:
+    """Tags of each sentence."""
+    return sum(tag_edges(tags))
 
 
 def build_vocabularies(
@@ -154,7 +173,7 @@ def build_vocabularies(
     *,
     max_size: int | None = None,
     min_count: int = 1,
-    tags: bool = False,
+    tags: Tags = False,
     language: str = ENGLISH,
 ) -> dict[Kind, Vocabulary]:
     """Vocabularies of the words or trigrams of `batches`, which are read once.
@@ -253,9 +272,13 @@ def _trigram_keys(entries: Sequence[str]) -> NDArray[np.int64]:
     return first << 2 * _CODE | second << _CODE | third
 
 
-def _tag(column: RaggedIds) -> RaggedIds:
-    """Add the begin tag (1) before and the end tag (2) after every sentence."""
-    offsets = column.offsets + 2 * np.arange(len(column.offsets))
+def _tag(column: RaggedIds, start: bool, end: bool) -> RaggedIds:
+    """Add the begin tag (1) before and the end tag (2) after every sentence, or one of them."""
+    offsets = column.offsets + (start + end) * np.arange(len(column.offsets))
     ids = np.empty(offsets[-1], np.int32)
-    ids[offsets[:-1]], ids[offsets[1:] - 1], ids[~edges(offsets)] = 1, 2, column.ids
+    if start:
+        ids[offsets[:-1]] = 1
+    if end:
+        ids[offsets[1:] - 1] = 2
+    ids[~edges(offsets, head=start, tail=end)] = column.ids
     return RaggedIds(ids, offsets)

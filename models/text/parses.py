@@ -62,7 +62,8 @@ class Parser:
     def labels(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, str]]]:
         """Part of speech and dependency label of every token of tokenised sentences.
 
-        The part of speech is the coarse tag, or else the fine-grained tag, or else `–`.
+        The part of speech is the fine-grained tag, for English that of the Penn Treebank (VBG, NNP,
+        JJ), or else the coarse tag, or else `–`.
 
         Raises:
             UserError: the pipeline tags no word of any sentence.
@@ -73,7 +74,7 @@ class Parser:
         docs = (Doc(vocabulary, words=list(tokens)) for tokens in sentences)
         words = tagged = 0
         for doc in self._pipeline.pipe(docs, batch_size=256):
-            found = [(token.pos_ or token.tag_ or "–", token.dep_) for token in doc]
+            found = [(token.tag_ or token.pos_ or "–", token.dep_) for token in doc]
             words += len(found)
             tagged += sum(part != "–" for part, _ in found)
             yield found

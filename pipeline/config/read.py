@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from models.embeddings.options import HALVED, halved
 from models.errors import UserError
 from pipeline.config.options import Config
 
@@ -104,6 +105,17 @@ def _replace_old_keys(values: dict[str, Any]) -> None:
                 raise ValueError(f"{old}: is the old name of {new}, which is set too; remove {old}")
             section[successor] = section.pop(name)
             print(f"paraloom: {old} is now called {new}; please rename it", file=sys.stderr)
+    section = _section(values, "embeddings.l2")
+    former = [name for name in HALVED if name in section]
+    if former:
+        values["embeddings"] = section = halved(section)
+    for name in former:
+        new = HALVED[name]
+        print(
+            f"paraloom: embeddings.{name} is now half of it in embeddings.{new}; please write "
+            f"{new}: {section[new]}",
+            file=sys.stderr,
+        )
 
 
 def _last(key: str) -> str:

@@ -18,7 +18,7 @@ from models.embeddings.encoders.ragged_batches import Input
 from models.embeddings.encoders.recurrent import Recurrent
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.ragged_columns import edges
-from models.embeddings.vocabulary import ids_by_kind
+from models.embeddings.vocabulary import ids_by_kind, tag_edges
 from models.errors import UserError
 from models.text.parses import Parser
 from models.text.statistics import Moments, merge_moments
@@ -60,7 +60,7 @@ def _networks(model: SentenceEncoder) -> tuple[Input, list[GRAN]]:
     encoder = model.encoder
     if isinstance(encoder, Recurrent):
         networks = [network for network in encoder.directions if isinstance(network, GRAN)]
-        if networks and networks[0].variant not in (3, 4):
+        if networks and networks[0].averages_gated:
             return encoder.input, networks
     raise UserError(
         f"a {model.options.model} has no gate that scales each word: take a model with gran, "
@@ -80,4 +80,5 @@ def _norms(
         gates, trie = network.averaged_gate(batch)
         by_direction.append(gates.sum(dim=1).double().cpu().numpy()[trie.paths])
     norms = np.mean(by_direction, axis=0)
-    return norms[~edges(ids.offsets)] if model.vocabularies["words"].tags else np.asarray(norms)
+    start, end = tag_edges(model.vocabularies["words"].tags)
+    return np.asarray(norms[~edges(ids.offsets, head=start, tail=end)])

@@ -80,7 +80,7 @@ class Text:
         Raises:
             UserError: there are no three consecutive sentences.
         """
-        tags = vocabulary.specials - 1
+        tags = vocabulary.tag_count
         end = count = middle_count = 0
         tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
         with atomic_folder(folder) as temporary:

@@ -223,12 +223,13 @@ class Split(NamedTuple):
     test: list[LabelledPairs]
 
 
-def split(paths: Sequence[str], *, held_out: float) -> Split:
+def split(paths: Sequence[str], *, held_out: float | None) -> Split:
     """Read labelled pairs and split them.
 
     Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK, a share `held_out` of
-    the training pairs is development data, and its trial and test pairs are reported. The split
-    depends only on the name of the data set, not on a seed.
+    the training pairs is development data, and its trial and test pairs are reported; without
+    `held_out`, its trial pairs are development data (W&G 4.3). The split depends only on the name
+    of the data set, not on a seed.
 
     Raises:
         UserError: there are no data, a row is invalid, SICK lacks its training pairs, or there are
@@ -249,6 +250,14 @@ def split(paths: Sequence[str], *, held_out: float) -> Split:
     train = [data for data in sets if data.name not in ("trial", "test")]
     if not train:
         raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
+    if held_out is None:
+        trial = [data for data in test if data.name == "trial"]
+        if not trial:
+            raise UserError(
+                f"{', '.join(paths)}: no SICK_trial.txt, whose pairs choose the epoch; add it, or "
+                "set embeddings.similarity.held_out"
+            )
+        return Split(pool(train), pool(trial), [data for data in test if data.name == "test"])
     rest, development = shares(pool(train), (1 - held_out, held_out))
     return Split(rest, development, test)
 

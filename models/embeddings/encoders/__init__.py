@@ -41,9 +41,11 @@ ENCODERS: dict[str, Entry] = {
     "bilstm-max": Entry(recurrent("max", both=True)),
     "gran": Entry(recurrent("mean", gran=1)),
     "gran-2": Entry(recurrent("mean", gran=2)),
-    "gran-3": Entry(recurrent("last", gran=3)),
-    "gran-4": Entry(recurrent("last", gran=4)),
+    "gran-3": Entry(recurrent("last-over-length", gran=3)),
+    "gran-4": Entry(recurrent("last-over-length", gran=4)),
     "gran-5": Entry(recurrent("mean", gran=5)),
+    "gran-tanh": Entry(recurrent("mean", gran="tanh")),
+    "gran-relu": Entry(recurrent("mean", gran="relu")),
     "bigran": Entry(recurrent("mean", gran=1, both=True)),
 }
 

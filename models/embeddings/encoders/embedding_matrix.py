@@ -55,7 +55,7 @@ class EmbeddingMatrix(nn.Module):
         """Begin training: allocate Adam's moments; without `adam`, steps are plain gradient steps.
 
         `towards` is the strength λ of regularisation towards the present vectors W₀; it adds
-        ½ λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every step,
+        λ ‖W - W₀‖² to the loss (W&G 2017, Eq. 2). Every row then has a gradient at every step,
         and steps are dense.
         """
         self.learning_rate, self.towards, self.trained = learning_rate, towards, True
@@ -132,7 +132,7 @@ class EmbeddingMatrix(nn.Module):
                 self.weight.index_add_(0, index, gradient, alpha=-self.learning_rate)
         elif self.towards:
             assert self.initial is not None
-            dense = (self.weight - self.initial).mul_(self.towards)
+            dense = (self.weight - self.initial).mul_(2 * self.towards)
             if gradient is not None:
                 dense.index_add_(0, index, gradient)
             _adam(self.weight, dense, self.first, self.second, self.steps, self.learning_rate)

@@ -1,5 +1,7 @@
 """Gated recurrent averaging networks: word vectors scaled by gates of an LSTM (W&G 3.1)."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
@@ -7,28 +9,32 @@ from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.prefix_trie import PrefixTrie
 from models.embeddings.encoders.ragged_batches import RaggedBatch
 
+Variant = Literal[1, 2, 3, 4, 5, "tanh", "relu"]
+
 
 class GRAN(nn.Module):
     """One output aₜ per word, [nodes, dim], from its vector xₜ and the LSTM's state hₜ.
 
-    With gates σ = σ(Wₓ xₜ + Wₕ hₜ + b), as in the authors' code:
+    With gates σ = σ(Wₓ xₜ + Wₕ hₜ + b):
 
         GRAN    aₜ = xₜ ⊙ σ                             the sentence is the mean of aₜ  (Eq. 1)
         GRAN-2  aₜ = hₜ ⊙ σ                             the mean
-        GRAN-3  aₜ = aₜ₋₁ ⊙ σ + xₜ ⊙ σ'                 the last
-        GRAN-4  the same; both gates also see aₜ₋₁      the last
+        GRAN-3  aₜ = aₜ₋₁ ⊙ σ + xₜ ⊙ σ'                 the last, divided by the length
+        GRAN-4  the same; both gates also see aₜ₋₁      the last, divided by the length
         GRAN-5  aₜ = xₜ ⊙ σ + hₜ ⊙ σ'                   the mean
+        tanh    aₜ = tanh(Wₓ xₜ + Wₕ hₜ + b)            the mean; no gate (footnote 2)
+        relu    aₜ = max(0, Wₓ xₜ + Wₕ hₜ + b)          the mean; no gate (footnote 2)
 
     With all gates at 1, GRAN is a Word Avg; GRAN-5 is one with gates (1, 0), and an LSTM Avg with
     (0, 1).
     """
 
-    def __init__(self, lstm: LSTM, dim: int, variant: int) -> None:
+    def __init__(self, lstm: LSTM, dim: int, variant: Variant) -> None:
         super().__init__()
         if lstm.dim != dim:
             raise ValueError(f"hidden: {lstm.dim}, but a GRAN needs the length of a word ({dim})")
         self.lstm, self.dim, self.variant = lstm, dim, variant
-        gates = 2 if variant >= 3 else 1
+        gates = 2 if variant in (3, 4, 5) else 1
         self.from_words = nn.Linear(dim, gates * dim)
         self.from_states = nn.Linear(dim, gates * dim, bias=False)
         self.from_before = nn.Linear(dim, gates * dim, bias=False) if variant == 4 else None
@@ -38,6 +44,10 @@ class GRAN(nn.Module):
         words, states, gates, trie = self._read(batch)
         if self.variant in (3, 4):
             return self._recur(words, gates, trie), trie
+        if self.variant == "tanh":
+            return torch.tanh(gates), trie
+        if self.variant == "relu":
+            return torch.relu(gates), trie
         gates = torch.sigmoid(gates)
         if self.variant == 1:
             return words * gates, trie
@@ -46,12 +56,17 @@ class GRAN(nn.Module):
         first, second = gates.chunk(2, dim=1)
         return words * first + states * second, trie
 
+    @property
+    def averages_gated(self) -> bool:
+        """Whether the sentence is a mean of gated vectors."""
+        return self.variant in (1, 2, 5)
+
     def averaged_gate(self, batch: RaggedBatch) -> tuple[Tensor, PrefixTrie]:
         """The gate of the averaged vectors, [nodes, dim] in (0, 1), and the trie.
 
-        For GRAN-5, the gate of the word vectors. GRAN-3 and GRAN-4 do not average: they have none.
+        For GRAN-5, the gate of the word vectors. Only of variants that `averages_gated`.
         """
-        assert self.variant not in (3, 4)
+        assert self.averages_gated
         *_, gates, trie = self._read(batch)
         return torch.sigmoid(gates[:, : self.dim]), trie
 

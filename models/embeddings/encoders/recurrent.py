@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from models.embeddings.encoders.base import TokenEncoder
-from models.embeddings.encoders.gran import GRAN
+from models.embeddings.encoders.gran import GRAN, Variant
 from models.embeddings.encoders.gru import GRU, NormalisedGRU
 from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
 from models.embeddings.options import EmbeddingOptions
 
-Pooling = Literal["last", "mean", "max"]
+Pooling = Literal["last", "last-over-length", "mean", "max"]
 Combination = Literal["concat", "mean", "tanh"]
 Build = Callable[[Input, EmbeddingOptions], TokenEncoder]
 
@@ -25,6 +25,7 @@ class Recurrent(TokenEncoder):
 
     Args:
         directions: one network, or one that reads forward and one that reads backward.
+        pooling: `last-over-length` is the last output divided by the number of words.
         combination: how the outputs of two directions are combined (W&G 4.2): concatenated,
             averaged, or by a layer tanh(W [forward; backward] + b) of one direction's length.
     """
@@ -47,7 +48,7 @@ class Recurrent(TokenEncoder):
         outputs, tries = zip(*(network(batch) for network in self.directions), strict=True)
         # The pooled nodes: one per word, or the last of every non-empty sentence.
         nodes, offsets = [trie.paths for trie in tries], batch.offsets
-        if self.pooling == "last":
+        if self.pooling.startswith("last"):
             nodes = [trie.ends[trie.ends >= 0] for trie in tries]
             offsets = np.concatenate([[0], np.cumsum(tries[0].ends >= 0)])
         if self.layer is not None or (self.combination == "mean" and self.pooling == "max"):
@@ -58,6 +59,9 @@ class Recurrent(TokenEncoder):
             _pool(RaggedBatch(output, of.astype(np.int32), offsets), self.pooling)
             for output, of in zip(outputs, nodes, strict=True)
         ]
+        if self.pooling == "last-over-length":
+            lengths = torch.from_numpy(np.maximum(np.diff(batch.offsets), 1)).unsqueeze(1)
+            pooled = [last / lengths.to(last) for last in pooled]
         if self.combination == "mean":
             return torch.stack(pooled).mean(dim=0)
         return torch.cat(pooled, dim=1)
@@ -91,7 +95,7 @@ def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
 
-def recurrent(pooling: Pooling, *, gran: int | None = None, both: bool = False) -> Build:
+def recurrent(pooling: Pooling, *, gran: Variant | None = None, both: bool = False) -> Build:
     """A builder of LSTMs, or of a variant of GRAN, in one direction or both."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:

@@ -13,7 +13,7 @@ from torch import Tensor
 from models.embeddings.export.layout import Layout
 from models.embeddings.export.tokenizer_trigrams import trigrams_tokenizer
 from models.embeddings.export.tokenizer_words import words_tokenizer
-from models.embeddings.vocabulary import BEGIN, END, UNKNOWN, Vocabulary
+from models.embeddings.vocabulary import BEGIN, END, UNKNOWN, Vocabulary, tag_edges
 from models.errors import UserError
 
 
@@ -29,8 +29,9 @@ def tokenizer_of(vocabulary: Vocabulary) -> Tokenizer:
         return trigrams_tokenizer(own, UNKNOWN, vocabulary.language)
     tokenizer = words_tokenizer(entries, UNKNOWN, vocabulary.language)
     if vocabulary.tags:
+        start, end = tag_edges(vocabulary.tags)
         tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{BEGIN} $A {END}",
+            single=" ".join([BEGIN] * start + ["$A"] + [END] * end),
             special_tokens=[(BEGIN, entries[BEGIN]), (END, entries[END])],
         )
     return tokenizer

@@ -9,6 +9,7 @@ from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.recurrent import Recurrent
 from models.embeddings.export.errors import InexpressibleError
+from models.embeddings.vocabulary import Tags
 
 OUR_MODULE = "models.embeddings.sentence_transformer.MosesEncoder"
 _THEIRS = "sentence_transformers.sentence_transformer.modules"
@@ -38,7 +39,7 @@ def our_layout(encoder: nn.Module) -> Layout:
     return Layout({"": OUR_MODULE}, {_WEIGHTS: names}, {})
 
 
-def native_layout(encoder: nn.Module, *, tags: bool) -> Layout:
+def native_layout(encoder: nn.Module, *, tags: Tags) -> Layout:
     """Modules of sentence-transformers for this encoder.
 
     Raises:

@@ -39,12 +39,13 @@ class SimilarityOptions(Options):
     """Files or folders of labelled pairs: SICK with its own split, or STS, each data set of which
     is split 40/10/50 into training, development and test."""
     start: InputFile | None = None
-    """Folder of a trained model: training starts from its encoder, and `l2` and `l2_words` pull
-    towards it."""
+    """Folder of a trained model: training starts from its encoder, and `lambda_c` and
+    `lambda_w` pull towards it."""
     units: Count = 50
     """Units of the hidden layer over products and distances."""
-    held_out: Fraction = 0.1
-    """Fraction of SICK's training pairs left out, to choose the epoch."""
+    held_out: Fraction | None = 0.1
+    """Fraction of SICK's training pairs left out, to choose the epoch; null: SICK's trial pairs
+    choose it, as in W&G."""
 
 
 class MaLSTMOptions(Options):

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import (
     Kind,
-    RaggedIds,
     Sentences,
     fingerprints,
     join_all,
-    positions,
     take_all,
 )
+from models.embeddings.training.scrambling import scrambled
 from models.embeddings.training.trainer import Pool
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
@@ -57,19 +57,17 @@ class Pairs(Pool["Pairs"]):
         negatives = None if self.negatives is None else take_all(self.negatives, rows)
         return type(self)(*sides, self.keys[:, rows], sources, negatives)
 
-    def scrambled(self, share: float, random: np.random.Generator, *, tags: bool) -> Self:
-        """The pairs, a random `share` of them with words in random order on all sides (W&G 4.2).
+    @property
+    def sentences(self) -> Sentences:
+        """n left, n right, and n hard negatives if there are any."""
+        given = [] if self.negatives is None else [self.negatives]
+        return join_all([self.left, self.right, *given])
 
-        Tags keep their positions. Trigrams are unchanged: their mean does not depend on the order.
-        """
-        chosen = random.random(len(self)) < share
-        sides = [
-            {**side, "words": _shuffled(side["words"], chosen, random, tags)}
-            if "words" in side
-            else side
-            for side in (self.left, self.right, self.negatives or {})
-        ]
-        return type(self)(sides[0], sides[1], self.keys, self.sources, sides[2] or None)
+    def scrambled(self, options: EmbeddingOptions, random: np.random.Generator) -> Self:
+        """The pairs with words in random order, as the options say."""
+        given = [] if self.negatives is None else [self.negatives]
+        left, right, *negatives = scrambled([self.left, self.right, *given], options, random)
+        return type(self)(left, right, self.keys, self.sources, negatives[0] if negatives else None)
 
 
 class PairColumns(NamedTuple):
@@ -264,7 +262,7 @@ def learnable(
     sides: list[Sentences] = [ids_by_kind(vocabularies, text) for text in (left, right)]
     kind, vocabulary = next(iter(vocabularies.items()))
     first, second = (side[kind] for side in sides)
-    empty = np.minimum(first.lengths, second.lengths) < vocabulary.specials  # only tags
+    empty = np.minimum(first.lengths, second.lengths) <= vocabulary.tag_count
     keys = np.stack([fingerprints(first), fingerprints(second)])
     same = (keys[0] == keys[1]) & ~empty
     keep = np.flatnonzero(~same & ~empty)
@@ -278,19 +276,6 @@ def learnable(
         negatives = take_all(found, np.where(same, len(same), np.arange(len(same)))[keep])
     taken = take_all(sides[0], keep), take_all(sides[1], keep)
     return Pairs(*taken, keys[:, keep], kept, negatives, *left_out)
-
-
-def _shuffled(
-    column: RaggedIds, chosen: NDArray[np.bool_], random: np.random.Generator, tags: bool
-) -> RaggedIds:
-    """The column with the ids of the chosen sentences in random order, except for tags."""
-    row = np.repeat(np.arange(len(chosen)), column.lengths)
-    length, position = column.lengths[row], positions(column.offsets)
-    edge = int(tags)
-    moves = chosen[row] & (position >= edge) & (position < length - edge)
-    anywhere = (edge + random.random(len(row)) * (length - 2 * edge)) / length
-    order = np.argsort(row + np.where(moves, anywhere, (position + 0.5) / length), kind="stable")
-    return RaggedIds(column.ids[order], column.offsets)
 
 
 def _chunks(path: str, columns: PairColumns) -> list[Chunk]:

@@ -12,6 +12,7 @@ from models.embeddings.applications.evaluation import agreement
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.model import SentenceEncoder, weights
 from models.embeddings.ragged_columns import Sentences, join_all, take_all
+from models.embeddings.training.scrambling import scrambled
 from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
 from models.embeddings.vocabulary import ids_by_kind
 
@@ -45,8 +46,8 @@ class Examples(Pool["Examples"]):
 class LabelTrainer(Trainer[Examples]):
     """Training of a model with a head; `fit` leaves the weights of the best epoch.
 
-    `l2` and `l2_words` pull the word vectors towards their initial values, and all other weights
-    towards zero, or with `anchored` towards their initial values.
+    `lambda_w` pulls the word vectors towards their initial values; `lambda_c` pulls all other
+    weights towards zero, or with `anchored` towards their initial values.
 
     Training stops after `patience` epochs without a better one; None: all epochs are trained.
     """
@@ -108,19 +109,23 @@ class LabelTrainer(Trainer[Examples]):
 
     def train_on(self, batch: Examples) -> None:
         """One gradient step."""
+        sides = [batch.first, batch.second]
+        if self.options.scramble:
+            position = [self.seed, self.progress.epoch, self.progress.row]
+            sides = scrambled(sides, self.options, np.random.default_rng(position))
         self.seed_noise()
-        first, second = self.encode(join_all([batch.first, batch.second])).chunk(2)
+        first, second = self.encode(join_all(sides)).chunk(2)
         self.optimizer_step(self.label_head.loss(first, second, batch.labels.to(self.device)))
         self.epoch_losses.append(self.losses[-1])
 
     def add_gradients(self) -> None:
-        """Add the gradient of ½ λ ‖θ − θ₀‖²; θ₀ is zero for the weights of the head."""
-        if self.options.l2:
+        """Add the gradient of λ ‖θ − θ₀‖²; θ₀ is zero for the weights of the head."""
+        if self.options.lambda_c:
             for name, weight in self.weights.items():
                 if weight.grad is not None:
                     initial = self.initial.get(name)
                     away = weight.detach() if initial is None else weight.detach() - initial
-                    weight.grad.add_(away, alpha=self.options.l2)
+                    weight.grad.add_(away, alpha=2 * self.options.lambda_c)
 
     def metrics(self) -> dict[str, Any]:
         """The chosen epoch and its score on the development data."""

@@ -12,12 +12,13 @@ from torch import Tensor
 from models.embeddings.encoders.base import Encoder
 from models.embeddings.model import weights
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences, join_all, take_all
+from models.embeddings.ragged_columns import Sentences, take_all
 from models.embeddings.training.checkpoint import TrainingFolder
 from models.embeddings.training.data import Pairs
 from models.embeddings.training.loss import margin_loss
 from models.embeddings.training.negatives import hardest_negatives, nearer_given
 from models.embeddings.training.trainer import Progress, Source, Trainer, better
+from models.embeddings.vocabulary import tag_count
 
 _ENCODED = 2048  # sentences encoded at once when negatives are selected
 
@@ -120,14 +121,14 @@ class PairTrainer(Trainer[Pairs]):
         """Select the negatives of a mega-batch with the present weights; then one step for each
         mini-batch."""
         options, progress, pairs = self.options, self.progress, batch
+        n = len(pairs)
         if options.scramble:
             position = [self.seed, progress.epoch, progress.pool, progress.row]
-            random = np.random.default_rng(position)
-            pairs = pairs.scrambled(options.scramble, random, tags=options.tags)
-        n = len(pairs)
-        given = [] if pairs.negatives is None else [pairs.negatives]
-        sentences = join_all([pairs.left, pairs.right, *given])
-        negatives = self.negatives(sentences, pairs.keys, pairs.sources)
+            pairs = pairs.scrambled(options, np.random.default_rng(position))
+        sentences = pairs.sentences
+        before = options.scramble_variant == "after_negatives"
+        read = batch.sentences if before else sentences
+        negatives = self.negatives(read, pairs.keys, pairs.sources)
         for start in range(0, n, options.batch_size):
             rows = np.arange(start, min(start + options.batch_size, n))
             rows = rows[(negatives[:, rows] >= 0).all(axis=0)]
@@ -158,7 +159,7 @@ class PairTrainer(Trainer[Pairs]):
         sides = vectors[:n], vectors[n : 2 * n], keys[0], keys[1]
         found = torch.stack(hardest_negatives(*sides, self.options.negatives, sources)).numpy()
         if total > 2 * n:
-            there = lengths[2 * n :] > (2 if self.options.tags else 0)
+            there = lengths[2 * n :] > tag_count(self.options.tags)
             found = nearer_given(found, vectors, there)
         return found
 

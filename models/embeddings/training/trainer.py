@@ -120,7 +120,7 @@ class Trainer(Generic[Batch]):
         self.matrices = {} if self.algorithm == "adadelta" else matrices
         for matrix in self.matrices.values():
             matrix.prepare(
-                options.learning_rate, towards=options.l2_words, adam=self.algorithm == "adam"
+                options.learning_rate, towards=options.lambda_w, adam=self.algorithm == "adam"
             )
         self.weights = dict(encoder.named_parameters())
         if head is not None:
@@ -129,8 +129,8 @@ class Trainer(Generic[Batch]):
 
     @property
     def weight_decay(self) -> float:
-        """That of the optimiser: L2 regularisation, as torch adds λ w to the gradient."""
-        return self.options.l2
+        """What the optimiser adds to the gradient of W, over W: 2 λ, the gradient of λ ‖W‖²."""
+        return 2 * self.options.lambda_c
 
     def _optimizer(self) -> torch.optim.Optimizer:
         weights = list(self.weights.values())

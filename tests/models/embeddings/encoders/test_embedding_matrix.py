@@ -39,7 +39,7 @@ def test_regularisation_towards_the_first_vectors_is_dense() -> None:
         torch.autograd.backward((table(rows) ** 2).sum())
         table.step()
         adam.zero_grad()
-        towards = 0.5 * 0.3 * ((dense - start) ** 2).sum()
+        towards = 0.3 * ((dense - start) ** 2).sum()
         torch.autograd.backward((dense[rows] ** 2).sum() + towards)
         adam.step()
     assert torch.allclose(table.current(), dense, rtol=0, atol=1e-12)

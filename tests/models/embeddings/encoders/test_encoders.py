@@ -76,8 +76,13 @@ def outputs(network: Any, words: list[torch.Tensor]) -> list[torch.Tensor]:
         gate = network.from_words(words[t]) + network.from_states(h[t])
         if network.variant == 4:
             gate = gate + network.from_before(a)
+        before_sigmoid = gate
         gate = torch.sigmoid(gate)
         match network.variant:
+            case "tanh":
+                a = torch.tanh(before_sigmoid)
+            case "relu":
+                a = before_sigmoid.clamp_min(0)
             case 1:
                 a = words[t] * gate
             case 2:
@@ -95,9 +100,11 @@ def plainly(encoder: Any, sentence: Sequence[int]) -> torch.Tensor:
     if not words:
         return torch.zeros(encoder.dim, dtype=torch.float64)
     each = [outputs(network, words) for network in encoder.directions]
-    if encoder.pooling == "last":
+    if encoder.pooling.startswith("last"):
         each = [[out[0 if i else -1]] for i, out in enumerate(each)]
     sides = [torch.stack(out) for out in each]
+    if getattr(encoder.directions[0], "variant", None) in (3, 4):  # W&G 3.1
+        sides = [side / len(sentence) for side in sides]
     if len(sides) == 1:
         rows = sides[0]
     elif encoder.layer is not None:

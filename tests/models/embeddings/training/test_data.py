@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
 from models.embeddings.training import data
 from models.embeddings.training.data import Pairs, Shards, learnable
@@ -98,7 +99,8 @@ def test_scrambling(tags: bool) -> None:
         "trigrams": Vocabulary.build([left, right], kind="trigrams", tags=tags),
     }
     pairs = learnable(left, right, vocabularies)
-    mixed = pairs.scrambled(0.6, np.random.default_rng(0), tags=tags)
+    options = EmbeddingOptions(scramble=0.6, tags=tags)
+    mixed = pairs.scrambled(options, np.random.default_rng(0))
     changed = []
     for before, after in ((pairs.left, mixed.left), (pairs.right, mixed.right)):
         assert np.array_equal(before["trigrams"].ids, after["trigrams"].ids)
@@ -120,6 +122,6 @@ def test_every_order_is_equally_likely() -> None:
     left = pa.array(["a b c"] * 6000)
     right = pa.array(["x"] * 6000)
     pairs = learnable(left, right, {"words": Vocabulary.build([left, right])})
-    mixed = pairs.scrambled(1.0, np.random.default_rng(0), tags=False)
+    mixed = pairs.scrambled(EmbeddingOptions(scramble=1.0), np.random.default_rng(0))
     _, counts = np.unique(mixed.left["words"].ids.reshape(-1, 3), axis=0, return_counts=True)
     assert len(counts) == 6 and counts.min() > 850 and counts.max() < 1150

@@ -84,9 +84,9 @@ def test_the_same_seed_gives_the_same_weights(tmp_path: Path, sick: Path) -> Non
 def test_a_step_is_the_objective_with_its_pull(
     sick: Path, anchored: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Loss + ½ λ ‖θ − θ₀‖² of all weights but the words, + ½ λ_w ‖W − W₀‖² of the words."""
+    """Loss + λ ‖θ − θ₀‖² of all weights but the words, + λ_w ‖W − W₀‖² of the words."""
     data = read_sick(sick)[0]
-    options = SMALL.replace(model="lstm-avg", l2=0.3, l2_words=0.2, learning_rate=0.01)
+    options = SMALL.replace(model="lstm-avg", lambda_c=0.3, lambda_w=0.2, learning_rate=0.01)
     model = new_model(options, [data.first, data.second], 1)
     model.head = Distribution(dim=12, units=3, lowest=1, highest=5)
     trainer = LabelTrainer(model, data, data, 1, anchored=anchored)
@@ -106,7 +106,7 @@ def test_a_step_is_the_objective_with_its_pull(
         )
         trainer.train_on(batch)
 
-    model.options = options.replace(l2=0.0, l2_words=0.0)
+    model.options = options.replace(lambda_c=0.0, lambda_w=0.0)
     plain = LabelTrainer(model, data, data, 1, anchored=anchored)
     for table in plain.matrices.values():
         table.weight = vectors[: len(vectors) // 2].clone()
@@ -120,7 +120,7 @@ def test_a_step_is_the_objective_with_its_pull(
         zip(gradients, expected, weights, before, strict=True)
     ):
         start = old if anchored and i < encoder else torch.zeros_like(old)
-        assert torch.allclose(found, base + 0.3 * (weight.detach() - start), atol=1e-5)
+        assert torch.allclose(found, base + 2 * 0.3 * (weight.detach() - start), atol=1e-5)
 
 
 def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:

@@ -232,7 +232,7 @@ def test_cuda_where_there_is_none(
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        *[("dim", 0), ("steps", 0), ("margin", 0.0), ("clip", -1.0), ("l2", -1.0)],
+        *[("dim", 0), ("steps", 0), ("margin", 0.0), ("clip", -1.0), ("lambda_c", -1.0)],
         *[("scramble", 1.5), ("loaders", -1), ("mega_batch_growth", 0), ("dropout", 1.0)],
     ],
 )

@@ -1,0 +1,322 @@
+"""Wieting & Gimpel 2017: equations and settings, in float64 or as printed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch.nn.functional import cosine_similarity
+
+from models.embeddings import tasks
+from models.embeddings.encoders import build_encoder, embedding_matrices
+from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import join_all, take_all
+from models.embeddings.tasks.options import SimilarityOptions
+from models.embeddings.training.data import learnable
+from models.embeddings.training.label_trainer import LabelTrainer
+from models.embeddings.training.pair_trainer import PairTrainer
+from models.embeddings.training.trainer import Memory
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+from pipeline.config import read_config
+from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
+from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
+
+WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
+
+
+def test_equation_2_with_its_regularisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hinges + λ_c ‖W_c‖² + λ_w ‖W_initial − W‖², of one mini-batch, by autograd in float64."""
+    trainer = in_float64(
+        make_trainer(model="gran", mega_batch=1, lambda_c=0.3, lambda_w=0.7, negatives="same")
+    )
+    batch = pool_of(trainer).take(np.arange(10))
+    (table,) = trainer.matrices.values()
+    start = table.weight.clone()
+    table.weight += 0.1  # away from where the vectors started
+    sentences = join_all([batch.left, batch.right])
+    negatives = trainer.negatives(sentences, batch.keys)
+
+    encoder: Any = in_float64(trainer).encoder
+    words = next(iter(embedding_matrices(encoder).values())).weight.requires_grad_()
+    weights = list(encoder.parameters())
+    both: torch.Tensor = encoder(sentences)
+    left, right = both.chunk(2)
+    found = both[torch.from_numpy(negatives[0])], both[torch.from_numpy(negatives[1])]
+    positive = cosine_similarity(left, right)
+    hinges = (0.4 - positive + cosine_similarity(left, found[0])).clamp_min(0)
+    hinges = hinges + (0.4 - positive + cosine_similarity(right, found[1])).clamp_min(0)
+    penalty = 0.3 * sum((weight**2).sum() for weight in weights)
+    penalty = penalty + 0.7 * ((start - words) ** 2).sum()
+    torch.autograd.backward(hinges.mean() + penalty)
+
+    seen: dict[str, Any] = {}
+    assert trainer.optimizer is not None
+    (group,) = trainer.optimizer.param_groups
+    monkeypatch.setattr(
+        trainer.optimizer,
+        "step",
+        lambda: seen.update(
+            weights=[
+                gradient_of(w) + group["weight_decay"] * w.detach()  # as torch's Adam adds it
+                for w in trainer.weights.values()
+            ]
+        ),
+    )
+    fused = torch._fused_adam_
+
+    def record(weight: Any, gradient: Any, *others: Any, **options: Any) -> None:
+        seen["words"] = gradient[0].clone()
+        fused(weight, gradient, *others, **options)
+
+    monkeypatch.setattr(torch, "_fused_adam_", record)
+    trainer.train_on(batch)
+    assert torch.allclose(seen["words"], gradient_of(words), rtol=0, atol=1e-7)
+    for ours, weight in zip(seen["weights"], weights, strict=True):
+        assert torch.allclose(ours, gradient_of(weight), rtol=0, atol=1e-7)
+
+
+def test_negatives_come_from_the_same_side_of_the_other_pairs() -> None:
+    """t₁ = argmax cos(g(s₁), g(t)) over t with (t, ·) in the mini-batch without ⟨s₁, s₂⟩."""
+    trainer = in_float64(make_trainer(mega_batch=1, negatives="same"))
+    batch = pool_of(trainer).take(np.arange(20, 40))  # no sentence occurs twice
+    vectors = trainer.encode(join_all([batch.left, batch.right])).double()
+    found = trainer.negatives(join_all([batch.left, batch.right]), batch.keys)
+    for side, rows in enumerate(found):
+        own = vectors.chunk(2)[side]
+        cosines = cosine_similarity(own[:, None], own[None], dim=2)
+        cosines.fill_diagonal_(-2)
+        assert rows.tolist() == (cosines.argmax(dim=1) + 20 * side).tolist()
+
+
+def test_former_keys_of_regularisation_mean_the_same_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """½ λ ‖W‖² of earlier versions: half of it; content keys are those of before."""
+    former = EmbeddingOptions(l2=1e-5, l2_words=3)
+    assert (former.lambda_c, former.lambda_w) == (5e-6, 1.5)
+    assert (former.chosen()["l2"], former.chosen()["l2_words"]) == (1e-5, 3.0)
+    assert EmbeddingOptions.of(former.chosen()) == former == former.replace(l2=1e-5)
+    assert "lambda_c" not in former.chosen() and "scramble_swaps" not in former.chosen()
+    with pytest.raises(ValueError, match="l2: is the former key of lambda_c, which is set too"):
+        EmbeddingOptions(l2=1.0, lambda_c=1.0)
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "run: x\nembeddings: {task: similarity, similarity: {data: [x]}, l2: 0.1}\nevaluate: {}\n"
+    )
+    assert read_config(path).embeddings.lambda_c == 0.05
+    assert capsys.readouterr().err == (
+        "paraloom: embeddings.l2 is now half of it in embeddings.lambda_c; please write "
+        "lambda_c: 0.05\n"
+    )
+
+
+@pytest.mark.parametrize("model", ["gran-3", "gran-4"])
+def test_grans_of_earlier_versions_are_not_divided_by_the_length(
+    tmp_path: Path, model: str
+) -> None:
+    options = EmbeddingOptions(model=model, dim=4)
+    vocabulary = Vocabulary(WORDS)
+    torch.manual_seed(0)
+    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)}).eval()
+    made = SentenceEncoder(encoder, {"words": vocabulary}, options)
+    made.save(tmp_path / "new")
+    text = ["dog runs", "dog cat eats sings"]
+    divided = made.embed(text)
+    assert np.array_equal(load_encoder(tmp_path / "new").embed(text), divided)
+    path = tmp_path / "new" / "config.json"
+    config = json.loads(path.read_text())
+    assert config.pop("divided_by_length") is True
+    path.write_text(json.dumps(config))
+    old = load_encoder(tmp_path / "new")
+    assert np.allclose(old.embed(text), divided * [[2], [4]], atol=1e-6)
+    old.save(tmp_path / "again")
+    assert np.allclose(load_encoder(tmp_path / "again").embed(text), old.embed(text), atol=1e-7)
+
+
+@pytest.mark.parametrize(("model", "function"), [("gran-tanh", torch.tanh), ("gran-relu", None)])
+def test_the_variant_without_a_gate(model: str, function: Any) -> None:
+    """aₜ = f(Wₓ xₜ + Wₕ hₜ + b), averaged (footnote 2)."""
+    encoder = encoder_of(model)
+    (network,) = encoder.directions
+    words = encoder.input.table.weight[[1, 2, 4]]
+    h = network.lstm.weights(words)[0]
+    a = words @ network.from_words.weight.T + network.from_words.bias
+    a = a + h @ network.from_states.weight.T
+    expected = (function or torch.relu)(a).mean(dim=0)
+    assert torch.allclose(encode(encoder, [[1, 2, 4]])[0], expected, rtol=0, atol=1e-12)
+
+
+def sides(count: int, **options: Any) -> tuple[Any, Any, EmbeddingOptions]:
+    """Scrambled pairs, the pairs, and the options."""
+    left, right = (
+        pa.array([" ".join(f"{side}{k}" for k in range(8))] * count) for side in ("a", "b")
+    )
+    chosen = EmbeddingOptions(**options)
+    words = Vocabulary.build([left, right], tags=chosen.tags)
+    pairs = learnable(left, right, {"words": words})
+    return pairs.scrambled(chosen, np.random.default_rng(0)), pairs, chosen
+
+
+def moved(before: Any, after: Any) -> Any:
+    """How many words of each sentence are elsewhere."""
+    count = len(before["words"].lengths)
+    rows = [column["words"].ids.reshape(count, -1) for column in (before, after)]
+    assert np.array_equal(np.sort(rows[0], axis=1), np.sort(rows[1], axis=1))
+    return (rows[0] != rows[1]).sum(axis=1)
+
+
+def test_sentences_are_scrambled_singly() -> None:
+    mixed, pairs, _ = sides(3000, scramble=0.5, scramble_variant="sentences")
+    left, right = (
+        moved(*side) > 0 for side in ((pairs.left, mixed.left), (pairs.right, mixed.right))
+    )
+    for share in (left.mean(), right.mean()):
+        assert share == pytest.approx(0.5, abs=0.03)
+    assert (left & right).mean() == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("tags", [False, True, "start", "end"])
+def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
+    mixed, pairs, _ = sides(4000, scramble=1.0, scramble_swaps=1.5, tags=tags)
+    count = moved(pairs.left, mixed.left)
+    assert np.mean(count == 0) > np.exp(-1.5) - 0.02  # no swap, or two that undo each other
+    assert np.mean(count == 0) < np.exp(-1.5) + 0.03
+    one = 1.5 * np.exp(-1.5)
+    assert np.mean(count == 2) == pytest.approx(one, abs=0.03)
+    rows = mixed.left["words"].ids.reshape(4000, -1)
+    if tags in (True, "start"):
+        assert (rows[:, 0] == 1).all()
+    if tags in (True, "end"):
+        assert (rows[:, -1] == 2).all()
+    assert rows.shape[1] == 8 + (2 if tags is True else bool(tags))
+
+
+@pytest.mark.parametrize(("variant", "equal"), [(None, False), ("after_negatives", True)])
+def test_negatives_may_be_selected_before_scrambling(
+    variant: Any, equal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(model="lstm", scramble=1.0, scramble_variant=variant)
+    batch = pool_of(trainer).take(np.arange(40))
+    expected = trainer.negatives(batch.sentences, batch.keys)
+    seen: list[Any] = []
+    trained: list[Any] = []
+    negatives, step = trainer.negatives, trainer.step
+
+    def record(*of: Any) -> Any:
+        seen.append(negatives(*of))
+        return seen[0]
+
+    def record_step(quadruplets: Any) -> None:
+        trained.append(quadruplets)
+        step(quadruplets)
+
+    monkeypatch.setattr(trainer, "negatives", record)
+    monkeypatch.setattr(trainer, "step", record_step)
+    trainer.train_on(batch)
+    assert np.array_equal(seen[0], expected) is equal
+    plain = take_all(batch.sentences, np.arange(10))["words"].ids
+    assert not np.array_equal(trained[0]["words"].ids[: len(plain)], plain)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("scramble_swaps", 1.0), ("scramble_variant", "sentences")]
+)
+def test_variants_need_scrambling(key: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{key}: changes how `scramble` works, which is 0"):
+        EmbeddingOptions(**{key: value})
+    assert EmbeddingOptions(**{key: value}, scramble=0.5).chosen()[key] == value
+
+
+@pytest.mark.parametrize(("tags", "expected"), [("start", [1, 3]), ("end", [3, 2])])
+def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
+    """Footnote 4 tunes over both tags, each of them, and none."""
+    vocabulary = Vocabulary(["dog", "cat"], tags=tags)
+    column = vocabulary.ids(pa.array(["dog", "", "dog cat"]))
+    assert column.ids[:2].tolist() == expected and column.lengths.tolist() == [2, 1, 3]
+    vocabulary.save(tmp_path / "words.txt")
+    assert Vocabulary.load(tmp_path / "words.txt").tags == tags
+    pairs = learnable(pa.array(["dog", ""]), pa.array(["cat", "dog"]), {"words": vocabulary})
+    assert (len(pairs), pairs.empty) == (1, 1)
+
+
+def test_an_encoder_with_an_end_tag_loads_in_sentence_transformers(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    options = EmbeddingOptions(model="lstm", dim=4, tags="end")
+    vocabulary = Vocabulary(WORDS, tags="end")
+    torch.manual_seed(0)
+    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)}).eval()
+    made = SentenceEncoder(encoder, {"words": vocabulary}, options)
+    made.save(tmp_path / "model")
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(["dog runs"])
+    assert np.allclose(theirs, made.embed(["dog runs"]), atol=1e-6)
+    assert load_encoder(tmp_path / "model").vocabularies["words"].tags == "end"
+
+
+def write_sick(folder: Path, **rows: int) -> None:
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
+    for name, count in rows.items():
+        pairs = [[" ".join(random.choice(WORDS, 3)) for _ in range(2)] for _ in range(count)]
+        text = "".join(f"{i}\t{a}\t{b}\t{1 + i % 5}\tNEUTRAL\n" for i, (a, b) in enumerate(pairs))
+        (folder / f"SICK_{name}.txt").write_text(head + text)
+
+
+def sick_options(folder: Path, **changes: Any) -> EmbeddingOptions:
+    section = SimilarityOptions(data=[str(folder)], held_out=None, units=3)
+    return EmbeddingOptions(
+        **{"task": "similarity", "similarity": section, "dim": 6, "epochs": 2, **changes}
+    )
+
+
+def test_the_trial_pairs_of_sick_choose_the_epoch(tmp_path: Path) -> None:
+    write_sick(tmp_path / "sick", train=60, trial=20, test_annotated=15)
+    metrics = tasks.train(sick_options(tmp_path / "sick"), tmp_path / "model", seed=1)
+    assert (metrics["pairs"], metrics["development_pairs"]) == (60, 20)
+    assert metrics["test"]["SICK test"]["pairs"] == 15 and "SICK trial" not in metrics["test"]
+    write_sick(tmp_path / "few", train=60)
+    with pytest.raises(UserError, match=r"no SICK_trial\.txt, whose pairs choose the epoch"):
+        tasks.train(sick_options(tmp_path / "few"), tmp_path / "other", seed=1)
+    write_sick(tmp_path / "untested", train=60, trial=20)
+    metrics = tasks.train(sick_options(tmp_path / "untested"), tmp_path / "third", seed=1)
+    assert metrics["test"] == {} and metrics["development_pairs"] == 20
+
+
+def test_words_are_scrambled_in_supervised_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables 5 and 8: with a rate of 1 all sentences, both of a pair, in each epoch anew."""
+    write_sick(tmp_path / "sick", train=40, trial=10, test_annotated=10)
+    seen: list[Any] = []
+    encode = LabelTrainer.encode
+
+    def record(self: LabelTrainer, sentences: Any) -> torch.Tensor:
+        seen.append(sentences["words"])
+        return encode(self, sentences)
+
+    monkeypatch.setattr(LabelTrainer, "encode", record)
+    for scramble in (0.0, 1.0):
+        options = sick_options(tmp_path / "sick", model="lstm", scramble=scramble, batch_size=40)
+        tasks.train(options, tmp_path / "model", seed=1)
+    plain, scrambled = seen[:2], seen[2:]
+    for before, after in zip(plain, scrambled, strict=True):
+        rows = [column.ids.reshape(80, 3) for column in (before, after)]
+        assert np.array_equal(np.sort(rows[0], axis=1), np.sort(rows[1], axis=1))
+        assert 0.6 < (rows[0] != rows[1]).any(axis=1).mean() < 0.95
+    with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
+        sick_options(tmp_path / "sick", scramble=0.5, scramble_variant="after_negatives")
+
+
+def test_the_same_seed_scrambles_in_the_same_way(tmp_path: Path) -> None:
+    trainer = [make_trainer(scramble=0.5, scramble_swaps=2.0, model="lstm") for _ in range(2)]
+    for one in trainer:
+        one.train_on(pool_of(one))
+    losses = [torch.stack(one.losses) for one in trainer]
+    assert torch.equal(*losses) and isinstance(trainer[0], PairTrainer)
+    assert isinstance(trainer[0].source, Memory)
