@@ -28,6 +28,10 @@ def command(
     least: Annotated[
         int, typer.Option(metavar="N", help="Leave out labels with fewer words.")
     ] = 10,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Leave out sentences with more tokens.", min=1),
+    ] = None,
     json: JsonFile = None,
 ) -> None:
     """Print the gates' mean L1 norm by part of speech, by dependency label, and by both.
@@ -37,7 +41,7 @@ def command(
     encoder, parser = load_encoder(model), Parser(spacy)
     notify(of_parser("--spacy", parser.language, encoder.language))
     batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
-    norms_by_kind = gate_norms(encoder, parser, batches)._asdict()
+    norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
     tables = []
     for kind, norms in norms_by_kind.items():
         table = Table(kind.replace("_", " "), "words", "mean norm")

@@ -1,6 +1,7 @@
 """The top two levels of dependency parses, and what is said of pipelines that give none."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -55,3 +56,13 @@ def test_a_pipeline_that_does_not_parse(tmp_path: Path) -> None:
         pipeline.to_disk(tmp_path / name)
         with pytest.raises(UserError, match=r"does not parse \(it is .*\): name one with"):
             Parser(str(tmp_path / name))
+
+
+def test_labels_are_fine_tags(tmp_path: Path) -> None:
+    train_parser(tmp_path / "parser")
+    pipeline = spacy.load(tmp_path / "parser")
+    ruler: Any = pipeline.get_pipe("attribute_ruler")
+    ruler.add(patterns=[[{"LOWER": "runs"}]], attrs={"TAG": "VBZ"})
+    pipeline.to_disk(tmp_path / "fine")
+    (found,) = Parser(str(tmp_path / "fine")).labels([["a", "dog", "runs", "fast", "."]])
+    assert found[2] == ("VBZ", "ROOT") and found[1] == ("–", "nsubj")

@@ -78,6 +78,14 @@ def test_norms_by_label(pipeline: str, name: str, tags: bool) -> None:
     assert "nsubj" in found.dependencies and "VERB ROOT" in found.conjunctions
 
 
+@pytest.mark.parametrize("tags", [False, "start", "end"])
+def test_long_sentences_are_left_out(pipeline: str, tags: Any) -> None:
+    model, parser = model_of(tags=tags), Parser(pipeline)
+    found = gate_norms(model, parser, [TEXTS], max_tokens=5)
+    short = gate_norms(model, parser, [TEXTS.take(pa.array([0, 2, 3, 4]))])
+    assert found == short and found != gate_norms(model, parser, [TEXTS])
+
+
 def test_both_directions_count(pipeline: str) -> None:
     model, parser = model_of("bigran"), Parser(pipeline)
     both = gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean
