@@ -19,7 +19,7 @@ import torch
 import yaml
 
 from beam_jobs.io.bitext import Bitext
-from benchmarks.experiments import context, labelled, phrases, tables
+from benchmarks.experiments import context, labelled, phrases, revisiting, supervised, tables
 from benchmarks.experiments.cells import Inputs
 from models import scorers
 from models.embeddings.encoders import build_encoder
@@ -43,6 +43,8 @@ COMMAND = {entry.name: entry for entry in COMMANDS}
 _INPUTS = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
 TABLES = {
     *tables.tables(Path("vectors.txt")),
+    *revisiting.tables(_INPUTS),
+    *supervised.tables(_INPUTS),
     *labelled.tables(_INPUTS),
     *phrases.tables(_INPUTS),
     *context.tables(_INPUTS),

@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import cells, context, labelled, phrases
+from benchmarks.experiments import cells, context, labelled, phrases, revisiting, supervised
 from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores, prepare
 from benchmarks.experiments.context import ContextCell
 from benchmarks.experiments.labelled import LabelledCell
@@ -65,13 +65,13 @@ def main(arguments: Sequence[str]) -> int:
             )
         prepare(inputs)
         known = tables(inputs.folder / "paragram.txt")
-        for kind in (labelled, phrases, context):
-            known |= kind.tables(inputs)
+        for module in (revisiting, supervised, labelled, phrases, context):
+            known |= module.tables(inputs)
         unknown = set(options.tables) - set(known)
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(known)}")
         chosen = {name: known[name] for name in options.tables or known}
-        labelled.prepare(chosen, inputs)
+        supervised.prepare(chosen, inputs)
         phrases.prepare(chosen, inputs)
         scores = train(chosen, options.seeds, inputs, options.workers)
         for name, table in chosen.items():

@@ -52,7 +52,8 @@ class Inputs:
 
 
 Scores = dict[str, float]
-"""Pearson × 100 by measure: STS 2012–2014 (development), STS 2015 and SICK trial (reported)."""
+"""Pearson × 100 by measure: STS 2012–2014 (development), STS 2015 and SICK trial (reported); years
+and data sets of STS."""
 
 
 def prepare(inputs: Inputs) -> None:
@@ -105,15 +106,18 @@ def run(cell: Cell, seed: int, inputs: Inputs, path: Path) -> Scores:
         metrics = train(cell.options, model, shards=shards, seed=seed, threads=1)
         embed = load_encoder(model).embed
     sets = read_sts(inputs.sts)
+    by_set = {f"{pairs.group} {pairs.name}": agreement(embed, pairs).pearson for pairs in sets}
     by_year: dict[str, list[float]] = {}
-    for pairs in sets:
-        by_year.setdefault(pairs.group, []).append(agreement(embed, pairs).pearson)
+    for pairs, found in zip(sets, by_set.values(), strict=True):
+        by_year.setdefault(pairs.group, []).append(found)
     development = [np.mean(by_year[f"STS {year}"]) for year in (2012, 2013, 2014)]
     (trial,) = (pairs for pairs in read_sick(inputs.sick) if pairs.name == "trial")
     scores = {
         "development": float(np.mean(development)),
         "sts_2015": float(np.mean(by_year["STS 2015"])),
         "sick": agreement(embed, trial).pearson,
+        **{year: float(np.mean(found)) for year, found in by_year.items()},
+        **by_set,
     }
     save_scores(path, scores, cell.options, pairs=cell.pairs, seed=seed, metrics=metrics)
     return scores

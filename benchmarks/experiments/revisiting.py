@@ -1,0 +1,249 @@
+"""Tables 1 to 4 of W&G (Wieting & Gimpel 2017): transfer from paraphrase pairs to STS and SICK.
+
+As in the paper (4.1.2, 4.2): PARAGRAM vectors of 300 dimensions, LSTMs with peepholes, mini-batches
+of 100 pairs with negatives of the same side, Adam with a rate of 0.001, 7 epochs of AVG and 3 of
+all others. The rates of dropout and scrambling are of the paper's grids, and were chosen on
+STS 2012 to 2014. The paper's figures are means over 22 data sets; `oracle` is what was chosen
+on them, `2016 STS` what was chosen on the sets of 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.experiments.cells import Cell, Inputs
+from benchmarks.experiments.tables import MEASURES, Claim, Table
+from models.embeddings.datasets.similarity import SEMEVAL
+from models.embeddings.options import EmbeddingOptions
+
+ENCODERS = {
+    "AVG": "word-avg",
+    "LSTM": "lstm",
+    "LSTM Avg": "lstm-avg",
+    "BiLSTM Avg": "bilstm-avg",
+    "GRAN": "gran",
+    "GRAN-2": "gran-2",
+    "GRAN-3": "gran-3",
+    "GRAN-4": "gran-4",
+    "GRAN-5": "gran-5",
+    "BiGRAN": "bigran",
+    "GRAN without a gate, tanh": "gran-tanh",
+    "GRAN without a gate, ReLU": "gran-relu",
+}
+DROPOUT, SCRAMBLE = 0.2, 0.25  # of 0.2, 0.4, 0.6 and of 0.25, 0.5, 0.75
+REGULARISERS: dict[str, dict[str, Any]] = {
+    "L2": {"lambda_c": 1e-5},
+    "dropout": {"dropout": DROPOUT},
+    "word dropout": {"word_dropout": DROPOUT},
+    "scrambling": {"scramble": SCRAMBLE},
+    "dropout and scrambling": {"dropout": DROPOUT, "scramble": SCRAMBLE},
+}
+BOTH = "dropout and scrambling"
+_PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
+
+
+def options_of(name: str, vectors: Path) -> EmbeddingOptions:
+    """The setting of the paper for one of `ENCODERS`; `vectors` are the initial ones."""
+    return EmbeddingOptions(
+        model=ENCODERS[name],
+        cell="peephole",
+        combine="tanh",
+        initial_vectors=str(vectors),
+        negatives="same",
+        mega_batch=1,
+        epochs=7 if name == "AVG" else 3,
+        loaders=0,
+    )
+
+
+def as_printed(
+    pairs: Iterable[tuple[str, str]], paper: Mapping[str, Mapping[str, float]], key: str
+) -> list[Claim]:
+    """Claims about pairs of rows, in the order of the paper's figures by the measure `key`.
+
+    A pair with equal figures, or with a row that the paper does not have, is no claim.
+    """
+    claims = []
+    for rows in pairs:
+        figures = [paper.get(row, {}).get(key) for row in rows]
+        if None in figures or figures[0] == figures[1]:
+            continue
+        better, worse = sorted(rows, key=lambda row: -paper[row][key])
+        both = [m for m in paper[better] if m in paper[worse]]
+        text = ", ".join(f"{_sign(paper[better][m], paper[worse][m])}" for m in reversed(both))
+        claims.append(Claim(better, worse, figures=text))
+    return claims
+
+
+def _sign(first: float, second: float) -> str:
+    sign = ">" if first > second else "<" if first < second else "="
+    return f"{first:g} {sign} {second:g}"
+
+
+def tables(inputs: Inputs) -> dict[str, Table]:
+    """The tables by name."""
+    vectors = inputs.folder / "paragram.txt"
+    plain = {name: options_of(name, vectors) for name in ENCODERS}
+    return {
+        "wg1": _wg1(plain),
+        "wg2": _wg2(plain),
+        "wg3": _wg3(plain),
+        "wg4": _wg4(plain, inputs),
+    }
+
+
+def _wg1(plain: dict[str, EmbeddingOptions]) -> Table:
+    """The pairs of PPDB are of single words here; the sentences are the corpus, not SimpWiki."""
+    models = ("AVG", "LSTM", "LSTM Avg")
+    words, sentences = "PPDB's word pairs", "sentences"
+    rows = {f"{name}, {words}": Cell(options=plain[name], pairs="phrases") for name in models}
+    rows |= {f"{name}, {sentences}": Cell(options=plain[name]) for name in models}
+    for name in ("LSTM", "LSTM Avg"):
+        rows[f"{name}, {sentences}, end tag"] = Cell(options=plain[name].replace(tags="end"))
+    figures = {words: (67.7, 54.2, 64.2), sentences: (68.4, 59.3, 67.5)}
+    paper = {
+        f"{name}, {source}": {"sts_2016": figure}
+        for source, found in figures.items()
+        for name, figure in zip(models, found, strict=True)
+    }
+    pairs = [(f"{name}, {sentences}", f"{name}, {words}") for name in models]
+    for one, other in (("LSTM Avg", "LSTM"), ("AVG", "LSTM Avg")):
+        pairs += [(f"{one}, {source}", f"{other}, {source}") for source in figures]
+    claims = as_printed(pairs, paper, "sts_2016")
+    for name, gain in (("LSTM", "+6"), ("LSTM Avg", "+0.3")):
+        better, worse = f"{name}, {sentences}, end tag", f"{name}, {sentences}"
+        claims.append(Claim(better, worse, figures=f"footnote 4: {gain}"))
+    return _table(
+        "W&G Table 1: last state or average; word pairs or sentences", rows, claims, paper
+    )
+
+
+def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
+    paper = {
+        "AVG": (68.5, 68.4),
+        "AVG, dropout": (68.4, 68.3),
+        "AVG, word dropout": (68.3, 68.3),
+        "LSTM": (60.6, 59.3),
+        "LSTM, L2": (60.3, 56.5),
+        "LSTM, dropout": (58.1, 55.3),
+        "LSTM, word dropout": (66.2, 65.3),
+        "LSTM, scrambling": (66.3, 65.1),
+        "LSTM, dropout and scrambling": (68.4, 68.4),
+        "LSTM Avg": (67.7, 67.5),
+        "LSTM Avg, dropout and scrambling": (69.2, 68.6),
+        "BiLSTM Avg, dropout and scrambling": (69.4, 68.7),
+    }
+    ours = ("dropout", "word dropout", "scrambling")
+    names = [*paper, *(f"LSTM Avg, {regulariser}" for regulariser in ours)]
+    cells = {name: _regular(name, plain) for name in names}
+    pairs = [(name, name.split(",")[0]) for name in paper if "," in name]
+    both = f"LSTM Avg, {BOTH}"
+    pairs += [(both, "AVG"), (f"BiLSTM Avg, {BOTH}", both), ("LSTM Avg", "LSTM")]
+    figures = _figures(paper)
+    rows = {name if name in paper else f"{name} (ours)": cell for name, cell in cells.items()}
+    claims = as_printed(pairs, figures, "sts_2016")
+    return _table("W&G Table 2: regularisers", rows, claims, figures)
+
+
+def _wg3(plain: dict[str, EmbeddingOptions]) -> Table:
+    paper = {
+        "GRAN, no regulariser": (68.0, 68.0),
+        "GRAN": (69.5, 68.9),
+        "GRAN-2": (68.8, 68.1),
+        "GRAN-3": (69.0, 67.2),
+        "GRAN-4": (68.6, 68.1),
+        "GRAN-5": (66.1, 64.8),
+        "BiGRAN": (69.7, 68.4),
+        "AVG, no regulariser": (68.5, 68.4),  # the last three rows are of Table 2
+        "LSTM Avg": (69.2, 68.6),
+        "BiLSTM Avg": (69.4, 68.7),
+    }
+    ungated = [name for name in ENCODERS if "without" in name]
+    rows = {
+        name: _regular(f"{name}, {BOTH}" if "," not in name else name.split(",")[0], plain)
+        for name in paper
+    }
+    rows |= {name: Cell(options=_regularised(plain[name], BOTH)) for name in ungated}
+    figures = _figures(paper)
+    claims = as_printed([("GRAN", name) for name in paper if name != "GRAN"], figures, "sts_2016")
+    claims += [Claim("GRAN", name, figures="footnote 2") for name in ungated]
+    return _table("W&G Table 3: gated recurrent averaging networks", rows, claims, figures)
+
+
+_WG4 = {
+    "STS 2012 MSRpar": (49.0, 45.9, 47.7),
+    "STS 2012 MSRvid": (84.3, 85.1, 85.2),
+    "STS 2012 SMTeuroparl": (51.2, 47.5, 49.3),
+    "STS 2012 OnWN": (71.5, 71.2, 71.5),
+    "STS 2012 SMTnews": (68.0, 58.2, 58.7),
+    "STS 2012": (64.8, 61.6, 62.5),
+    "STS 2013 headlines": (77.3, 76.9, 76.1),
+    "STS 2013 OnWN": (81.2, 72.8, 81.4),
+    "STS 2013 FNWN": (53.2, 50.2, 55.6),
+    "STS 2013 SMT": (40.7, 38.0, 40.3),
+    "STS 2013": (63.1, 59.4, 63.4),
+    "STS 2014 deft-forum": (56.6, 55.6, 55.7),
+    "STS 2014 deft-news": (78.0, 78.5, 77.1),
+    "STS 2014 headlines": (74.5, 75.1, 72.8),
+    "STS 2014 images": (84.7, 85.6, 85.8),
+    "STS 2014 OnWN": (84.9, 81.4, 85.1),
+    "STS 2014 tweet-news": (76.3, 78.7, 78.7),
+    "STS 2014": (75.8, 75.8, 75.9),
+    "STS 2015 answers-forums": (71.8, 70.6, 73.1),
+    "STS 2015 answers-students": (71.1, 75.8, 72.9),
+    "STS 2015 belief": (75.3, 76.8, 78.0),
+    "STS 2015 headlines": (79.5, 80.3, 78.6),
+    "STS 2015 images": (85.8, 86.0, 85.8),
+    "STS 2015": (76.7, 77.9, 77.7),
+    "sick": (71.3, 72.4, 72.9),
+}
+"""LSTM Avg, AVG and GRAN, chosen on the sets of 2016. The paper also has Twitter (2015)."""
+
+
+def _wg4(plain: dict[str, EmbeddingOptions], inputs: Inputs) -> Table:
+    models = ("LSTM Avg", "AVG", "GRAN")
+    rows = {
+        name: Cell(options=plain[name] if name == "AVG" else _regularised(plain[name], BOTH))
+        for name in models
+    }
+    sets = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
+    there = {
+        f"STS {path.parent.name} {path.stem}" for path in inputs.sts.glob("*/*.tsv")
+    }  # MSRvid and SMT may not be redistributed
+    measures = {key: key for key in _WG4 if key not in sets or key in there}
+    measures["sick"] = "SICK trial (W&G: test)"
+    paper = {
+        name: {key: figures[column] for key, figures in _WG4.items() if key in measures}
+        for column, name in enumerate(models)
+    }
+    glosses = [key for key in ("STS 2013 OnWN", "STS 2013 FNWN") if key in measures]
+    claims = [
+        Claim(name, "AVG", {key: round(paper[name][key] - paper["AVG"][key], 1) for key in glosses})
+        for name in ("LSTM Avg", "GRAN")
+        if glosses
+    ]
+    title = "W&G Table 4: by data set"
+    return Table(title, rows, claims, measures=measures, paper=paper, transposed=True)
+
+
+def _regular(name: str, plain: dict[str, EmbeddingOptions]) -> Cell:
+    """The cell of a row `encoder` or `encoder, regulariser`."""
+    encoder, _, regulariser = name.partition(", ")
+    return Cell(options=_regularised(plain[encoder], regulariser))
+
+
+def _regularised(options: EmbeddingOptions, regulariser: str) -> EmbeddingOptions:
+    return options.replace(**REGULARISERS[regulariser]) if regulariser else options
+
+
+def _figures(paper: dict[str, tuple[float, float]]) -> dict[str, dict[str, float]]:
+    return {name: dict(zip(_PAPER, figures, strict=True)) for name, figures in paper.items()}
+
+
+def _table(
+    title: str, rows: dict[str, Cell], claims: list[Claim], paper: dict[str, dict[str, float]]
+) -> Table:
+    heads = {key: head for key, head in _PAPER.items() if any(key in of for of in paper.values())}
+    return Table(title, rows, claims, measures=MEASURES, paper=paper, paper_measures=heads)
