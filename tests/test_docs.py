@@ -34,7 +34,7 @@ from pipeline.stages import STAGES
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "docker" / "README.md",
     ROOT / "benchmarks" / "EXPERIMENTS.md",
 ]

@@ -1,0 +1,151 @@
+"""The pages on the papers name code, keys, tables and figures that exist."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.embeddings.options import EmbeddingOptions
+from pipeline.config.documentation import schema
+from tests.test_docs import ROOT, TABLES, text_of
+
+PAGES = sorted((ROOT / "docs" / "papers").glob("*.md"))
+HEAD = ["paper", "what it says", "here", "as in the paper?"]
+OUR_CODE = ("models", "pipeline", "beam_jobs", "benchmarks")
+
+on_every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all table rows; `\\|` is no border."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def names(text: str) -> list[str]:
+    """Dotted names of our code between backticks."""
+    return re.findall(rf"`((?:{'|'.join(OUR_CODE)})(?:\.\w+)+)`", text)
+
+
+def resolve(name: str) -> Any:
+    """The module, class, function or constant with this dotted name.
+
+    Raises:
+        LookupError: there is none.
+    """
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:end]))
+        except ModuleNotFoundError as error:
+            if error.name is None or not name.startswith(error.name):
+                raise
+            continue
+        for part in parts[end:]:
+            fields = getattr(found, "model_fields", {}) | getattr(found, "__annotations__", {})
+            if not hasattr(found, part) and part not in fields:
+                raise LookupError(f"{name}: {found!r} has no {part}")
+            found = getattr(found, part, None)
+        return found
+    raise LookupError(f"{name}: no module {parts[0]}")
+
+
+def keys() -> set[str]:
+    """All keys of the configuration, dotted."""
+    whole = schema()
+    found = set()
+
+    def visit(prefix: str, section: dict[str, Any]) -> None:
+        for key, field in section["properties"].items():
+            found.add(f"{prefix}{key}")
+            options = (field, *field.get("anyOf", []))
+            for option in (*options, *(o["items"] for o in options if "items" in o)):
+                if reference := option.get("$ref"):
+                    visit(f"{prefix}{key}.", whole["$defs"][reference.rpartition("/")[2]])
+
+    visit("", whole)
+    return found
+
+
+KEYS = keys()
+
+
+def missing(text: str) -> list[str]:
+    """What a page names that does not exist."""
+    found = []
+    for name in names(text):
+        try:
+            resolve(name)
+        except LookupError as error:
+            found.append(str(error))
+    for key, value in re.findall(r"`(embeddings(?:\.\w+)+)(?:: ([\w-]+))?`", text):
+        if key not in KEYS:
+            found.append(f"no key {key}")
+        elif value and key.count(".") == 1 and key != "embeddings.task":
+            found += _wrong_value(key.partition(".")[2], value)
+    for path in re.findall(r"`((?:configs|docs|tests)/[\w./-]+)`", text):
+        if not (ROOT / path).exists():
+            found.append(f"no file {path}")
+    for group in re.findall(r"\btables? ((?:`[\w-]+`(?:, | and )?)+)", text):
+        found += [
+            f"no table {name}" for name in re.findall(r"`([\w-]+)`", group) if name not in TABLES
+        ]
+    return found
+
+
+def _wrong_value(key: str, value: str) -> list[str]:
+    """What is wrong with a value of a key of `embeddings`."""
+    from models.embeddings.encoders import kinds
+
+    typed: Any = {"true": True, "false": False, "null": None}.get(value, value)
+    typed = float(typed) if str(typed).replace(".", "").isdigit() else typed
+    typed = int(typed) if isinstance(typed, float) and typed.is_integer() else typed
+    try:
+        options = EmbeddingOptions(**{"scramble": 0.5, key: typed})
+        kinds(options.model)
+    except ValueError as error:
+        return [f"embeddings.{key}: {value}: {error}"]
+    return []
+
+
+def test_there_are_pages() -> None:
+    assert "wieting-gimpel-2017" in [page.stem for page in PAGES]
+
+
+@on_every_page
+def test_what_a_page_names_exists(page: Path) -> None:
+    assert missing(text_of(page)) == []
+
+
+@on_every_page
+def test_every_row_says_where_it_is_and_how_it_differs(page: Path) -> None:
+    found = rows(text_of(page))
+    assert found[0] == HEAD and len(found) > 10
+    for row in found:
+        assert len(row) == 4 and all(row), row
+
+
+def test_the_check_finds_what_does_not_exist() -> None:
+    text = """
+    `models.embeddings.encoders.gran.Gran` `models.embeddings.nothing.GRAN` `benchmarks.report.none`
+    `embeddings.lambda` `embeddings.model: gran-6` `embeddings.cell: peep` `configs/none.yaml`
+    table `wg9`, tables `wg1` and `wg10`
+    """
+    found = missing(text)
+    assert len(found) == 9, found
+    good = """
+    `models.embeddings.encoders.gran.GRAN.forward` `models.embeddings.options.EmbeddingOptions.tags`
+    `embeddings.lambda_c` `embeddings.model: gran-3` `embeddings.pairs.weight`
+    `embeddings.tags: end`
+    `embeddings.mega_batch: 1` `configs/gran.yaml` table `wg1`
+    """
+    assert missing(good) == []
+
+
+@pytest.mark.parametrize("row", rows("| a | \\|b\\| | c |"))
+def test_escaped_borders(row: list[str]) -> None:
+    assert row == ["a", r"\|b\|", "c"]
