@@ -111,9 +111,10 @@ def _replace_old_keys(values: dict[str, Any]) -> None:
         values["embeddings"] = section = halved(section)
     for name in former:
         new = HALVED[name]
+        line = yaml.safe_dump({new: section[new]}).strip()
         print(
-            f"paraloom: embeddings.{name} is now half of it in embeddings.{new}; please write "
-            f"{new}: {section[new]}",
+            f"paraloom: embeddings.{name} is replaced by embeddings.{new}, which is half as large; "
+            f"please write {line}",
             file=sys.stderr,
         )
 

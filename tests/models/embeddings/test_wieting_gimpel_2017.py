@@ -1,6 +1,7 @@
 """Wieting & Gimpel 2017: equations and settings, in float64 or as printed."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+import yaml
 from torch.nn.functional import cosine_similarity
 
 from models.embeddings import tasks
@@ -110,9 +112,12 @@ def test_former_keys_of_regularisation_mean_the_same_training(
     )
     assert read_config(path).embeddings.lambda_c == 0.05
     assert capsys.readouterr().err == (
-        "paraloom: embeddings.l2 is now half of it in embeddings.lambda_c; please write "
-        "lambda_c: 0.05\n"
+        "paraloom: embeddings.l2 is replaced by embeddings.lambda_c, which is half as large; "
+        "please write lambda_c: 0.05\n"
     )
+    assert read_config(path, ["embeddings.l2=1.0e-5"]).embeddings.lambda_c == 5e-6
+    (line,) = re.findall(r"please write (.*)", capsys.readouterr().err)
+    assert yaml.safe_load(line) == {"lambda_c": 5e-6}
 
 
 @pytest.mark.parametrize("model", ["gran-3", "gran-4"])
@@ -320,3 +325,22 @@ def test_the_same_seed_scrambles_in_the_same_way(tmp_path: Path) -> None:
     losses = [torch.stack(one.losses) for one in trainer]
     assert torch.equal(*losses) and isinstance(trainer[0], PairTrainer)
     assert isinstance(trainer[0].source, Memory)
+
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+
+
+def test_the_presets_have_the_settings_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4.1.2, 4.2 and 4.3."""
+    for name in ("PAIRS", "PARAGRAM", "PARALOOM_DATA"):
+        monkeypatch.setenv(name, "/data")
+    transfer = read_config(CONFIGS / "gran.yaml").embeddings
+    assert (transfer.dim, transfer.batch_size, transfer.epochs) == (300, 100, 3)
+    assert (transfer.learning_rate, transfer.cell) == (0.001, "peephole")
+    assert (transfer.negatives, transfer.mega_batch) == ("same", 1)
+    labelled = read_config(CONFIGS / "gran-sick.yaml").embeddings
+    assert labelled.similarity is not None and labelled.similarity.held_out is None
+    assert labelled.similarity.start == "runs/gran/embeddings"
+    for options in (transfer, labelled):
+        assert options.dropout in (0.2, 0.4, 0.6) and options.scramble in (0.25, 0.5, 0.75)
+        assert options.margin in (0.4, 0.6, 0.8)
