@@ -40,7 +40,7 @@ def resolve(name: str) -> Any:
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         try:
-            found = import_module(".".join(parts[:end]))
+            found: Any = import_module(".".join(parts[:end]))
         except ModuleNotFoundError as error:
             if error.name is None or not name.startswith(error.name):
                 raise
