@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models.embeddings.applications.evaluation import Compare, Model, Scores, cosines, dots
+from models.embeddings.applications.evaluation import (
+    Compare,
+    Model,
+    Rank,
+    Scores,
+    cosine_matrix,
+    cosines,
+    dots,
+)
 from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
 from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.base import Encoder
@@ -100,6 +108,11 @@ class SentenceEncoder:
             return self.head.predict
         return dots if self.options.task in ("phrases", "context") else cosines
 
+    @property
+    def rank(self) -> Rank:
+        """The similarities by which neighbours are ranked: the head's, or the cosines."""
+        return cosine_matrix if self.head is None else self.head.rank
+
     def named(self, name: str) -> Model:
         """The model for `evaluate_models`."""
         scale = None if self.head is None else (self.head.lowest, self.head.highest)
@@ -149,6 +162,7 @@ class SentenceEncoder:
             config["language"] = self.language
         if isinstance(self.encoder, Context):
             config["outputs"] = self.encoder.outputs
+            config["max_words"] = self.encoder.max_words
         if self.head is not None:
             config["head"] = self.head.settings()
             save_file(weights(self.head), folder / _HEAD)
@@ -237,6 +251,8 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
             )
     vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
     encoder = build_encoder(options, vectors, outputs=config.get("outputs"))
+    if isinstance(encoder, Context):
+        encoder.max_words = config.get("max_words")  # earlier versions truncated nothing
     if config.get("sentence_transformers", {}).get("native"):
         tags = any(vocabulary.tags for vocabulary in vocabularies.values())
         layout = native_layout(encoder, tags=tags)

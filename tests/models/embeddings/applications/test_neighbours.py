@@ -27,7 +27,7 @@ def test_blocks_give_what_all_pairs_give(bag_of_words: Embed, block: int) -> Non
     for query, row, neighbours in zip(queries, asked @ vectors.T, found, strict=True):
         others = [(c, s) for c, s in zip(row, distinct, strict=True) if s != query]
         expected = sorted((c for c, _ in others), reverse=True)[:4]
-        assert [n.cosine for n in neighbours] == pytest.approx(expected, abs=1e-5)
+        assert [n.similarity for n in neighbours] == pytest.approx(expected, abs=1e-5)
         assert query not in [n.sentence for n in neighbours]
         assert len({n.sentence for n in neighbours}) == 4
         of = {s: c for c, s in others}
@@ -38,8 +38,8 @@ def test_a_small_collection_gives_what_it_has(bag_of_words: Embed) -> None:
     collection = [pa.array(["a b", "a b"]), pa.array(["a c", "a b", ""])]
     (found,) = nearest(bag_of_words, pa.array(["a b"]), collection, count=5)
     assert [n.sentence for n in found] == ["a c", ""]
-    assert found[0].cosine == pytest.approx(0.5)
-    assert found[1].cosine == 0
+    assert found[0].similarity == pytest.approx(0.5)
+    assert found[1].similarity == 0
     assert nearest(bag_of_words, pa.array([], pa.string()), collection) == []
 
 

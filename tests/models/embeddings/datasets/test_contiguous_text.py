@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from models.embeddings.datasets.contiguous_text import Text, read_text, truncated
-from models.embeddings.ragged_columns import RaggedIds, take
+from models.embeddings.datasets.contiguous_text import Text, read_text
+from models.embeddings.ragged_columns import RaggedIds, take, truncated
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 
