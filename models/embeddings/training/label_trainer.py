@@ -48,6 +48,8 @@ class LabelTrainer(Trainer[Examples]):
     `l2` and `l2_words` pull the word vectors towards their initial values, and all other weights
     towards zero, or with `anchored` towards their initial values.
 
+    With adadelta, word vectors are not trained.
+
     Training stops after `patience` epochs without a better one; None: all epochs are trained.
     """
 
@@ -67,6 +69,7 @@ class LabelTrainer(Trainer[Examples]):
         assert model.head is not None
         self.model, self.development, self.patience = model, development, patience
         self.algorithm, self.label_head = algorithm, model.head
+        self.trains_words = algorithm == "adam"
         self.best_epoch = 0
         self.history: list[dict[str, float]] = []  # epoch, loss and development score
         self.epoch_losses: list[Tensor] = []

@@ -1,5 +1,6 @@
 """`paraloom evaluate-phrases`: models on tests of phrase similarity."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -18,6 +19,13 @@ from pipeline.console import console
 from pipeline.notices import notify, of_models
 
 
+class Split(StrEnum):
+    """Values of `embeddings.phrases.split`."""
+
+    pairs = "pairs"
+    phrases = "phrases"
+
+
 def command(
     model: Models,
     table: Annotated[
@@ -29,9 +37,16 @@ def command(
         typer.Option(
             metavar="SHARE",
             help="Only the pairs of the table that training with embeddings.phrases.held_out at "
-            "this share held out.",
+            "this share held out for the test.",
         ),
     ] = None,
+    by: Annotated[
+        Split,
+        typer.Option(
+            "--split",
+            help="embeddings.phrases.split of the training; before version 0.2, phrases.",
+        ),
+    ] = Split.pairs,
     semeval2013: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="SemEval-2013 5(a): en.trainSet.…Instances-v2 and so on."),
@@ -48,7 +63,7 @@ def command(
     semeval = read_semeval2013(semeval2013) if semeval2013 else None
     questions = read_turney2012(turney2012) if turney2012 else None
     if pairs is not None and held_out is not None:
-        _, pairs = split(pairs, held_out)
+        pairs = split(pairs, held_out, by.value).test
     encoders = [(folder, load_encoder(folder)) for folder in model]
     if semeval or questions:
         notify(of_models(encoders, "the tests of SemEval and Turney are"))
