@@ -72,7 +72,12 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     return [
         (
             f"{claim.better} > {claim.worse}",
-            [judge(table, claim, found, measure) for measure in table.reported],
+            [
+                judge(table, claim, found, measure)
+                if measure in (claim.printed or table.reported)
+                else "–"
+                for measure in table.reported
+            ],
         )
         for claim in table.claims
     ]
@@ -84,7 +89,9 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
     difference = mean(better) - mean(worse)
     error = math.sqrt(sum(_spread(values) ** 2 / len(values) for values in (better, worse)))
     verdict = "open" if abs(difference) <= error else "holds" if difference > 0 else "reversed"
-    return f"{verdict} ({difference:+.1f} ± {error:.1f})"
+    printed = claim.printed.get(measure)
+    paper = "" if printed is None else f"; paper: {printed:+.1f}"
+    return f"{verdict} ({difference:+.1f} ± {error:.1f}{paper})"
 
 
 def _judged_measures(table: Table) -> list[str]:

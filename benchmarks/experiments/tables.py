@@ -8,7 +8,7 @@ that all tables together take less than two hours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,29 @@ class Claim:
 
     better: str
     worse: str
+    printed: Mapping[str, float | None] = field(default_factory=dict)
+    """The measures that the paper claims it by, with the difference that it prints (None: only in a
+    figure); empty: all reported measures."""
 
 
-ERRORS = ("mse", "uncalibrated")
+def printed_claims(
+    pairs: Iterable[tuple[str, str]], paper: Mapping[str, Mapping[str, float]]
+) -> list[Claim]:
+    """The order of rows as the paper prints them: a claim for each direction that occurs."""
+    claims = []
+    for rows in pairs:
+        for better, worse in (rows, rows[::-1]):
+            found = {
+                measure: round(figure - paper[worse][measure], 4)
+                for measure, figure in paper[better].items()
+                if measure in paper[worse] and measure not in (*ERRORS, "development")
+            }
+            if ahead := {measure: gain for measure, gain in found.items() if gain > 0}:
+                claims.append(Claim(better, worse, ahead))
+    return claims
+
+
+ERRORS = ("mse",)
 MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "SICK trial"}
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
