@@ -66,8 +66,8 @@ class ContextCell:
 def cell_path(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
     """The file of a cell's scores; its name is a hash of what they depend on."""
     data = inputs.sts.parent
-    tests = [inputs.sts, inputs.sick, data / "transfer", data / "mrpc"]
-    tests = [digest(path) for path in tests if path.exists()]
+    paths = [inputs.sts, inputs.sick, data / "transfer", data / "mrpc"]
+    tests = [digest(path) for path in paths if path.exists()]
     return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
 
 

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -152,10 +153,10 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 
 
 def _options(
-    inputs: Inputs, model: str = "gru", epochs: int = 60, **section: object
+    inputs: Inputs, model: str = "gru", epochs: int = 60, **section: Any
 ) -> EmbeddingOptions:
     """The GRU's of the paper; `section` are options of the task."""
-    values = {"table": str(_table(inputs)), **section}
+    values: dict[str, Any] = {"table": str(_table(inputs)), **section}
     return EmbeddingOptions(
         task="phrases",
         phrases=PhrasesOptions(**values),
@@ -216,7 +217,7 @@ def _table_1(inputs: Inputs) -> Table:
 
     def row(model: str, *, own: bool) -> PhraseTaskCell:
         def options(task: str) -> EmbeddingOptions:
-            section = {"table": task} if own else {"development": task}
+            section: dict[str, Any] = {"table": task} if own else {"development": task}
             return _options(inputs, model, **section)
 
         return PhraseTaskCell(semeval=options(semeval), turney=options(turney))
