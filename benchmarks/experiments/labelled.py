@@ -27,7 +27,7 @@ from models.embeddings.tasks import train
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
 from models.files import digest
 
-VERSION = 1  # bump when cells have other scores: all cells are then computed again
+VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _YEARS = ("2012", "2013", "2014")
 _MODELS = {"AVG": "word-avg", "LSTM Avg": "lstm-avg", "GRAN": "gran"}
 

@@ -41,6 +41,8 @@ from models.languages import ENGLISH
 
 _HEAD = "head.safetensors"
 FORMAT = 1  # of the folder; bump when this code could not read it
+_FORMER_PHRASES = {"split": "phrases", "dropout": 0.0, "train_words": True}
+"""How models of task `phrases` were trained whose folders do not say so."""
 
 
 class SentenceEncoder:
@@ -233,7 +235,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         config = json.loads(path.read_text())
         if config["format"] != FORMAT:
             raise UserError(f"{path}: format {config['format']}, this version reads {FORMAT}")
-        options = EmbeddingOptions.of(config["options"])
+        options = EmbeddingOptions.of(_present_options(config["options"]))
         sizes = config["vocabularies"]
         names = kinds(options.model)
         head = open_head(config["head"]) if "head" in config else None
@@ -264,6 +266,13 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         load_weights(head, files.read_tensors(folder / _HEAD), folder / _HEAD)
         head.to(device).eval()
     return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
+
+
+def _present_options(values: Any) -> Any:
+    """The options in a model folder, with those that earlier versions did not write."""
+    if isinstance(values, dict) and isinstance(values.get("phrases"), dict):
+        return {**values, "phrases": {**_FORMER_PHRASES, **values["phrases"]}}
+    return values
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:

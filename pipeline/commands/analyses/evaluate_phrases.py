@@ -1,7 +1,7 @@
 """`paraloom evaluate-phrases`: models on tests of phrase similarity."""
 
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -12,18 +12,30 @@ from models.embeddings.applications.phrase_tests import (
     read_turney2012,
 )
 from models.embeddings.datasets.phrases import read_phrase_pairs, split
-from models.embeddings.model import load_encoder
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
 from pipeline.commands.options import JsonFile, Models, write_json
 from pipeline.console import console
 from pipeline.notices import notify, of_models
 
 
-class Split(StrEnum):
-    """Values of `embeddings.phrases.split`."""
+def _split_of(
+    encoders: Sequence[tuple[str, SentenceEncoder]],
+) -> Literal["pairs", "phrases"]:
+    """How the training of all these models held out pairs.
 
-    pairs = "pairs"
-    phrases = "phrases"
+    Raises:
+        UserError: they do not agree.
+    """
+    sections = {folder: encoder.options.phrases for folder, encoder in encoders}
+    found = {folder: of.split for folder, of in sections.items() if of is not None}
+    if len(set(found.values())) > 1:
+        each = ", ".join(f"{folder}: {how}" for folder, how in found.items())
+        raise UserError(
+            f"evaluate-phrases: --held-out means other pairs for each model, by "
+            f"embeddings.phrases.split ({each}); evaluate them one by one"
+        )
+    return next(iter(found.values()), "pairs")
 
 
 def command(
@@ -37,16 +49,9 @@ def command(
         typer.Option(
             metavar="SHARE",
             help="Only the pairs of the table that training with embeddings.phrases.held_out at "
-            "this share held out for the test.",
+            "this share held out for the test, by the model's own embeddings.phrases.split.",
         ),
     ] = None,
-    by: Annotated[
-        Split,
-        typer.Option(
-            "--split",
-            help="embeddings.phrases.split of the training; before version 0.2, phrases.",
-        ),
-    ] = Split.pairs,
     semeval2013: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="SemEval-2013 5(a): en.trainSet.…Instances-v2 and so on."),
@@ -62,9 +67,9 @@ def command(
     pairs = read_phrase_pairs(table) if table else None
     semeval = read_semeval2013(semeval2013) if semeval2013 else None
     questions = read_turney2012(turney2012) if turney2012 else None
-    if pairs is not None and held_out is not None:
-        pairs = split(pairs, held_out, by.value).test
     encoders = [(folder, load_encoder(folder)) for folder in model]
+    if pairs is not None and held_out is not None:
+        pairs = split(pairs, held_out, _split_of(encoders)).test
     if semeval or questions:
         notify(of_models(encoders, "the tests of SemEval and Turney are"))
     results = {
