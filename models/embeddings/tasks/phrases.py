@@ -206,10 +206,12 @@ class PhraseTrainer(Trainer[Examples]):
             self.best_weights = {name: w.clone() for name, w in weights(self.encoder).items()}
 
     def metrics(self) -> dict[str, Any]:
-        """Those of any trainer, the best score and its epoch."""
+        """Those of any trainer, the best score, its epoch, and the number of epochs."""
         found = super().metrics()
         if not self.progress.step:
             found |= {"pairs": self.source.rows, "loss": None}
-        chosen = self.progress.chosen
-        best_epoch = self.history[chosen]["epoch"] if self.history else None
-        return {**found, "development": self.progress.best, "best_epoch": best_epoch}
+        found["development"] = self.progress.best
+        if self.history:
+            found["best_epoch"] = self.history[self.progress.chosen]["epoch"]
+            found["epochs"] = len(self.history)
+        return found
