@@ -145,6 +145,21 @@ def test_files_of_the_tasks_that_are_wrong(
     assert "Traceback" not in error and not list((tmp_path / "run").glob("embeddings*"))
 
 
+def test_phrases_to_the_report(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "table.txt"
+    nouns = [f"{a}{b}" for a in "bcdfg" for b in ("at", "en", "ig", "od", "ull")]
+    rows = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
+    table.write_text("".join(f"{row}\tthe {row}\n" for row in rows))
+    changes = ["task=phrases", f"phrases={{table: {table}}}", "model=gru", "epochs=2"]
+    sets = [part for change in changes for part in ("--set", f"embeddings.{change}")]
+    code, out, _ = train(config, capsys, *sets)
+    assert code == 0 and "the best of 2" in out
+    before = made(config)
+    assert train(config, capsys, *sets)[0] == 0 and made(config) == before
+
+
 def section_of(tmp_path: Path, section: str) -> dict[str, Any]:
     """What the content key has of a task's section."""
     path = tmp_path / "config.yaml"
