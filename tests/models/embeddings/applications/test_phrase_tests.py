@@ -224,7 +224,7 @@ def test_held_out_pairs_are_those_of_the_models_own_training(
         out = tmp_path / f"{name}.json"
         arguments = ["--table", str(table), "--held-out", "0.2", "--json", str(out)]
         assert cli.main(["evaluate-phrases", "--model", str(tmp_path / name), *arguments]) == 0
-        expected = split(pairs, 0.2, by).test  # type: ignore[arg-type]
+        expected = split(pairs, 0.2, by).test
         (found,) = json.loads(out.read_text()).values()
         accuracy = choose(model.named("m"), expected, expected.phrases())
         assert found["choose among 100"]["accuracy"] == pytest.approx(accuracy)
