@@ -42,7 +42,7 @@ from models.languages import ENGLISH
 _HEAD = "head.safetensors"
 FORMAT = 1  # of the folder; bump when this code could not read it
 _FORMER_PHRASES = {"split": "phrases", "dropout": 0.0, "train_words": True}
-"""How models of task `phrases` were trained whose folders do not say so."""
+"""How models of version 1 of task `phrases` were trained."""
 
 
 class SentenceEncoder:
@@ -160,6 +160,8 @@ class SentenceEncoder:
             "dim": self.dim,
             "sentence_transformers": found,
         }
+        if self.options.section is not None and self.options.section.version > 1:
+            config["task_version"] = self.options.section.version
         if self.language != ENGLISH:
             config["language"] = self.language
         if isinstance(self.encoder, Context):
@@ -235,7 +237,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         config = json.loads(path.read_text())
         if config["format"] != FORMAT:
             raise UserError(f"{path}: format {config['format']}, this version reads {FORMAT}")
-        options = EmbeddingOptions.of(_present_options(config["options"]))
+        options = EmbeddingOptions.of(_present_options(config))
         sizes = config["vocabularies"]
         names = kinds(options.model)
         head = open_head(config["head"]) if "head" in config else None
@@ -268,9 +270,11 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
 
 
-def _present_options(values: Any) -> Any:
-    """The options in a model folder, with those that earlier versions did not write."""
-    if isinstance(values, dict) and isinstance(values.get("phrases"), dict):
+def _present_options(config: dict[str, Any]) -> Any:
+    """The options in the configuration of a model folder; those of an earlier version's training
+    have other values than today's defaults."""
+    values = config["options"]
+    if "phrases" in values and "task_version" not in config:
         return {**values, "phrases": {**_FORMER_PHRASES, **values["phrases"]}}
     return values
 

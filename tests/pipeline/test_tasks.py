@@ -189,7 +189,9 @@ def test_keys_change_where_training_did(tmp_path: Path) -> None:
     found = section_of(tmp_path, f"{{task: context, context: {{text: [{tmp_path}/b.txt]}}}}")
     assert found["version"] == 2
     found = section_of(tmp_path, f"{{task: phrases, phrases: {{table: {tmp_path}/b.txt}}}}")
-    assert found["split"] == "pairs" and found["drawn"] == 29
+    assert found["version"] == 2 and found["drawn"] == 29 and "split" not in found
+    section = f"{{task: phrases, phrases: {{table: {tmp_path}/b.txt, split: phrases}}}}"
+    assert section_of(tmp_path, section)["split"] == "phrases"
 
 
 def test_a_corpus_needs_bitext(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,15 @@
 """Options of each training task; the section of `embeddings` has the name of its task."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import (
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, former_name
 
@@ -35,6 +41,21 @@ class PairsOptions(Options):
 
 class TaskOptions(Options):
     """The section of a task."""
+
+    newer: ClassVar[Sequence[str]] = ()
+    """Keys that version 0.1 did not have: files and content keys have them only if set."""
+
+    @model_serializer(mode="wrap")
+    def _without_newer(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        if info.by_alias:
+            for name in self.newer:
+                if values.get(name) == fields[name].default:
+                    values.pop(name, None)
+        return values
 
     @property
     def version(self) -> int:
@@ -91,6 +112,8 @@ class MaLSTMOptions(TaskOptions):
 class PhrasesOptions(TaskOptions):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
+    newer = ("split", "development", "dropout", "train_words")
+
     table: InputFile
     """Phrase pairs: the output of `paraloom extract-phrases`, PPDB, or tab-separated; plain or
     gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of Turney's
@@ -119,6 +142,12 @@ class PhrasesOptions(TaskOptions):
     """Step size of plain gradient descent."""
     clip: PositiveNumber = 5.0
     """Gradients with a larger norm are scaled down to this norm."""
+
+    @property
+    def version(self) -> int:
+        """Version 1 had a loss of two sides, the same contrasts for a whole mini-batch, and others
+        of the `newer` keys."""
+        return 2
 
 
 class ContextOptions(TaskOptions):
