@@ -19,7 +19,7 @@ from benchmarks.experiments import cells, context, labelled, phrases, revisiting
 from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores, prepare
 from benchmarks.experiments.context import ContextCell
 from benchmarks.experiments.labelled import LabelledCell
-from benchmarks.experiments.phrases import PhraseCell
+from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Table, tables
 from models.cpu import cores
@@ -30,6 +30,7 @@ KINDS: dict[type, Any] = {
     Cell: cells,
     LabelledCell: labelled,
     PhraseCell: phrases,
+    PhraseTaskCell: phrases,
     ContextCell: context,
 }
 """The module of each kind of cell: `cell_path` names its file, `run` computes it."""

@@ -1,13 +1,13 @@
 """Cells and tables of contiguous text: "Decoding Decoders" (Zhelezniak et al. 2018).
 
 Encoders and decoders are BOW or GRU. Training is small, so that no cell takes more than some
-minutes: the data are the first 15 words of each of the 21,000 sentences of three books (the paper
-has about 70 million), and decoders predict the 1000 most frequent words. Word vectors start from
-PARAGRAM vectors, which also cover other words (vocabulary expansion).
+minutes: the data are the 21,000 sentences of three books (the paper has about 70 million), and
+decoders predict the 1000 most frequent words. Word vectors start from PARAGRAM vectors, which also
+cover other words (vocabulary expansion); in the paper they start at random.
 
 STS 2012 to 2014 are development data: the learning rate was tuned on them, and for each way to
-compare two vectors they select the number of decoder steps and whether the states are concatenated
-or averaged. STS 2015 and SICK trial are only reported.
+compare two vectors they select the number of decoder steps. STS 2015, SICK trial and the transfer
+tasks are only reported.
 """
 
 from __future__ import annotations
@@ -19,19 +19,39 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.experiments import decoding_figures
 from benchmarks.experiments.cells import Inputs, Scores, save_scores, task_cell
-from benchmarks.experiments.tables import Claim, Table
+from benchmarks.experiments.tables import Claim, Table, printed_claims
 from models.embeddings import tasks
-from models.embeddings.applications.decoder_spaces import Agreement, Space, compare_spaces
+from models.embeddings.applications.decoder_spaces import (
+    Agreement,
+    Space,
+    compare_spaces,
+    in_space,
+)
+from models.embeddings.applications.transfer import evaluate
 from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from models.embeddings.model import load_encoder
+from models.embeddings.datasets.transfer import find_tasks
+from models.embeddings.encoders.context import Vector
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import ContextOptions
 from models.files import digest
 
-VERSION = 1  # bump when cells have other scores: all cells are then computed again
+VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
 _COMPARE = ("dot", "cosine")
+_HOW: tuple[Vector, ...] = ("concat", "mean")
+_COMPARED = (
+    *((f"{name}, {how}", f"{name}, encoder") for name in ("GRU–GRU", "BOW–GRU") for how in _HOW),
+    *((f"{name}, concat", f"{name}, mean") for name in ("GRU–GRU", "BOW–GRU")),
+    *(
+        (f"{name}–BOW, encoder", f"{name}–GRU, {vector}")
+        for name in ("GRU", "BOW")
+        for vector in ("encoder", "concat")
+    ),
+)
+"""Rows that the paper compares."""
 _STEPS = 10
 _SMALL = "Decoding Decoders on three books with 1000 words"
 
@@ -45,29 +65,44 @@ class ContextCell:
 
 def cell_path(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
     """The file of a cell's scores; its name is a hash of what they depend on."""
-    tests = [digest(inputs.sts), digest(inputs.sick)]
+    data = inputs.sts.parent
+    paths = [inputs.sts, inputs.sick, data / "transfer", data / "mrpc"]
+    tests = [digest(path) for path in paths if path.exists()]
     return task_cell(cell.options, inputs, version=VERSION, seed=seed, evaluation=tests)
 
 
 def run(cell: ContextCell, seed: int, inputs: Inputs, path: Path) -> Scores:
     """Train on one thread, compare the spaces, and write the scores to `path`.
 
-    There are scores of every space, and of `states`: the best space of decoder states.
+    There are scores of every space, and of `concat` and `mean` with the steps that are best on the
+    development data. Of these and of the encoder's vector, there are scores of the transfer tasks,
+    with the steps that are best by the dot product.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
-        found = compare_spaces(load_encoder(Path(folder) / "model"), _data(inputs), steps=_STEPS)
-    scores, chosen = {}, {}
+        model = load_encoder(Path(folder) / "model")
+    found = compare_spaces(model, _data(inputs), steps=_STEPS)
+    scores: Scores = {}
+    chosen: dict[str, int] = {}
+    transferred = {"encoder": Space("encoder")}
     for compare in _COMPARE:
         of = {space: _scores(agreement, compare) for space, agreement in found.items()}
-        states = [space for space in of if space.steps]
         named = {str(space): scores for space, scores in of.items()}
-        if states:
-            best = max(states, key=lambda space: of[space]["development"])
-            chosen[compare], named["states"] = str(best), of[best]
+        for how in _HOW if len(of) > 1 else ():
+            best = max(
+                (space for space in of if space.vector == how),
+                key=lambda space: of[space]["development"],
+            )
+            chosen[f"{how}, {compare}"] = best.steps
+            named[how] = {**of[best], "steps": best.steps}
+            if compare == "dot":
+                transferred[how] = best
+            two, three = (of[Space(how, steps)] for steps in (2, 3))
+            named[f"{how} 2–3"] = {key: (two[key] + three[key]) / 2 for key in two}
         for name, values in named.items():
             scores.update({f"{name}, {compare} {key}": value for key, value in values.items()})
+    scores |= _transfer(model, transferred, inputs)
     save_scores(path, scores, cell.options, seed=seed, chosen=chosen, metrics=metrics)
     return scores
 
@@ -77,54 +112,144 @@ def _data(inputs: Inputs) -> list[LabelledPairs]:
 
 
 def _scores(agreement: Agreement, compare: str) -> Scores:
-    groups = dict(agreement[compare])
-    reported = {"sts_2015": groups.pop("STS 2015"), "sick": groups.pop("SICK")}
-    return {"development": float(np.mean(list(groups.values()))), **reported}
+    pearson, spearman = dict(agreement[compare]), agreement[f"{compare}_spearman"]
+    reported = {
+        "sts_2015": pearson.pop("STS 2015"),
+        "sts_2015_spearman": spearman["STS 2015"],
+        "sick": pearson.pop("SICK"),
+        "steps": 0,
+    }
+    return {"development": float(np.mean(list(pearson.values()))), **reported}
+
+
+def _transfer(model: SentenceEncoder, spaces: Mapping[str, Space], inputs: Inputs) -> Scores:
+    """The first measure of every task; NaN for those without data."""
+    found, _ = find_tasks(inputs.sts.parent)
+    scores = {f"{name} {task}": np.nan for name in spaces for task in decoding_figures.TASKS}
+    for name, space in spaces.items():
+        vectors = in_space(model, space)
+        for task in found:
+            scores[f"{name} {task.name}"] = next(iter(evaluate(vectors.embed, task).values()))
+    return scores
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """All tables by name; the second has all steps of one model of the first."""
+    """All tables by name."""
     models = {
         f"{encoder}–{decoder}": ContextCell(options=_options(encoder, decoder, inputs))
         for decoder in ("GRU", "BOW")
         for encoder in ("GRU", "BOW")
     }
     longer = ContextCell(options=models["GRU–GRU"].options.replace(epochs=6))
-    all_spaces = ["encoder"] + [
-        str(Space(how, steps)) for how in ("concat", "mean") for steps in range(1, _STEPS + 1)
-    ]
-    steps = Table(
-        f"{_SMALL}: the spaces of the GRU–GRU model",
-        dict.fromkeys(all_spaces, models["GRU–GRU"]),
-        [],
-        prefixes={space: f"{space}, " for space in all_spaces},
-        measures={
-            f"{compare} {key}": f"{head}, {compare}"
-            for compare in _COMPARE
-            for key, head in (("development", "STS 2012–2014"), ("sts_2015", "STS 2015"))
-        },
-    )
-    two = {"GRU–GRU, 3 epochs": models["GRU–GRU"], "GRU–GRU, 6 epochs": longer}
     return {
-        "decoding": _encoder_or_states("", models),
-        "decoding-steps": steps,
-        "decoding-longer": _encoder_or_states(", longer training", two),
+        "decoding": _similarity(models),
+        "decoding-steps": _steps(models),
+        "decoding-transfer": _transfer_tasks(models),
+        "decoding-longer": _longer({"3 epochs": models["GRU–GRU"], "6 epochs": longer}),
     }
 
 
-def _encoder_or_states(what: str, models: Mapping[str, ContextCell]) -> Table:
-    rows, prefixes, claims = {}, {}, []
+def _names(models: Mapping[str, ContextCell]) -> dict[str, tuple[ContextCell, str]]:
+    """The rows of the papers' tables: the cell of each, and its vector."""
+    return {
+        f"{name}, {vector}": (cell, vector)
+        for name, cell in models.items()
+        for vector in ("encoder", *(_HOW if name.endswith("–GRU") else ()))
+    }
+
+
+def _similarity(models: Mapping[str, ContextCell]) -> Table:
+    rows: dict[str, ContextCell] = {}
+    prefixes: dict[str, str] = {}
+    paper: dict[str, dict[str, float]] = {}
+    claims: list[Claim] = []
     for compare in _COMPARE:
-        for name, cell in models.items():
-            of = {space: f"{name}, {space}, {compare}" for space in ("encoder", "states")}
-            if "–GRU" in name:
-                claims.append(Claim(of["states"], of["encoder"]))
-            else:
-                del of["states"]
-            rows.update(dict.fromkeys(of.values(), cell))
-            prefixes.update({row: f"{space}, {compare} " for space, row in of.items()})
-    title = f"{_SMALL}{what}: encoder–decoder, sentence vector, comparison"
-    return Table(title, rows, claims, prefixes=prefixes)
+        for name, (cell, vector) in _names(models).items():
+            row = f"{name}, {compare}"
+            rows[row], prefixes[row] = cell, f"{vector}, {compare} "
+            if figures := decoding_figures.STS[compare].get(name):
+                r2012, r2013, r2014, r2015, rho2015 = figures
+                paper[row] = {
+                    "development": round((r2012 + r2013 + r2014) / 3, 1),
+                    "sts_2015": r2015,
+                    "sts_2015_spearman": rho2015,
+                }
+        pairs = [(f"{a}, {compare}", f"{b}, {compare}") for a, b in _COMPARED]
+        claims += printed_claims((pair for pair in pairs if {*pair} <= {*paper}), paper)
+    return Table(
+        f"{_SMALL}: encoder–decoder, vector, comparison (Tables 1, 4 and 5)",
+        rows,
+        claims,
+        measures={
+            "development": "STS 2012–2014 r",
+            "sts_2015": "STS 2015 r",
+            "sts_2015_spearman": "STS 2015 ρ",
+            "sick": "SICK trial r (ours)",
+            "steps": "steps",
+        },
+        prefixes=prefixes,
+        paper=paper,
+    )
+
+
+def _steps(models: Mapping[str, ContextCell]) -> Table:
+    """Figures 2 and 3, of which only what the text says is known."""
+    rows, prefixes, claims = {}, {}, []
+    spaces = ["encoder"] + [f"{how} {step}" for how in _HOW for step in range(1, _STEPS + 1)]
+    for name in ("GRU–GRU", "BOW–GRU"):
+        for space in [*spaces, "concat 2–3"]:
+            row = f"{name}, {space}"
+            rows[row], prefixes[row] = models[name], f"{space}, "
+        one, peak = f"{name}, concat 1", f"{name}, concat 2–3"
+        shown = dict.fromkeys(("dot sts_2015", "dot sts_2015_spearman"))
+        claims += [
+            Claim(one, f"{name}, encoder", shown),
+            Claim(peak, one, shown),
+            Claim(peak, f"{name}, concat 10", shown),
+        ]
+    return Table(
+        f"{_SMALL}: unrolled steps (Figure 2; cosine: Figure 3; the mean is ours)",
+        rows,
+        claims,
+        prefixes=prefixes,
+        measures={
+            f"{compare} {key}": f"{head}, {compare}"
+            for compare in _COMPARE
+            for key, head in (
+                ("development", "STS 2012–2014 r"),
+                ("sts_2015", "STS 2015 r"),
+                ("sts_2015_spearman", "STS 2015 ρ"),
+            )
+        },
+    )
+
+
+def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
+    named, paper = _names(models), decoding_figures.TRANSFER
+    return Table(
+        f"{_SMALL}: transfer tasks (Tables 2 and 6; of Table 3, the row RNN–RNN)",
+        {name: cell for name, (cell, _) in named.items()},
+        printed_claims(_COMPARED, paper),
+        measures={task: task for task in decoding_figures.TASKS},
+        prefixes={name: f"{vector} " for name, (_, vector) in named.items()},
+        paper=paper,
+        unit="Accuracy in %; SICK-R: Pearson × 100",
+    )
+
+
+def _longer(models: Mapping[str, ContextCell]) -> Table:
+    rows = {
+        f"GRU–GRU, {name}, {vector}, {compare}": (cell, f"{vector}, {compare} ")
+        for compare in _COMPARE
+        for name, cell in models.items()
+        for vector in ("encoder", *_HOW)
+    }
+    return Table(
+        f"{_SMALL}, longer training (ours)",
+        {name: cell for name, (cell, _) in rows.items()},
+        [],
+        prefixes={name: prefix for name, (_, prefix) in rows.items()},
+    )
 
 
 def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
@@ -132,7 +257,6 @@ def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
     section = ContextOptions(
         text=[str(inputs.books / name) for name in _BOOKS],
         decoder="gru" if decoder == "GRU" else "bow",
-        max_words=15,
         expand=vectors,
     )
     return EmbeddingOptions(

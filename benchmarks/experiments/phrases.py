@@ -1,8 +1,10 @@
-"""Cells and table of phrases: the pairwise GRU (Zhou, Huang & Ji 2017) beside the average.
+"""Cells and tables of phrases: the pairwise GRU (Zhou, Huang & Ji 2017) beside the average.
 
-The phrase table is extracted from the corpus. A tenth of its phrases is held out; the test is to
-find the paraphrase of a held-out phrase among 100 phrases. The number of epochs of each model was
-tuned with all of the data, by the same test on phrases held out from the training phrases.
+The phrase table is extracted from the corpus and split 80/10/10 by pairs; the test is to find the
+paraphrase of a phrase among 100 phrases. The GRU has the paper's size, dropout and step size; the
+words are PARAGRAM vectors of 300 dimensions, which are not trained. Development pairs choose the
+epoch. Table 1 needs the data of SemEval-2013 5(a) and of Turney (2012), in `semeval2013` and in
+`turney2012/train.txt` and `turney2012/test.txt` below --data; the table is there if they are.
 """
 
 from __future__ import annotations
@@ -11,23 +13,35 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from beam_jobs.analysis import phrase_table
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, units
-from benchmarks.experiments.cells import Inputs, Scores, save_scores, task_cell
-from benchmarks.experiments.tables import Claim, Table
+from benchmarks.experiments.cells import Inputs, Scores, keyed_path, save_scores, task_cell
+from benchmarks.experiments.tables import Claim, Table, printed_claims
 from models.embeddings import tasks
+from models.embeddings.applications.evaluation import Model, cosines
+from models.embeddings.applications.phrase_tests import (
+    read_semeval2013,
+    read_turney2012,
+    semeval2013,
+    turney2012,
+)
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import PhrasesOptions
+from models.embeddings.training.phrase_data import read_phrase_data
 from models.errors import UserError
+from models.files import digest
+from models.text.vectors import load_vectors
 
-VERSION = 1  # bump when cells have other scores: all cells are then computed again
-_MODELS = {"PGRU": ("gru", 30), "AVG": ("word-avg", 100)}  # and epochs
+VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _NEGATIVES = (9, 29, 99)
-_SHARES = (0.01, 0.1, 1.0)
+_SHARES = {"1%": (0.01, 150), "10%": (0.1, 80), "100%": (1.0, 40)}  # and epochs
+_BATCH = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,31 +51,87 @@ class PhraseCell:
     options: EmbeddingOptions
 
 
-def cell_path(cell: PhraseCell, seed: int, inputs: Inputs) -> Path:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhraseTaskCell:
+    """A row of Table 1: the options of a training for each of the two tasks."""
+
+    semeval: EmbeddingOptions
+    turney: EmbeddingOptions
+
+
+def cell_path(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs) -> Path:
     """The file of a cell's scores; its name is a hash of what they depend on."""
-    return task_cell(cell.options, inputs, version=VERSION, seed=seed)
+    if isinstance(cell, PhraseCell):
+        return task_cell(cell.options, inputs, version=VERSION, seed=seed)
+    both = [
+        task_cell(of, inputs, version=VERSION, seed=seed).stem for of in (cell.semeval, cell.turney)
+    ]
+    return keyed_path({"cells": both, "tests": [digest(path) for path in _tasks(inputs)]}, inputs)
 
 
-def run(cell: PhraseCell, seed: int, inputs: Inputs, path: Path) -> Scores:
+def run(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs, path: Path) -> Scores:
     """Train on one thread, and write the scores to `path`.
 
     Raises:
         UserError: the table has too few phrases to choose among 100.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(cell, PhraseTaskCell):
+        return _run_tasks(cell, seed, inputs, path)
+    options = cell.options
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        metrics = tasks.train(cell.options, Path(folder) / "model", seed=seed, threads=1)
+        metrics = tasks.train(options, Path(folder) / "model", seed=seed, threads=1)
+        model = load_encoder(Path(folder) / "model")
     if metrics["choose_among_100"] is None:
         raise UserError(f"{_table(inputs)}: too few phrases to choose among 100")
-    scores = {"chosen": metrics["choose_among_100"]}
-    save_scores(path, scores, cell.options, seed=seed, metrics=metrics)
+    scores = {"chosen": metrics["choose_among_100"], "development": metrics["development"]}
+    if not metrics["steps"]:  # the paper does not say how averages are compared
+        assert options.phrases is not None and options.vector_file is not None
+        data = read_phrase_data(options.phrases, load_vectors(Path(options.vector_file)).words)
+        compared = Model("cosine", model.embed, cosines)
+        assert data.development is not None
+        scores["cosine development"] = data.development(compared)
+        scores["cosine chosen"] = data.chosen(compared) or 0.0
+    save_scores(path, scores, options, seed=seed, metrics=metrics)
     return scores
+
+
+def _run_tasks(cell: PhraseTaskCell, seed: int, inputs: Inputs, path: Path) -> Scores:
+    scores: Scores = {}
+    semeval, _, questions = _tasks(inputs)
+
+    def trained(options: EmbeddingOptions) -> SentenceEncoder:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            tasks.train(options, Path(folder) / "model", seed=seed, threads=1)
+            return load_encoder(Path(folder) / "model")
+
+    for options, task in ((cell.semeval, "semeval"), (cell.turney, "turney")):
+        model = trained(options)
+        # The paper does not say how it compares sums.
+        compare = cosines if options.model == "word-sum" else model.compare
+        compared = Model(task, model.embed, compare)
+        if task == "semeval":
+            scores["semeval"] = semeval2013(compared, read_semeval2013(semeval))["accuracy"]
+        else:
+            scores |= turney2012(compared, read_turney2012(questions))
+    save_scores(path, scores, cell.semeval, seed=seed)
+    return scores
+
+
+def _tasks(inputs: Inputs) -> tuple[Path, Path, Path]:
+    """SemEval's folder, and Turney's training and test questions."""
+    data = inputs.sts.parent
+    turney = data / "turney2012"
+    return data / "semeval2013", turney / "train.txt", turney / "test.txt"
 
 
 def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
     """Extract the phrase table of the corpus once, if a chosen table needs it."""
     cells = (cell for table in chosen.values() for cell in table.rows.values())
-    if not any(isinstance(cell, PhraseCell) for cell in cells) or _table(inputs).exists():
+    if (
+        not any(isinstance(cell, PhraseCell | PhraseTaskCell) for cell in cells)
+        or _table(inputs).exists()
+    ):
         return
     shards = [
         Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
@@ -75,24 +145,105 @@ def _table(inputs: Inputs) -> Path:
 
 
 def tables(inputs: Inputs) -> dict[str, Table]:
-    """The table by its name."""
-    settings = {f"k = {k}": (k, 1.0) for k in _NEGATIVES}
-    settings |= {f"k = 29, {share:.0%} of the data": (29, share) for share in _SHARES[:-1]}
+    """All tables by name; Table 1 if its data are there."""
+    found = {"pgru": _figure_2(inputs)}
+    if all(path.exists() for path in _tasks(inputs)):
+        found["pgru-tasks"] = _table_1(inputs)
+    return found
+
+
+def _options(
+    inputs: Inputs, model: str = "gru", epochs: int = 40, **section: Any
+) -> EmbeddingOptions:
+    """The GRU's of the paper; `section` are options of the task."""
+    values: dict[str, Any] = {"table": str(_table(inputs)), **section}
+    return EmbeddingOptions(
+        task="phrases",
+        phrases=PhrasesOptions(**values),
+        model=model,
+        cell="cho" if model == "gru" else "torch",
+        hidden=200 if model == "gru" else None,
+        initial_vectors=str(inputs.folder / "paragram.txt"),
+        epochs=epochs,
+        batch_size=_BATCH,
+    )
+
+
+def _figure_2(inputs: Inputs) -> Table:
     rows = {
-        f"{name}, {setting}": PhraseCell(
-            options=EmbeddingOptions(
-                task="phrases",
-                phrases=PhrasesOptions(table=str(_table(inputs)), samples=samples, fraction=share),
-                model=model,
-                initial_vectors=str(inputs.folder / "paragram.txt"),
-                epochs=epochs,
-            )
+        f"PGRU, k = {k}, {size}": PhraseCell(
+            options=_options(inputs, epochs=epochs, samples=k, fraction=share)
         )
-        for setting, (samples, share) in settings.items()
-        for name, (model, epochs) in _MODELS.items()
+        for size, (share, epochs) in _SHARES.items()
+        for k in _NEGATIVES
     }
-    claims = [Claim(f"PGRU, k = {k}", f"AVG, k = {k}") for k in _NEGATIVES]
-    title = "Pairwise GRU: the paraphrase of a held-out phrase, found among 100"
-    return {
-        "pgru": Table(title, rows, claims, measures={"chosen": "correct"}, unit="Of 100 choices")
+    untrained = PhraseCell(options=_options(inputs, "word-avg", dropout=0.0))
+    trained = _options(inputs, "word-avg", dropout=0.0, train_words=True)
+    rows |= {
+        "AVG, cosine": untrained,
+        "AVG, dot": untrained,
+        "AVG, trained, k = 29 (ours)": PhraseCell(options=trained),
     }
+    claims = [
+        *(
+            Claim(f"PGRU, k = {k}, 100%", f"AVG, {how}")
+            for k in _NEGATIVES
+            for how in ("cosine", "dot")
+        ),
+        *(
+            Claim(f"PGRU, k = {k}, {more}", f"PGRU, k = {k}, {fewer}")
+            for k in _NEGATIVES
+            for fewer, more in (("1%", "10%"), ("10%", "100%"))
+        ),
+        *(
+            Claim(f"PGRU, k = {more}, {size}", f"PGRU, k = {fewer}, {size}")
+            for size in _SHARES
+            for fewer, more in ((9, 29), (29, 99))
+        ),
+    ]
+    return Table(
+        "Pairwise GRU, Figure 2: the paraphrase of a phrase, found among 100",
+        rows,
+        claims,
+        measures={"development": "development", "chosen": "correct"},
+        prefixes={row: "cosine " if row == "AVG, cosine" else "" for row in rows},
+        unit="Of 100 choices",
+        paper={"AVG, cosine": {"chosen": 88}, "AVG, dot": {"chosen": 88}},
+    )
+
+
+def _table_1(inputs: Inputs) -> Table:
+    semeval, turney, _ = map(str, _tasks(inputs))
+
+    def row(model: str, *, own: bool) -> PhraseTaskCell:
+        def options(task: str) -> EmbeddingOptions:
+            section: dict[str, Any] = {"table": task} if own else {"development": task}
+            return _options(inputs, model, **section)
+
+        return PhraseTaskCell(semeval=options(semeval), turney=options(turney))
+
+    rows = {
+        "SUM": row("word-sum", own=False),
+        "GRU(PPDB)": row("gru", own=False),
+        "GRU, task-specific": row("gru", own=True),
+    }
+    figures = {
+        "SUM": (65.46, 39.58, 19.79),
+        "GRU(PPDB)": (71.29, 41.44, 26.37),
+        "GRU, task-specific": (73.44, 48.88, 39.23),
+    }
+    measures = {
+        "semeval": "SemEval2013",
+        "5 choices": "Turney2012(5)",
+        "10 choices": "Turney2012(10)",
+    }
+    paper = {name: dict(zip(measures, of, strict=True)) for name, of in figures.items()}
+    claims = printed_claims([("GRU(PPDB)", "SUM"), ("GRU, task-specific", "GRU(PPDB)")], paper)
+    return Table(
+        "Pairwise GRU, Table 1: phrase similarity tasks",
+        rows,
+        claims,
+        measures=measures,
+        paper=paper,
+        unit="Accuracy in %",
+    )

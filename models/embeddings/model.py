@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models.embeddings.applications.evaluation import Compare, Model, Scores, cosines, dots
+from models.embeddings.applications.evaluation import (
+    Compare,
+    Model,
+    Rank,
+    Scores,
+    cosine_matrix,
+    cosines,
+    dots,
+)
 from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
 from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.base import Encoder
@@ -34,6 +42,8 @@ from models.languages import ENGLISH
 
 _HEAD = "head.safetensors"
 FORMAT = 1  # of the folder; bump when this code could not read it
+_FORMER_PHRASES = {"split": "phrases", "dropout": 0.0, "train_words": True}
+"""How models of version 1 of task `phrases` were trained."""
 
 
 class SentenceEncoder:
@@ -101,6 +111,11 @@ class SentenceEncoder:
             return self.head.predict
         return dots if self.options.task in ("phrases", "context") else cosines
 
+    @property
+    def rank(self) -> Rank:
+        """The similarities by which neighbours are ranked: the head's, or the cosines."""
+        return cosine_matrix if self.head is None else self.head.rank
+
     def named(self, name: str) -> Model:
         """The model for `evaluate_models`."""
         scale = None if self.head is None else (self.head.lowest, self.head.highest)
@@ -146,10 +161,13 @@ class SentenceEncoder:
             "dim": self.dim,
             "sentence_transformers": found,
         }
+        if self.options.section is not None and self.options.section.version > 1:
+            config["task_version"] = self.options.section.version
         if self.language != ENGLISH:
             config["language"] = self.language
         if isinstance(self.encoder, Context):
             config["outputs"] = self.encoder.outputs
+            config["max_words"] = self.encoder.max_words
         if any(_divided(self.encoder)):
             config["divided_by_length"] = True
         if self.head is not None:
@@ -229,7 +247,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         config = json.loads(path.read_text())
         if config["format"] != FORMAT:
             raise UserError(f"{path}: format {config['format']}, this version reads {FORMAT}")
-        options = EmbeddingOptions.of(config["options"])
+        options = EmbeddingOptions.of(_present_options(config))
         sizes = config["vocabularies"]
         names = kinds(options.model)
         head = open_head(config["head"]) if "head" in config else None
@@ -250,6 +268,8 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     if not config.get("divided_by_length"):  # of an earlier version, which did not divide
         for module in _divided(encoder):
             module.pooling = "last"
+    if isinstance(encoder, Context):
+        encoder.max_words = config.get("max_words")  # earlier versions truncated nothing
     if config.get("sentence_transformers", {}).get("native"):
         tags = any(vocabulary.tags for vocabulary in vocabularies.values())
         layout = native_layout(encoder, tags=tags)
@@ -261,6 +281,15 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         load_weights(head, files.read_tensors(folder / _HEAD), folder / _HEAD)
         head.to(device).eval()
     return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
+
+
+def _present_options(config: dict[str, Any]) -> Any:
+    """The options in the configuration of a model folder; those of an earlier version's training
+    have other values than today's defaults."""
+    values = config["options"]
+    if "phrases" in values and "task_version" not in config:
+        return {**values, "phrases": {**_FORMER_PHRASES, **values["phrases"]}}
+    return values
 
 
 def load_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:

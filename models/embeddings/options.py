@@ -13,6 +13,7 @@ from models.embeddings.tasks.options import (
     PairsOptions,
     PhrasesOptions,
     SimilarityOptions,
+    TaskOptions,
 )
 from models.options import (
     Count,
@@ -86,9 +87,10 @@ class EmbeddingOptions(Options):
     """Dimension of word vectors."""
     hidden: Count | None = None
     """Dimension of the recurrent state in each direction; null: that of word vectors."""
-    cell: Literal["torch", "peephole", "normalised"] = "torch"
-    """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, or a
-    layer-normalised GRU."""
+    cell: Literal["torch", "peephole", "normalised", "cho"] = "torch"
+    """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, a
+    layer-normalised GRU, or the GRU of Cho et al. (2014), which resets states before the product
+    with weights."""
     combine: Literal["concat", "mean", "tanh"] = "concat"
     """How two directions are combined: concatenated, averaged, or by a tanh layer over both."""
     mix: Literal["concat", "add"] = "concat"
@@ -241,9 +243,9 @@ class EmbeddingOptions(Options):
         return {key: path for key, path in self.files().items() if key.startswith(sections)}
 
     @property
-    def section(self) -> Options | None:
+    def section(self) -> TaskOptions | None:
         """The section of the chosen task; None for paraphrases, which has none."""
-        return cast(Options | None, getattr(self, self.task, None))
+        return cast(TaskOptions | None, getattr(self, self.task, None))
 
 
 class ParagramOptions(Options):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments.cells import Inputs
+from models.embeddings.datasets.similarity import ENTAILMENT
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
@@ -19,7 +20,9 @@ def inputs(tmp_path: Path) -> Inputs:
     head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
     for name, rows in (("train", 60), ("trial", 20)):
         pairs = [[" ".join(random.choice(WORDS, 3)) for _ in range(2)] for _ in range(rows)]
-        text = "".join(f"{i}\t{a}\t{b}\t{1 + i % 5}\tNEUTRAL\n" for i, (a, b) in enumerate(pairs))
+        text = "".join(
+            f"{i}\t{a}\t{b}\t{1 + i % 5}\t{ENTAILMENT[i % 3]}\n" for i, (a, b) in enumerate(pairs)
+        )
         (tmp_path / "sick" / f"SICK_{name}.txt").write_text(head + text)
     for year in ("2012", "2015"):
         text = "".join(

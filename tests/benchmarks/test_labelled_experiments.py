@@ -1,6 +1,6 @@
 from benchmarks.experiments.cells import Inputs, load_scores
 from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
-from benchmarks.experiments.report import lines
+from benchmarks.experiments.report import judgements, lines
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings.encoders import kinds
 from models.embeddings.options import EmbeddingOptions
@@ -38,6 +38,29 @@ def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
     (inputs.sick / "SICK_trial.txt").write_text("sentence_A\tsentence_B\trelatedness_score\n")
     names.add(cell_path(sick, 1, inputs))
     assert len(names) == 4
+
+
+def test_malstms_ablation_takes_parts_from_the_whole_model(inputs: Inputs) -> None:
+    table = tables(inputs)["malstm"]
+    assert [(c.better, c.worse, dict(c.printed)) for c in table.claims] == [
+        ("MaLSTM", "without calibration", {"pearson": 1.0}),
+        ("MaLSTM", "without pre-training", {"pearson": 2.0}),
+        ("MaLSTM", "without synonyms", {"pearson": 4.0}),
+    ]
+    assert table.rows["without calibration"] is table.rows["MaLSTM"]
+    options = table.rows["MaLSTM"].options
+    section = options.malstm.replace(synonyms=None, pretrain=[])
+    cell = LabelledCell(
+        options=options.replace(malstm=section, initial_vectors=None, dim=8, hidden=4, epochs=2)
+    )
+    scores = run(cell, 1, inputs, cell_path(cell, 1, inputs))
+    for measure in table.measures:
+        assert measure in scores and f"uncalibrated {measure}" in scores
+    assert scores["mse"] != scores["uncalibrated mse"]
+    assert scores["entailment"] == scores["uncalibrated entailment"]
+    found = {cell: [scores] for cell in table.rows.values()}
+    ((_, verdicts), *_) = judgements(table, found)
+    assert "paper: +1.0" in verdicts[0] and verdicts[1:] == ["–", "–"]
 
 
 def test_errors_have_three_digits_and_the_papers_figure_stands_beside() -> None:

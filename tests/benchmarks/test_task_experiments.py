@@ -57,7 +57,34 @@ def test_tables(inputs: Inputs, kind: ModuleType) -> None:
             check_encoder(cell.options)
         for claim in table.claims:
             assert claim.better in table.rows and claim.worse in table.rows
+            assert set(claim.printed) <= set(table.reported)
         assert set(table.prefixes) in (set(), set(table.rows))
+        assert set(table.paper) <= set(table.rows)
+        for figures in table.paper.values():
+            assert set(figures) <= set(table.measures)
+
+
+def test_claims_have_the_direction_that_is_printed(inputs: Inputs) -> None:
+    tables = context.tables(inputs)
+    printed = {(c.better, c.worse): c.printed for c in tables["decoding"].claims}
+
+    def gain(better: str, worse: str, compare: str) -> float | None:
+        return printed[f"{better}, {compare}", f"{worse}, {compare}"].get("sts_2015")
+
+    # Tables 1 and 5: concat beats mean for BOW–RNN, and the reverse for RNN–RNN.
+    assert gain("BOW–GRU, concat", "BOW–GRU, mean", "dot") == 1.7
+    assert gain("GRU–GRU, mean", "GRU–GRU, concat", "dot") == 0.5
+    assert gain("GRU–GRU, concat", "GRU–GRU, encoder", "dot") == 3.5
+    # Table 4: under the cosine, BOW–RNN's unrolled states lose (64.4 to 62.7).
+    assert gain("BOW–GRU, encoder", "BOW–GRU, concat", "cosine") == 1.7
+    assert gain("GRU–GRU, concat", "GRU–GRU, encoder", "cosine") == 9.5
+    transfer = {(c.better, c.worse): c.printed for c in tables["decoding-transfer"].claims}
+    assert transfer["GRU–GRU, concat", "GRU–GRU, encoder"] == {"TREC": 0.6}
+    assert "TREC" not in transfer["GRU–GRU, encoder", "GRU–GRU, concat"]
+    assert tables["decoding"].paper["GRU–GRU, concat, dot"]["development"] == 38.6
+    claims = {(claim.better, claim.worse) for claim in tables["decoding-steps"].claims}
+    assert ("GRU–GRU, concat 1", "GRU–GRU, encoder") in claims
+    assert ("BOW–GRU, concat 2–3", "BOW–GRU, concat 10") in claims
 
 
 def test_phrases(inputs: Inputs) -> None:
@@ -75,22 +102,53 @@ def test_phrases(inputs: Inputs) -> None:
     assert (inputs.folder / "phrases.txt.gz").stat().st_mtime_ns == before
 
     cells = tables["pgru"].rows
-    for name in ("PGRU, k = 9", "AVG, k = 29, 10% of the data"):
+    for name in ("PGRU, k = 9, 100%", "AVG, cosine"):
         cell = phrases.PhraseCell(options=cells[name].options.replace(dim=4, epochs=2))
         path = phrases.cell_path(cell, 1, inputs)
         scores = phrases.run(cell, 1, inputs, path)
         assert scores == load_scores(path) and 0 <= scores["chosen"] <= 100
+        assert ("cosine chosen" in scores) == (name == "AVG, cosine")
         assert [p for p in path.parent.iterdir() if p.suffix != ".json"] == []
-    assert (
-        len({phrases.cell_path(cell, seed, inputs) for cell in cells.values() for seed in (1, 2)})
-        == 20
-    )
+    # Nine of PGRU, an average that is trained, and one that is not, in two rows.
+    paths = {phrases.cell_path(cell, seed, inputs) for cell in cells.values() for seed in (1, 2)}
+    assert len(cells) == 12 and len(paths) == 22
 
     (inputs.folder / "phrases.txt.gz").write_bytes(b"[X] ||| a dog ||| the dog ||| Count=2\n" * 9)
-    few = cells["AVG, k = 9"].options.replace(dim=4, epochs=1, initial_vectors=None)
-    few = few.replace(phrases=few.phrases.replace(held_out=0.0))
+    few = cells["PGRU, k = 9, 1%"].options.replace(dim=4, epochs=1, initial_vectors=None)
+    few = few.replace(phrases=few.phrases.replace(held_out=0.0, fraction=1.0))
     with pytest.raises(UserError, match="too few phrases to choose among 100"):
         phrases.run(phrases.PhraseCell(options=few), 1, inputs, path)
+
+
+def test_tasks_of_the_pairwise_gru(inputs: Inputs) -> None:
+    """Table 1 is there if its data are."""
+    assert list(phrases.tables(inputs)) == ["pgru"]
+    write_inputs(inputs)
+    phrases.prepare(phrases.tables(inputs), inputs)
+    data = inputs.sts.parent
+    (data / "semeval2013").mkdir()
+    (data / "turney2012").mkdir()
+    pairs = [(other, f"{one} {noun}") for one, other in SYNONYMS for noun in NOUNS]
+    for split in ("train", "test"):
+        for kind, shift in (("positive", 0), ("negative", 9)):
+            rows = [f"{pairs[i - shift][0]}\t{phrase}\n" for i, (_, phrase) in enumerate(pairs)]
+            (data / "semeval2013" / f"en.{split}Set.{kind}Instances-v2").write_text("".join(rows))
+        lines = [
+            f"{one} {noun}|{other}|{one}|{noun}|cat|man|tree|bird\n"
+            for one, other in SYNONYMS
+            for noun in NOUNS
+        ]
+        (data / "turney2012" / f"{split}.txt").write_text("".join(lines))
+    table = phrases.tables(inputs)["pgru-tasks"]
+    assert table.paper["GRU(PPDB)"] == {"semeval": 71.29, "5 choices": 41.44, "10 choices": 26.37}
+    for cell in table.rows.values():
+        small = phrases.PhraseTaskCell(
+            semeval=cell.semeval.replace(dim=4, epochs=1, hidden=None),
+            turney=cell.turney.replace(dim=4, epochs=1, hidden=None),
+        )
+        path = phrases.cell_path(small, 1, inputs)
+        scores = phrases.run(small, 1, inputs, path)
+        assert set(scores) == set(table.measures) and scores == load_scores(path)
 
 
 def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
@@ -98,31 +156,36 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
     table = context.tables(inputs)["decoding"]
     with_states, without = (
         context.ContextCell(options=table.rows[name].options.replace(dim=4, epochs=1))
-        for name in ("GRU–GRU, states, dot", "BOW–BOW, encoder, dot")
+        for name in ("GRU–GRU, concat, dot", "BOW–BOW, encoder, dot")
     )
     scores = {}
     for cell in (with_states, without):
         path = context.cell_path(cell, 1, inputs)
         scores[cell] = context.run(cell, 1, inputs, path)
-        assert scores[cell] == load_scores(path)
+        assert scores[cell] == pytest.approx(load_scores(path), rel=0, nan_ok=True)
     chosen = json.loads(context.cell_path(with_states, 1, inputs).read_text())["chosen"]
     found = scores[with_states]
     for compare in ("dot", "cosine"):
-        for measure in ("development", "sts_2015", "sick"):
-            best = found[f"{chosen[compare]}, {compare} {measure}"]
-            assert best == found[f"states, {compare} {measure}"]
-        spaces = [f"{how} {steps}" for how in ("concat", "mean") for steps in range(1, 11)]
-        development = [found[f"{space}, {compare} development"] for space in spaces]
-        assert found[f"states, {compare} development"] == max(development)
-    assert set(scores[without]) == {name for name in found if name.startswith("encoder, ")}
+        for how in ("concat", "mean"):
+            steps = chosen[f"{how}, {compare}"]
+            for measure in ("development", "sts_2015", "sts_2015_spearman", "sick"):
+                best = found[f"{how} {steps}, {compare} {measure}"]
+                assert best == found[f"{how}, {compare} {measure}"]
+            development = [found[f"{how} {k}, {compare} development"] for k in range(1, 11)]
+            assert found[f"{how}, {compare} development"] == max(development)
+            assert found[f"{how}, {compare} steps"] == steps
+        two, three, both = (found[f"concat {k}, {compare} sick"] for k in ("2", "3", "2–3"))
+        assert both == pytest.approx((two + three) / 2)
+    assert found["encoder SICK-E"] >= 0 and np.isnan(found["concat MR"])  # no data
+    assert set(scores[without]) == {name for name in found if name.startswith("encoder")}
 
     # Every row shows its own part of what the cell it shares gave.
     cells = {cell: [scores[without]] for cell in table.rows.values()}
-    cells[table.rows["GRU–GRU, states, dot"]] = [found]
+    cells[table.rows["GRU–GRU, concat, dot"]] = [found]
     own = {
-        name: replace(table, rows={name: cell}, claims=[])
+        name: replace(table, rows={name: cell}, claims=[], paper={})
         for name, cell in table.rows.items()
-        if cell in (table.rows["GRU–GRU, states, dot"], table.rows["BOW–BOW, encoder, dot"])
+        if cell in (table.rows["GRU–GRU, concat, dot"], table.rows["BOW–BOW, encoder, dot"])
     }
     for name, one in own.items():
         ((_, shown),) = lines(one, cells)

@@ -178,6 +178,26 @@ def test_the_configurations_that_come_along_are_sound(
     assert read_config(path).run == f"runs/{path.stem.replace('trained', 'cs-en')}"
 
 
+def test_presets_have_the_papers_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PARALOOM_DATA", "WORD2VEC", "WORDNET", "PPDB", "BOOKS"):
+        monkeypatch.setenv(name, "/data")
+    found = {
+        name: read_config(CONFIGS / f"{name}.yaml").embeddings
+        for name in ("malstm", "pairwise-gru", "decoding-decoders")
+    }
+    malstm, pgru, decoding = found.values()
+    assert (malstm.dim, malstm.hidden) == (300, 50) and malstm.malstm is not None
+    assert (malstm.malstm.augmented, malstm.malstm.held_out) == (10_022, 0.3)
+    assert (pgru.dim, pgru.hidden, pgru.batch_size, pgru.epochs) == (200, 200, 128, 150)
+    section = pgru.phrases
+    assert section is not None and (section.split, section.train_words) == ("pairs", False)
+    assert (section.dropout, section.margin, section.clip) == (0.5, 1.0, 5.0)
+    assert (section.learning_rate, section.held_out) == (0.3, 0.1)
+    assert (decoding.dim, decoding.hidden, decoding.max_vocabulary) == (620, 2400, 20_000)
+    assert decoding.context is not None and decoding.context.max_words == 30
+    assert decoding.initial_vectors is None and not decoding.dropout
+
+
 def test_a_renamed_key_still_works_and_names_its_new_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

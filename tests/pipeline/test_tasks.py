@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,6 +143,55 @@ def test_files_of_the_tasks_that_are_wrong(
         error.splitlines()[-1]
     ]
     assert "Traceback" not in error and not list((tmp_path / "run").glob("embeddings*"))
+
+
+def test_phrases_to_the_report(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "table.txt"
+    nouns = [f"{a}{b}" for a in "bcdfg" for b in ("at", "en", "ig", "od", "ull")]
+    rows = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
+    table.write_text("".join(f"{row}\tthe {row}\n" for row in rows))
+    changes = ["task=phrases", f"phrases={{table: {table}}}", "model=gru", "epochs=2"]
+    sets = [part for change in changes for part in ("--set", f"embeddings.{change}")]
+    code, out, _ = train(config, capsys, *sets)
+    assert code == 0 and "the best of 2" in out
+    before = made(config)
+    assert train(config, capsys, *sets)[0] == 0 and made(config) == before
+
+
+def section_of(tmp_path: Path, section: str) -> dict[str, Any]:
+    """What the content key has of a task's section."""
+    path = tmp_path / "config.yaml"
+    path.write_text(f"run: x\nembeddings: {section}\n")
+    for name in ("a.tsv", "b.txt"):
+        (tmp_path / name).write_text("x")
+    config = read_config(path)
+    key: Any = embeddings.fingerprint(Run(config=config, manifest=Manifest(str(tmp_path))))
+    values: dict[str, Any] = key[0][config.embeddings.task]
+    return values
+
+
+def test_keys_change_where_training_did(tmp_path: Path) -> None:
+    """Finished models of similarity and of malstm are not trained again; those of phrases and of
+    contiguous text are: their loss or their initial weights were corrected."""
+    data = f"data: [{tmp_path}/a.tsv]"
+    found = section_of(tmp_path, f"{{task: similarity, similarity: {{{data}}}}}")
+    assert found == {"units": 50, "held_out": 0.1}
+    found = section_of(tmp_path, f"{{task: malstm, malstm: {{{data}}}}}")
+    assert found == {
+        **{"augmented": 10022, "held_out": 0.3, "patience": 20},
+        **{"calibrate": True, "entailment": True},
+    }
+    (tmp_path / "SICK_test_annotated.txt").write_text("x")  # trial pairs are training pairs now
+    found = section_of(tmp_path, f"{{task: malstm, malstm: {{data: [{tmp_path}]}}}}")
+    assert found["version"] == 2
+    found = section_of(tmp_path, f"{{task: context, context: {{text: [{tmp_path}/b.txt]}}}}")
+    assert found["version"] == 2
+    found = section_of(tmp_path, f"{{task: phrases, phrases: {{table: {tmp_path}/b.txt}}}}")
+    assert found["version"] == 2 and found["drawn"] == 29 and "split" not in found
+    section = f"{{task: phrases, phrases: {{table: {tmp_path}/b.txt, split: phrases}}}}"
+    assert section_of(tmp_path, section)["split"] == "phrases"
 
 
 def test_a_corpus_needs_bitext(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,8 @@ class Space(NamedTuple):
 
 
 Agreement = dict[str, dict[str, float]]
-"""Mean Pearson × 100 over the data sets of each group, by comparison function."""
+"""Mean correlation × 100 over the data sets of each group: Pearson by comparison function (`dot`),
+and Spearman (`dot_spearman`)."""
 
 
 def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
@@ -50,7 +51,7 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
 def compare_spaces(
     model: SentenceEncoder, data: Sequence[LabelledPairs], *, steps: int = 10
 ) -> dict[Space, Agreement]:
-    """Correlations on labelled pairs of each space with up to so many steps.
+    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5).
 
     Raises:
         UserError: the model has no decoders.
@@ -61,9 +62,10 @@ def compare_spaces(
         for space, vectors in _vectors(model, text, steps):
             first, second = np.split(vectors, 2)
             for name, compare in COMPARE.items():
-                found = by_space.setdefault(space, {}).setdefault(name, {})
                 agreed = correlation(compare(first, second), pairs.scores)
-                found.setdefault(pairs.group, []).append(agreed.pearson)
+                for key, value in ((name, agreed.pearson), (f"{name}_spearman", agreed.spearman)):
+                    found = by_space.setdefault(space, {}).setdefault(key, {})
+                    found.setdefault(pairs.group, []).append(value)
     return {
         space: {
             name: {group: float(np.mean(found)) for group, found in groups.items()}

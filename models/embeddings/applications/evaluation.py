@@ -24,6 +24,8 @@ Embed = Callable[[pa.StringArray], Vectors]
 """Sentences [n] to their vectors."""
 Compare = Callable[[Vectors, Vectors], Scores]
 """Vectors of n first and n second sentences to scores of the pairs."""
+Rank = Callable[[Vectors, Vectors], Vectors]
+"""Vectors of n queries and m other sentences to their similarities, [n, m]."""
 
 
 def cosines(a: Vectors, b: Vectors) -> Scores:
@@ -33,6 +35,16 @@ def cosines(a: Vectors, b: Vectors) -> Scores:
     products = np.einsum("ij,ij->i", a, b)
     found: Scores = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
     return found
+
+
+def cosine_matrix(a: Vectors, b: Vectors) -> Vectors:
+    """The cosines of n and m vectors, [n, m]; 0 where a vector is zero."""
+
+    def unit(vectors: Vectors) -> Vectors:
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
+
+    return np.asarray(unit(a) @ unit(b).T)
 
 
 def dots(a: Vectors, b: Vectors) -> Scores:

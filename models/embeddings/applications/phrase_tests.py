@@ -1,8 +1,8 @@
 """Tests of phrase vectors: choice of the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -69,8 +69,15 @@ class WordsAndPhrases(NamedTuple):
     phrases: pa.StringArray
     same: NDArray[np.bool_]  # [n]
 
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """Those where a mask is true."""
+        mask = pa.array(rows)
+        return type(self)(self.words.filter(mask), self.phrases.filter(mask), self.same[rows])
 
-def read_semeval2013(folder: Path | str) -> dict[str, WordsAndPhrases]:
+
+def read_semeval2013(
+    folder: Path | str, splits: Sequence[str] = _SPLITS
+) -> dict[str, WordsAndPhrases]:
     """The training and the test set of the task's English part, by name.
 
     The published files are `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2`
@@ -80,7 +87,7 @@ def read_semeval2013(folder: Path | str) -> dict[str, WordsAndPhrases]:
         UserError: a file is missing, or a line does not have two columns.
     """
     found = {}
-    for split in _SPLITS:
+    for split in splits:
         words, phrases, same = [], [], []
         for kind in ("positive", "negative"):
             path = _one(Path(folder), f"en.{split}Set.{kind}Instances*")
@@ -105,6 +112,11 @@ def semeval2013(model: Model, data: dict[str, WordsAndPhrases]) -> dict[str, flo
     }
 
 
+def semeval2013_training(model: Model, data: WordsAndPhrases) -> float:
+    """Accuracy × 100 on a training set, with the best threshold there."""
+    return semeval2013(model, dict.fromkeys(_SPLITS, data))["accuracy"]
+
+
 def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
     order = np.argsort(-scores, kind="stable")
     scores, same = scores[order], same[order]
@@ -122,6 +134,22 @@ class Question(NamedTuple):
 
     stem: str
     choices: tuple[str, ...]
+
+    @property
+    def reverse(self) -> str:
+        """The stem's words in reverse order."""
+        return " ".join(reversed(self.stem.split()))
+
+    @property
+    def five(self) -> list[str]:
+        """The solution and the other choices, without the two words of the stem."""
+        return [self.choices[0], *self.choices[3:]]
+
+
+def is_turney2012(path: Path | str) -> bool:
+    """Whether a file is one of questions, and not of PPDB's ` ||| `."""
+    _, line = next(numbered_lines(Path(path)), (1, ""))
+    return line.count("|") == 7 and "|||" not in line
 
 
 def read_turney2012(path: Path | str) -> list[Question]:
@@ -148,8 +176,8 @@ def turney2012(model: Model, questions: list[Question]) -> dict[str, float]:
     the stem's words in reverse order.
     """
     stems = [question.stem for question in questions]
-    reverse = [" ".join(reversed(stem.split())) for stem in stems]
-    choices = [[question.choices[0], *question.choices[3:]] for question in questions]
+    reverse = [question.reverse for question in questions]
+    choices = [question.five for question in questions]
     flat = pa.array([word for row in choices for word in row])
     forward, backward = (
         _scores(model, pa.array(np.repeat(of, 5)), flat).reshape(-1, 5) for of in (stems, reverse)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.lines import numbered_lines, tab_separated, wrong_columns
-from models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, positions
+from models.embeddings.datasets.lines import numbered_lines, wrong_columns
+from models.embeddings.ragged_columns import RaggedIds, truncated
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.files import atomic_folder
@@ -19,6 +19,8 @@ from models.languages import ENGLISH, is_unspaced, short_code
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+TextFormat = Literal["plain", "czeng20", "lines"]
 
 _SENTENCES = 10_000  # of a block
 _GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
@@ -35,7 +37,7 @@ class Block(NamedTuple):
 
 def read_text(
     paths: Sequence[Path | str],
-    format: Literal["plain", "czeng20"] = "plain",
+    format: TextFormat = "plain",
     language: str = ENGLISH,
 ) -> Iterator[Block]:
     """The sentences of files, plain or gzip, in blocks.
@@ -43,13 +45,14 @@ def read_text(
     `plain`: paragraphs are separated by empty lines, and spaCy's rules (of the language, or common
     ones) split them into sentences; header and footer of a Project Gutenberg book are left out.
     `czeng20`: one sentence per row (the last of six columns), and empty lines between documents.
+    `lines`: the same with one sentence a line, as in the Toronto Books Corpus.
 
     Raises:
         UserError: a file cannot be read, is not UTF-8, not of the format, or has no sentence.
     """
     before = 0
     for path in map(Path, paths):
-        rows = _plain(path, language) if format == "plain" else _czeng(path)
+        rows = _plain(path, language) if format == "plain" else _rows(path, format)
         last = -1
         while block := list(islice(rows, _SENTENCES)):
             documents, sentences = zip(*block, strict=True)
@@ -110,14 +113,6 @@ class Text:
         return cls(folder)
 
 
-def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
-    """Sentences with at most so many words each besides their tags, which remain."""
-    keep = positions(column.offsets) < max_words + tags // 2
-    if tags:
-        keep |= edges(column.offsets, head=False)
-    return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))
-
-
 def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
     pipeline = _rules(language)
     pipeline.add_pipe("sentencizer")
@@ -163,12 +158,14 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
         yield " ".join(paragraph)
 
 
-def _czeng(path: Path) -> Iterator[tuple[int, str]]:
+def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
+    """One sentence a row, of the last column of `czeng20`; empty rows end documents."""
     document = 0
-    for number, columns in tab_separated(path):
-        if not any(column.strip() for column in columns):
+    for number, line in numbered_lines(path):
+        columns = line.split("\t") if format == "czeng20" else [line]
+        if not line.strip():
             document += 1
-        elif len(columns) != _COLUMNS:
+        elif format == "czeng20" and len(columns) != _COLUMNS:
             raise wrong_columns(path, number, columns, _COLUMNS)
         elif text := columns[-1].strip():
             yield document, text

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from models.embeddings.datasets.lines import numbered_lines
 from models.errors import UserError
-from models.hashing import text_hashes
+from models.hashing import text_hashes, threshold
 
 Format = Literal["ppdb", "tsv", "lexicon"]
 
@@ -123,15 +123,27 @@ def usable(pairs: PhrasePairs, known: pa.StringArray | None = None) -> PhrasePai
     return pairs.take(keep.to_numpy(zero_copy_only=False))
 
 
-def split(pairs: PhrasePairs, held_out: float) -> tuple[PhrasePairs, PhrasePairs]:
-    """Pairs for training, and test pairs with at least one phrase that training does not contain.
+class Split(NamedTuple):
+    """Pairs to train on, to choose the epoch by, and to report."""
 
-    Which phrases (a share `held_out`) are kept from training depends only on their text.
+    train: PhrasePairs
+    development: PhrasePairs
+    test: PhrasePairs
+
+
+def split(pairs: PhrasePairs, held_out: float, by: Literal["pairs", "phrases"] = "pairs") -> Split:
+    """Pairs at random: a share `held_out` for the test, the same for development, and the rest.
+
+    By `phrases`, these shares of the phrases are left out with all their pairs, so that a test pair
+    has at least one phrase that training does not contain. What is left out depends only on its
+    text.
     """
-    new = np.zeros(len(pairs), bool)
-    for side in pairs:
-        new |= text_hashes(side) < np.uint64(held_out * 2**64)
-    return pairs.take(~new), pairs.take(new)
+    texts = [pc.binary_join_element_wise(*pairs, "\t")] if by == "pairs" else list(pairs)
+    hashes = np.min([text_hashes(text) for text in texts], axis=0)
+    ends = [threshold(held_out), threshold(2 * held_out)]
+    part = np.searchsorted(np.array(ends, np.uint64), hashes, side="right")
+    test, development, train = (pairs.take(part == number) for number in range(3))
+    return Split(train, development, test)
 
 
 def _all_known(phrases: pa.StringArray, known: pa.StringArray) -> pa.BooleanArray:

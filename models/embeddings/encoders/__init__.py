@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from models.embeddings.encoders.average import Average, Sum
 from models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
-from models.embeddings.encoders.context import Context
+from models.embeddings.encoders.context import INITIAL_RANGE, Context
 from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from models.embeddings.encoders.ragged_batches import Input
 from models.embeddings.encoders.recurrent import gru, recurrent
@@ -99,6 +99,7 @@ def build_encoder(
         outputs=len(vectors["words"]) if outputs is None else outputs,
         vector=options.context.vector,
         steps=options.context.steps,
+        max_words=options.context.max_words,
     )
 
 
@@ -123,3 +124,10 @@ def random_vectors(size: int, dim: int, seed: int) -> Tensor:
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0
     return vectors
+
+
+def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
+    """Initial word vectors of the task `context`, [size, dim], that of the unknown word included
+    (Zhelezniak et al. 2018, section 4)."""
+    generator = torch.Generator().manual_seed(seed)
+    return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from models.embeddings.encoders.base import Encoder, TokenEncoder
 from models.embeddings.encoders.gru import NormalisedGRU
 from models.embeddings.encoders.ragged_batches import RaggedBatch
-from models.embeddings.ragged_columns import RaggedIds, Sentences, edges, join
+from models.embeddings.ragged_columns import RaggedIds, Sentences, edges, join, truncated
 
 Vector = Literal["encoder", "concat", "mean"]
+INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ± this (section 4)
 
 
 class Neighbours(NamedTuple):
@@ -40,6 +41,7 @@ class Context(Encoder):
         outputs: the decoders predict the first so many words of the vocabulary.
         vector: the sentence vector: h; or the states of both GRUs over `steps` words, concatenated
             (`concat`) or averaged (`mean`).
+        max_words: sentences are truncated to so many words; None: not at all.
     """
 
     def __init__(
@@ -50,15 +52,19 @@ class Context(Encoder):
         outputs: int,
         vector: Vector = "encoder",
         steps: int = 5,
+        max_words: int | None = None,
     ) -> None:
         super().__init__()
+        self.max_words = max_words
         self.encoder, self.outputs = encoder, outputs
         self.vector, self.steps = vector, steps
         words, hidden = encoder.input.dim, encoder.dim
         self.to_words = nn.Linear(hidden, outputs)
         grus = [NormalisedGRU(words, hidden) for _ in range(2 if decoder == "gru" else 0)]
         self.decoders = nn.ModuleList(grus)
-        nn.init.uniform_(self.to_words.weight, -0.1, 0.1)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:  # gains of the normalisation stay 1, biases are 0
+                nn.init.uniform_(parameter, -INITIAL_RANGE, INITIAL_RANGE)
         nn.init.zeros_(self.to_words.bias)
 
     @property
@@ -69,7 +75,10 @@ class Context(Encoder):
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
-        codes = self.encode(self.encoder.input(sentences["words"]))
+        words = sentences["words"]
+        if self.max_words is not None:
+            words = truncated(words, self.max_words, tags=2)
+        codes = self.encode(self.encoder.input(words))
         if self.vector == "encoder":
             return codes
         states = torch.cat(self.unroll(codes, self.steps), dim=1)  # [n, 2 * steps, hidden]

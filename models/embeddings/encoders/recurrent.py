@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from models.embeddings.encoders.base import TokenEncoder
 from models.embeddings.encoders.gran import GRAN, Variant
-from models.embeddings.encoders.gru import GRU, NormalisedGRU
+from models.embeddings.encoders.gru import GRU, ChoGRU, NormalisedGRU, SteppedGRU
 from models.embeddings.encoders.lstm import LSTM
 from models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
 from models.embeddings.options import EmbeddingOptions
@@ -33,7 +33,7 @@ class Recurrent(TokenEncoder):
     def __init__(
         self,
         input: Input,
-        directions: Sequence[LSTM | GRU | NormalisedGRU | GRAN],
+        directions: Sequence[LSTM | GRU | SteppedGRU | GRAN],
         pooling: Pooling,
         combination: Combination = "concat",
     ) -> None:
@@ -99,9 +99,9 @@ def recurrent(pooling: Pooling, *, gran: Variant | None = None, both: bool = Fal
     """A builder of LSTMs, or of a variant of GRAN, in one direction or both."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
-        if options.cell == "normalised":
+        if options.cell in ("normalised", "cho"):
             raise ValueError(
-                "cell: normalised, but only a GRU can be; an LSTM is torch or peephole"
+                f"cell: {options.cell}, but only a GRU can be; an LSTM is torch or peephole"
             )
         networks: list[LSTM | GRAN] = []
         for backward in (False, True)[: 1 + both]:
@@ -116,6 +116,10 @@ def recurrent(pooling: Pooling, *, gran: Variant | None = None, both: bool = Fal
 def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
     """Build a GRU in one direction."""
     if options.cell == "peephole":
-        raise ValueError("cell: peephole, but a GRU has none; it is torch or normalised")
-    kind = NormalisedGRU if options.cell == "normalised" else GRU
-    return Recurrent(input, [kind(input.dim, options.hidden or input.dim)], "last")
+        raise ValueError("cell: peephole, but a GRU has none; it is torch, cho or normalised")
+    kinds: dict[str, type[GRU | SteppedGRU]] = {
+        "torch": GRU,
+        "cho": ChoGRU,
+        "normalised": NormalisedGRU,
+    }
+    return Recurrent(input, [kinds[options.cell](input.dim, options.hidden or input.dim)], "last")

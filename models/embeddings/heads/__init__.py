@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from models.embeddings.applications.evaluation import cosine_matrix
+
 HEADS = {
     "distribution": "models.embeddings.heads.distribution.Distribution",
     "manhattan": "models.embeddings.heads.manhattan.Manhattan",
@@ -38,6 +40,10 @@ class Head(nn.Module):
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Predicted labels, [n], of vectors [n, dim] twice."""
         raise NotImplementedError
+
+    def rank(self, queries: NDArray[np.floating], others: NDArray[np.floating]) -> NDArray[Any]:
+        """Similarities that order the m others of n queries, [n, m]; the cosines."""
+        return cosine_matrix(queries, others)
 
     @torch.no_grad()
     def predict(

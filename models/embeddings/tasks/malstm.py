@@ -21,7 +21,15 @@ from models.embeddings.applications.evaluation import (
     label_errors,
     pair_features,
 )
-from models.embeddings.datasets.similarity import LabelledPairs, pool, read_labelled, shares, split
+from models.embeddings.datasets.similarity import (
+    SICK_SCALE,
+    LabelledPairs,
+    Split,
+    pool,
+    read_labelled,
+    shares,
+    split,
+)
 from models.embeddings.datasets.synonyms import augmented, read_synonyms
 from models.embeddings.heads.manhattan import Manhattan
 from models.embeddings.options import EmbeddingOptions
@@ -47,7 +55,7 @@ def train(
     """
     section = options.malstm
     assert section is not None
-    data = split(section.data, held_out=section.held_out)
+    data = split_data(section.data, section.held_out)
     lowest, highest = data.train.scale
     other = [
         rescaled(pairs, data.train.scale) for p in section.pretrain for pairs in read_labelled(p)
@@ -92,6 +100,27 @@ def train(
     return metrics
 
 
+def split_data(paths: Sequence[str], held_out: float) -> Split:
+    """Labelled pairs to train on, to choose the epoch by, and to report.
+
+    SICK has 5,000 training pairs: those of its trial set too, where the test set is there to be
+    reported. STS is split by `STS_SHARES`.
+
+    Raises:
+        UserError: there are no data, a row is invalid, or SICK lacks its training pairs.
+    """
+    sets = [data for path in paths for data in read_labelled(path)]
+    if any(data.scale != SICK_SCALE for data in sets):
+        return split(paths, held_out=held_out)
+    tested = "test" if any(data.name == "test" for data in sets) else "trial"
+    test = [data for data in sets if data.name == tested]
+    train = [data for data in sets if data.name != tested]
+    if all(data.name == "trial" for data in train):
+        raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
+    rest, development = shares(pool(train), (1 - held_out, held_out))
+    return Split(rest, development, test)
+
+
 def initialise(encoder: nn.Module, seed: int) -> None:
     """Set small Gaussian weights, zero biases, and open forget gates.
 
@@ -124,20 +153,27 @@ def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
 def entailment(
     embed: Embed, train: LabelledPairs, tests: Sequence[LabelledPairs], *, seed: int
 ) -> dict[str, Any]:
-    """Train an RBF-kernel SVM on |a − b| and a ⊙ b; cross-validation in `FOLDS` selects C and γ.
+    """Train an RBF-kernel SVM, one versus the rest, on |a − b| and a ⊙ b.
+
+    Cross-validation in `FOLDS` selects C and γ. Features are standardised, which the paper does not
+    mention.
 
     Returns, in percent, `cross_validation` (accuracy of the selected C and γ), and `accuracy` by
     data set.
     """
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC
 
     features = pair_features(embed, train.first, train.second)
-    grid = {"svc__C": _C, "svc__gamma": [gamma / features.shape[1] for gamma in _GAMMA]}
+    of_each = "onevsrestclassifier__estimator__"
+    gammas = [gamma / features.shape[1] for gamma in _GAMMA]
+    grid = {f"{of_each}C": _C, f"{of_each}gamma": gammas}
+    one_versus_rest = OneVsRestClassifier(SVC(kernel="rbf", cache_size=500))
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), SVC(kernel="rbf", cache_size=500)),
+        make_pipeline(StandardScaler(), one_versus_rest),
         grid,
         cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
     )

@@ -1,8 +1,15 @@
 """Options of each training task; the section of `embeddings` has the name of its task."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import (
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, former_name
 
@@ -32,7 +39,31 @@ class PairsOptions(Options):
     of the pairs, another one in each epoch."""
 
 
-class SimilarityOptions(Options):
+class TaskOptions(Options):
+    """The section of a task."""
+
+    newer: ClassVar[Sequence[str]] = ()
+    """Keys that version 0.1 did not have: files and content keys have them only if set."""
+
+    @model_serializer(mode="wrap")
+    def _without_newer(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        if info.by_alias:
+            for name in self.newer:
+                if values.get(name) == fields[name].default:
+                    values.pop(name, None)
+        return values
+
+    @property
+    def version(self) -> int:
+        """Of the training: content keys have it from 2 on."""
+        return 1
+
+
+class SimilarityOptions(TaskOptions):
     """Task similarity: labelled pairs, KL objective (Tai et al. 2015; Wieting & Gimpel 2017)."""
 
     data: InputFiles
@@ -48,12 +79,13 @@ class SimilarityOptions(Options):
     choose it, as in W&G."""
 
 
-class MaLSTMOptions(Options):
+class MaLSTMOptions(TaskOptions):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
-    """Files or folders of labelled pairs: SICK with its own split, or STS, each data set of which
-    is split 40/10/50 into training, development and test."""
+    """Files or folders of labelled pairs: SICK, the trial pairs of which are training pairs if its
+    test pairs are there, else reported; or STS, each data set of which is split 40/10/50 into
+    training, development and test."""
     pretrain: list[InputFile] = Field(default=[])
     """Files or folders of other labelled pairs to train on first, on any scale."""
     synonyms: InputFile | None = None
@@ -69,19 +101,42 @@ class MaLSTMOptions(Options):
     entailment: bool = True
     """Report SICK's entailment with a support vector machine on the vectors."""
 
+    @property
+    def version(self) -> int:
+        """Earlier versions did not train on SICK's trial pairs."""
+        test = "SICK_test_annotated.txt"
+        return (
+            2 if any(Path(path, test).exists() or path.endswith(test) for path in self.data) else 1
+        )
 
-class PhrasesOptions(Options):
+
+class PhrasesOptions(TaskOptions):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
+
+    newer = ("split", "development", "dropout", "train_words")
 
     table: InputFile
     """Phrase pairs: the output of `paraloom extract-phrases`, PPDB, or tab-separated; plain or
-    gzip."""
+    gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of Turney's
+    (2012) training questions."""
     samples: Annotated[Count, former_name("drawn")] = 29
-    """k: random phrases that serve as negatives of every pair in a mini-batch."""
+    """k: random phrases of the table that serve as negatives of each pair."""
     fraction: Annotated[float, Field(gt=0, le=1), former_name("share")] = 1.0
-    """Fraction of the table's pairs, sampled at random, to train on."""
+    """Fraction of the training pairs, sampled at random, to train on."""
     held_out: Rate = 0.1
-    """Fraction of phrases whose pairs are left out for the test: find the paraphrase among 100."""
+    """Fraction of the pairs left out for the test, and the same again to choose the epoch; the test
+    is to find the paraphrase among 100."""
+    split: Literal["pairs", "phrases"] = "pairs"
+    """What is left out at random: pairs, or phrases with all their pairs, so that one phrase of
+    each test pair is new."""
+    development: InputFile | None = None
+    """Data that choose the epoch instead of left-out pairs: the folder of SemEval-2013 5(a), of
+    which the training set is used, or a file of Turney's (2012) training questions."""
+    dropout: Rate = 0.5
+    """Fraction of the components of the network's output set to zero."""
+    train_words: bool = False
+    """Train `initial_vectors`, too; random word vectors are always trained. An average of vectors
+    that are not trained has no training: it is the paper's baseline."""
     margin: PositiveNumber = 1.0
     """δ: the paraphrase's dot product must exceed that of a negative by this much."""
     learning_rate: PositiveNumber = 0.3
@@ -89,19 +144,25 @@ class PhrasesOptions(Options):
     clip: PositiveNumber = 5.0
     """Gradients with a larger norm are scaled down to this norm."""
 
+    @property
+    def version(self) -> int:
+        """Version 1 had a loss of two sides, the same contrasts for a whole mini-batch, and others
+        of the `newer` keys."""
+        return 2
 
-class ContextOptions(Options):
+
+class ContextOptions(TaskOptions):
     """Task context: predict the sentences before and after each (Zhelezniak et al. 2018)."""
 
     text: InputFiles
     """Files of contiguous text, plain or gzip."""
-    format: Literal["plain", "czeng20"] = "plain"
+    format: Literal["plain", "czeng20", "lines"] = "plain"
     """plain: spaCy splits the text into sentences; czeng20: a row each, with empty lines between
-    documents."""
+    documents; lines: the same with one sentence a line, as in the Toronto Books Corpus."""
     decoder: Literal["gru", "bow"] = "gru"
     """Predicts the two sentences: a layer-normalised GRU for each, or all words at once."""
     max_words: Count = 30
-    """Longer training sentences are truncated to so many words."""
+    """Longer sentences are truncated to so many words."""
     vector: Literal["encoder", "concat", "mean"] = "encoder"
     """Vector of a sentence: the encoder's, or the states of both decoders, concatenated or
     averaged."""
@@ -109,6 +170,11 @@ class ContextOptions(Options):
     """Number of words for which the decoders are unrolled."""
     expand: InputFile | None = None
     """Word vectors in text form; a linear map adds their other words to the vocabulary."""
+
+    @property
+    def version(self) -> int:
+        """Version 1 had other initial weights, and truncated sentences in training only."""
+        return 2
 
     def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":

@@ -7,7 +7,13 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from models.embeddings.encoders import INITIAL_SCALE, build_encoder, kinds, random_vectors
+from models.embeddings.encoders import (
+    INITIAL_SCALE,
+    build_encoder,
+    kinds,
+    random_vectors,
+    uniform_vectors,
+)
 from models.embeddings.encoders.ragged_batches import Input
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
@@ -114,6 +120,8 @@ def _initial_vectors(
     vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
 ) -> Tensor:
     """The vectors of `initial`, [size, dim]; random ones for words without."""
+    if initial is None and options.task == "context":
+        return uniform_vectors(len(vocabulary), options.dim, seed)
     vectors = random_vectors(len(vocabulary), options.dim, seed)
     if initial is not None:
         if initial.dim != options.dim:

@@ -49,6 +49,8 @@ class LabelTrainer(Trainer[Examples]):
     `lambda_w` pulls the word vectors towards their initial values; `lambda_c` pulls all other
     weights towards zero, or with `anchored` towards their initial values.
 
+    With adadelta, word vectors are not trained.
+
     Training stops after `patience` epochs without a better one; None: all epochs are trained.
     """
 
@@ -68,6 +70,7 @@ class LabelTrainer(Trainer[Examples]):
         assert model.head is not None
         self.model, self.development, self.patience = model, development, patience
         self.algorithm, self.label_head = algorithm, model.head
+        self.trains_words = algorithm == "adam"
         self.best_epoch = 0
         self.history: list[dict[str, float]] = []  # epoch, loss and development score
         self.epoch_losses: list[Tensor] = []

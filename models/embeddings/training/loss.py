@@ -59,15 +59,15 @@ class _MarginLoss(torch.autograd.Function):
 
 
 def contrastive_loss(
-    left: Tensor, right: Tensor, samples: Tensor, allowed: Tensor, margin: float
+    left: Tensor, right: Tensor, contrasts: Tensor, allowed: Tensor, margin: float
 ) -> Tensor:
-    """Mean over n pairs (l, r) of the hinges of both sides over k sampled phrases p, a scalar:
+    """Mean over n pairs (p₁, p₂) of the hinges over their k contrast phrases cᵢ, a scalar:
 
-        Σₚ max(0, δ - l·r + l·p) + max(0, δ - l·r + r·p)
+        Σᵢ max(0, δ - p₁·p₂ + p₁·cᵢ)                                (Zhou, Huang & Ji 2017, 2.4)
 
-    `allowed`, [n, k], is 0 where a phrase belongs to the pair itself, else 1.
+    `contrasts` are [n, k, dim]; `allowed`, [n, k], is 0 where one does not count, else 1.
     """
-    short = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
-    hinges = [(short + side @ samples.T).clamp_min(0) * allowed for side in (left, right)]
-    total: Tensor = (hinges[0] + hinges[1]).sum()
+    hinges = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
+    hinges = hinges + (contrasts @ left.unsqueeze(2)).squeeze(2)
+    total: Tensor = (hinges.clamp_min(0) * allowed).sum()
     return total / len(left)

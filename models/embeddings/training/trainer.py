@@ -99,7 +99,7 @@ class Trainer(Generic[Batch]):
     """
 
     algorithm: Literal["adam", "sgd", "adadelta"] = "adam"
-    """Of all weights; with adadelta, word vectors are not trained."""
+    trains_words = True
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Trainer(Generic[Batch]):
         self.losses: list[Tensor] = []  # since the last line of the metrics
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device
-        self.matrices = {} if self.algorithm == "adadelta" else matrices
+        self.matrices = matrices if self.trains_words else {}
         for matrix in self.matrices.values():
             matrix.prepare(
                 options.learning_rate, towards=options.lambda_w, adam=self.algorithm == "adam"

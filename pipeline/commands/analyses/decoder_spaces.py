@@ -28,8 +28,10 @@ def command(
     data = labelled_pairs("decoder-spaces", sts, sick)
     found = compare_spaces(load_encoder(model), data, steps=steps)
     groups = dict.fromkeys(pairs.group for pairs in data)
-    table = Table("vector", *groups, caption="dot product / cosine: mean Pearson × 100")
-    for space, of in found.items():
-        table.add_row(str(space), *(" / ".join(f"{a[g]:.1f}" for a in of.values()) for g in groups))
-    console().print(table)
+    for compare, title in (("dot", "Dot product"), ("cosine", "Cosine")):
+        table = Table("vector", *groups, title=title, caption="mean Pearson / Spearman × 100")
+        for space, of in found.items():
+            pearson, spearman = of[compare], of[f"{compare}_spearman"]
+            table.add_row(str(space), *(f"{pearson[g]:.1f} / {spearman[g]:.1f}" for g in groups))
+        console().print(table)
     write_json(json, {str(space): of for space, of in found.items()})

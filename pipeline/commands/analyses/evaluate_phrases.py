@@ -1,6 +1,7 @@
 """`paraloom evaluate-phrases`: models on tests of phrase similarity."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -11,11 +12,30 @@ from models.embeddings.applications.phrase_tests import (
     read_turney2012,
 )
 from models.embeddings.datasets.phrases import read_phrase_pairs, split
-from models.embeddings.model import load_encoder
+from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
 from pipeline.commands.options import JsonFile, Models, write_json
 from pipeline.console import console
 from pipeline.notices import notify, of_models
+
+
+def _split_of(
+    encoders: Sequence[tuple[str, SentenceEncoder]],
+) -> Literal["pairs", "phrases"]:
+    """How the training of all these models held out pairs.
+
+    Raises:
+        UserError: they do not agree.
+    """
+    sections = {folder: encoder.options.phrases for folder, encoder in encoders}
+    found = {folder: of.split for folder, of in sections.items() if of is not None}
+    if len(set(found.values())) > 1:
+        each = ", ".join(f"{folder}: {how}" for folder, how in found.items())
+        raise UserError(
+            f"evaluate-phrases: --held-out means other pairs for each model, by "
+            f"embeddings.phrases.split ({each}); evaluate them one by one"
+        )
+    return next(iter(found.values()), "pairs")
 
 
 def command(
@@ -29,7 +49,7 @@ def command(
         typer.Option(
             metavar="SHARE",
             help="Only the pairs of the table that training with embeddings.phrases.held_out at "
-            "this share held out.",
+            "this share held out for the test, by the model's own embeddings.phrases.split.",
         ),
     ] = None,
     semeval2013: Annotated[
@@ -47,9 +67,9 @@ def command(
     pairs = read_phrase_pairs(table) if table else None
     semeval = read_semeval2013(semeval2013) if semeval2013 else None
     questions = read_turney2012(turney2012) if turney2012 else None
-    if pairs is not None and held_out is not None:
-        _, pairs = split(pairs, held_out)
     encoders = [(folder, load_encoder(folder)) for folder in model]
+    if pairs is not None and held_out is not None:
+        pairs = split(pairs, held_out, _split_of(encoders)).test
     if semeval or questions:
         notify(of_models(encoders, "the tests of SemEval and Turney are"))
     results = {

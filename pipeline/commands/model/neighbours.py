@@ -18,8 +18,19 @@ def command(
     ],
     count: Annotated[int, typer.Option(metavar="N", help="Neighbours of each sentence.")] = 5,
 ) -> None:
-    """Read one sentence a line on standard input, print the nearest sentences of the file."""
+    """Read one sentence a line on standard input, print the nearest sentences of the file.
+
+    Similarity is the cosine of the two vectors, or exp(−L1 distance) for a model of the task
+    malstm.
+    """
     if count < 1:
         raise UserError("neighbours: --count must be at least 1")
-    embed = load_encoder(model).embed
-    neighbour_lines(embed, sys.stdin.buffer, collection, sys.stdout.buffer, count=count)
+    encoder = load_encoder(model)
+    neighbour_lines(
+        encoder.embed,
+        sys.stdin.buffer,
+        collection,
+        sys.stdout.buffer,
+        count=count,
+        rank=encoder.rank,
+    )

@@ -1,5 +1,9 @@
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
+import pytest
+from sklearn.svm import SVC
 
 from models.embeddings.applications.evaluation import pair_features
 from models.embeddings.datasets.similarity import LabelledPairs
@@ -31,6 +35,20 @@ def pairs(n: int, seed: int) -> LabelledPairs:
 def test_what_differs_is_learnt() -> None:
     found = entailment(letters, pairs(90, 0), [pairs(40, 1)], seed=1)
     assert found["accuracy"]["SICK trial"] > 95 and found["cross_validation"] > 95
+
+
+def test_one_classifier_versus_the_rest_for_each_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = []
+    fit = SVC.fit
+
+    def record(self: SVC, features: np.ndarray, labels: np.ndarray, *others: Any) -> SVC:
+        fitted.append(sorted(set(labels.tolist())))
+        return fit(self, features, labels, *others)
+
+    monkeypatch.setattr(SVC, "fit", record)
+    entailment(letters, pairs(60, 0), [pairs(5, 1)], seed=1)
+    assert {tuple(classes) for classes in fitted} == {(0, 1)}  # this class, or another one
+    assert len(fitted) == 3 * (5 * 9 + 1)  # 5 folds, 9 hyperparameters, and the final ones
 
 
 def test_features() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from models.embeddings.applications.embed import nearest, neighbour_lines
 from models.embeddings.applications.evaluation import Embed
+from models.embeddings.heads.manhattan import Manhattan
 from models.errors import UserError
 from tests.sample import english_sentences
 
@@ -27,7 +28,7 @@ def test_blocks_give_what_all_pairs_give(bag_of_words: Embed, block: int) -> Non
     for query, row, neighbours in zip(queries, asked @ vectors.T, found, strict=True):
         others = [(c, s) for c, s in zip(row, distinct, strict=True) if s != query]
         expected = sorted((c for c, _ in others), reverse=True)[:4]
-        assert [n.cosine for n in neighbours] == pytest.approx(expected, abs=1e-5)
+        assert [n.similarity for n in neighbours] == pytest.approx(expected, abs=1e-5)
         assert query not in [n.sentence for n in neighbours]
         assert len({n.sentence for n in neighbours}) == 4
         of = {s: c for c, s in others}
@@ -38,9 +39,29 @@ def test_a_small_collection_gives_what_it_has(bag_of_words: Embed) -> None:
     collection = [pa.array(["a b", "a b"]), pa.array(["a c", "a b", ""])]
     (found,) = nearest(bag_of_words, pa.array(["a b"]), collection, count=5)
     assert [n.sentence for n in found] == ["a c", ""]
-    assert found[0].cosine == pytest.approx(0.5)
-    assert found[1].cosine == 0
+    assert found[0].similarity == pytest.approx(0.5)
+    assert found[1].similarity == 0
     assert nearest(bag_of_words, pa.array([], pa.string()), collection) == []
+
+
+def test_neighbours_of_malstm_are_ranked_by_its_similarity() -> None:
+    """g = exp(−‖a − b‖₁), in float64; cosines would give another order."""
+    random = np.random.default_rng(0)
+    texts = [f"s{i}" for i in range(40)]
+    vectors = dict(zip(texts, random.normal(size=(40, 6)), strict=True))
+
+    def embed(text: pa.StringArray) -> np.ndarray:
+        return np.array([vectors[each] for each in text.to_pylist()]).reshape(-1, 6)
+
+    head = Manhattan(lowest=1, highest=5)
+    blocks = [pa.array(texts[i : i + 7]) for i in range(0, 40, 7)]
+    (found,) = nearest(embed, pa.array(["s0"]), blocks, count=39, rank=head.rank)
+    g = {s: np.exp(-np.abs(vectors["s0"] - v).sum()) for s, v in vectors.items() if s != "s0"}
+    expected = sorted(g, key=lambda s: -g[s])
+    assert [n.sentence for n in found] == expected
+    assert [n.similarity for n in found] == pytest.approx([g[s] for s in expected], rel=1e-12)
+    (by_cosine,) = nearest(embed, pa.array(["s0"]), blocks, count=39)
+    assert [n.sentence for n in by_cosine] != expected
 
 
 def test_lines_in_lines_out(bag_of_words: Embed, tmp_path: Path) -> None:

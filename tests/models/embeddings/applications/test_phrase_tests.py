@@ -1,5 +1,6 @@
 """Tests of phrase vectors, on files in their published formats and on scores that are known."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from models.embeddings import tasks
 from models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
 from models.embeddings.applications.phrase_tests import (
     Question,
@@ -19,8 +21,12 @@ from models.embeddings.applications.phrase_tests import (
     semeval2013,
     turney2012,
 )
-from models.embeddings.datasets.phrases import PhrasePairs
+from models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks.options import PhrasesOptions
 from models.errors import UserError
+from pipeline import cli
 
 TURNEY = """\
 fantasy world | fairyland | fantasy | world | phantasy | universe | ranter | souring
@@ -91,13 +97,13 @@ def test_too_few_to_choose_among() -> None:
 
 def write_semeval(folder: Path) -> Path:
     folder.mkdir()
-    for split, kind, text in (
+    for part, kind, text in (
         ("train", "positive", "valuation\tprice assessment\nviolin\tstring instrument\n"),
         ("train", "negative", "cat\tred tape\n"),
         ("test", "positive", "fever\thigh temperature\n"),
         ("test", "negative", "lamp\tdry river\ncar\told hat\n"),
     ):
-        (folder / f"en.{split}Set.{kind}Instances-v2").write_text(text)
+        (folder / f"en.{part}Set.{kind}Instances-v2").write_text(text)
     return folder
 
 
@@ -191,3 +197,37 @@ def test_broken_semeval(tmp_path: Path) -> None:
     (folder / "en.testSet.negativeInstances-v2").write_text("lamp dry river\n")
     with pytest.raises(UserError, match="negativeInstances-v2, row 1: not a word and a phrase"):
         read_semeval2013(folder)
+
+
+def test_held_out_pairs_are_those_of_the_models_own_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Earlier versions held out phrases, and did not write so."""
+    table = tmp_path / "table.txt"
+    nouns = [f"{a}{b}" for a in "bcdfghklmnprst" for b in ("at", "en", "ig", "od", "ull")]
+    phrases = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
+    table.write_text("".join(f"{p}\tthe {p}\n" for p in phrases))
+    options = EmbeddingOptions(
+        task="phrases", phrases=PhrasesOptions(table=str(table)), dim=4, epochs=1
+    )
+    for name in ("new", "old"):
+        tasks.train(options, tmp_path / name, seed=1)
+    path = tmp_path / "old" / "config.json"
+    config = json.loads(path.read_text())
+    assert config.pop("task_version") == 2 and "split" not in config["options"]["phrases"]
+    path.write_text(json.dumps(config))
+    pairs = read_phrase_pairs(table)
+    for name, by in (("new", "pairs"), ("old", "phrases")):
+        model = load_encoder(tmp_path / name)
+        assert model.options.phrases is not None and model.options.phrases.split == by
+        out = tmp_path / f"{name}.json"
+        arguments = ["--table", str(table), "--held-out", "0.2", "--json", str(out)]
+        assert cli.main(["evaluate-phrases", "--model", str(tmp_path / name), *arguments]) == 0
+        expected = split(pairs, 0.2, by).test
+        (found,) = json.loads(out.read_text()).values()
+        accuracy = choose(model.named("m"), expected, expected.phrases())
+        assert found["choose among 100"]["accuracy"] == pytest.approx(accuracy)
+    both = [part for name in ("new", "old") for part in ("--model", str(tmp_path / name))]
+    capsys.readouterr()
+    assert cli.main(["evaluate-phrases", *both, *arguments]) == 2
+    assert "--held-out means other pairs for each model" in capsys.readouterr().err

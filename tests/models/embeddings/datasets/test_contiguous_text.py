@@ -2,13 +2,12 @@
 
 import gzip
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
 
-from models.embeddings.datasets.contiguous_text import Text, read_text, truncated
-from models.embeddings.ragged_columns import RaggedIds, take
+from models.embeddings.datasets.contiguous_text import Text, TextFormat, read_text
+from models.embeddings.ragged_columns import RaggedIds, take, truncated
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 
@@ -38,9 +37,6 @@ a-2\t0.9\t1\t1\tBěží.\tIt runs.
 
 b-1\t0.9\t1\t1\tKočka.\tA cat.
 """
-
-
-TextFormat = Literal["plain", "czeng20"]
 
 
 def read(
@@ -78,6 +74,14 @@ def test_documents_of_czeng(tmp_path: Path) -> None:
     assert read(path, CZENG, "czeng20") == (["A dog.", "It runs.", "A cat."], [0, 0, 1])
     both = list(read_text([path, path], "czeng20"))
     assert [block.documents.tolist() for block in both] == [[0, 0, 1], [2, 2, 3]]
+
+
+def test_one_sentence_a_line(tmp_path: Path) -> None:
+    """The form of the Toronto Books Corpus."""
+    text = "he said : `` it rains . ''\nit did !\n\n\nthe second\tbook .\n"
+    sentences, documents = read(tmp_path / "books", text, "lines", zipped=True)
+    assert sentences == ["he said : `` it rains . ''", "it did !", "the second\tbook ."]
+    assert documents == [0, 0, 2]
 
 
 def test_real_books(data: Path) -> None:

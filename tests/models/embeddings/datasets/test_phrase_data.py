@@ -3,6 +3,7 @@
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -69,12 +70,29 @@ def test_filter_row_by_row(pairs: list[tuple[str, str]]) -> None:
     assert rows(usable(PhrasePairs(left, right), pa.array(["a", "b", "c3", "-"]))) == expected
 
 
-def test_test_pairs_have_a_phrase_that_training_has_not() -> None:
-    left = pa.array([f"w{i} x" for i in range(3000)])
-    pairs = PhrasePairs(left, pa.array([f"w{i // 3} y" for i in range(3000)]))
-    train, test = split(pairs, 0.1)
-    assert len(train) + len(test) == 3000 and 0.15 < len(test) / 3000 < 0.23
+def numbered(count: int) -> PhrasePairs:
+    left = pa.array([f"w{i} x" for i in range(count)])
+    return PhrasePairs(left, pa.array([f"w{i // 3} y" for i in range(count)]))
+
+
+def test_pairs_are_split_80_10_10() -> None:
+    pairs = numbered(5000)
+    parts = split(pairs, 0.1)
+    assert (
+        sum(map(len, parts)) == 5000 and len({row for part in parts for row in rows(part)}) == 5000
+    )
+    shares = [len(part) / 5000 for part in parts]
+    assert shares == pytest.approx([0.8, 0.1, 0.1], abs=0.015)
+    some = pairs.take(np.arange(0, 5000, 7))  # what is left out depends only on the pair's text
+    assert set(rows(split(some, 0.1).test)) == set(rows(some)) & set(rows(parts.test))
+    assert [len(part) for part in split(pairs, 0.0)] == [5000, 0, 0]
+
+
+def test_split_by_phrases_test_pairs_have_a_phrase_that_training_has_not() -> None:
+    pairs = numbered(3000)
+    train, development, test = split(pairs, 0.1, "phrases")
+    assert len(train) + len(development) + len(test) == 3000 and 0.15 < len(test) / 3000 < 0.23
     seen = set(train.phrases().to_pylist())
-    assert all(not {a, b} <= seen for a, b in rows(test))
-    assert rows(split(pairs, 0.1)[1]) == rows(test)
-    assert len(split(pairs, 0.0)[1]) == 0
+    assert all(not {a, b} <= seen for part in (test, development) for a, b in rows(part))
+    assert rows(split(pairs, 0.1, "phrases").test) == rows(test)
+    assert len(split(pairs, 0.0, "phrases").test) == 0

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from scipy.stats import spearmanr
 
 from models.embeddings import tasks
 from models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
@@ -20,6 +21,7 @@ from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.context import expanded
 from models.embeddings.tasks.options import ContextOptions
+from models.embeddings.training.initial_model import new_model
 from models.errors import UserError
 from models.text.vectors import WordVectors, write_vectors
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
@@ -249,13 +251,48 @@ def test_compare_spaces(tmp_path: Path, story: str) -> None:
         first, second = one.embed(data.first), one.embed(data.second)
         for name, compare in (("dot", dots), ("cosine", cosines)):
             pearson = 100 * np.corrcoef(compare(first, second), data.scores)[0, 1]
+            spearman = 100 * spearmanr(compare(first, second), data.scores).statistic
             assert agreement[name] == {"STS 2014": pytest.approx(pearson, abs=0.05)}
+            found_ranks = agreement[f"{name}_spearman"]
+            assert found_ranks == {"STS 2014": pytest.approx(spearman, abs=0.05)}
     assert isinstance(model.encoder, Context)
     assert (model.encoder.vector, model.encoder.steps) == ("mean", 2)
     in_space(model, Space("concat", 3)).save(tmp_path / "other")
     other = load_encoder(tmp_path / "other")
     assert other.options.context is not None
     assert other.dim == 2 * 3 * 12 and other.options.context.vector == "concat"
+
+
+@pytest.mark.parametrize("encoder", ["gru", "bow"])
+def test_all_weights_start_uniformly(encoder: str) -> None:
+    """From U[−0.1, 0.1], word vectors included; normalisation starts as the identity."""
+    options = options_of(encoder, "gru").replace(dim=40, hidden=40 if encoder == "gru" else None)
+    texts = [pa.array([f"word{i}" for i in range(200)])]
+    model = new_model(options, texts, 1)
+    matrix = words_of(model)
+    weights = [w for w in model.encoder.parameters() if w.dim() > 1] + [matrix]
+    for weight in weights:
+        assert -0.1 <= weight.min() < -0.095 and 0.095 < weight.max() <= 0.1
+        assert weight.var().item() == pytest.approx(0.2**2 / 12, rel=0.08)
+    assert matrix[0].abs().max() > 0.05  # the unknown word's
+    for name, vector in model.encoder.named_parameters():
+        if vector.dim() == 1:
+            assert (vector == (1 if name.endswith("weight") else 0)).all(), name
+    again = new_model(options.replace(dim=40), texts, 1)
+    assert torch.equal(words_of(again), matrix)
+
+
+def test_sentences_are_truncated_at_evaluation_too(tmp_path: Path, story: str) -> None:
+    train(story, tmp_path / "m", "bow", max_words=3)
+    model = load_encoder(tmp_path / "m")
+    long, short = model.embed(["the dog often runs and eats", "the dog often"])
+    assert np.array_equal(long, short)
+    path = tmp_path / "m" / "config.json"
+    config = json.loads(path.read_text())
+    assert config.pop("max_words") == 3
+    path.write_text(json.dumps(config))  # as an earlier version wrote it, which truncated nothing
+    long, short = load_encoder(tmp_path / "m").embed(["the dog often runs", "the dog often"])
+    assert not np.array_equal(long, short)
 
 
 def test_spaces_need_decoders(tmp_path: Path, story: str) -> None:

@@ -1,97 +1,135 @@
 """Training on phrases: the loss against its equation, steps against plain ones, the whole task."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from models.embeddings import tasks
+from models.embeddings.applications.phrase_tests import read_turney2012, turney2012
+from models.embeddings.encoders import embedding_matrices
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import join_all, take_all
+from models.embeddings.tasks import phrases
 from models.embeddings.tasks.options import PhrasesOptions
-from models.embeddings.tasks.phrases import PhraseTrainer
+from models.embeddings.tasks.phrases import Examples, PhraseTrainer
 from models.embeddings.training.loss import contrastive_loss
+from models.embeddings.training.phrase_data import read_phrase_data
 from models.embeddings.training.trainer import Memory
 from models.errors import UserError
+from models.text.vectors import load_vectors, write_vectors
 from tests.models.embeddings.encoders.test_encoders import gradient_of
-from tests.models.embeddings.training.test_trainer import DIM, lists_of, make_trainer, pool_of
+from tests.models.embeddings.training.test_trainer import DIM, make_trainer, pool_of
 
 
-def test_the_loss_is_its_equation() -> None:
+def test_the_loss_is_the_papers() -> None:
+    """Mean over pairs of Σᵢ max(0, 1 − p₁ᵀp₂ + p₁ᵀcᵢ), with contrasts of each pair's own (2.4)."""
     torch.manual_seed(0)
-    left, right, drawn = (torch.randn(n, 3, dtype=torch.float64) for n in (4, 4, 5))
+    left, right = (torch.randn(4, 3, dtype=torch.float64) for _ in range(2))
+    contrasts = torch.randn(4, 5, 3, dtype=torch.float64)
     allowed = torch.ones(4, 5, dtype=torch.float64)
     allowed[1, 2] = 0
-    for tensor in (left, right, drawn):
-        tensor.requires_grad_()
-    found = contrastive_loss(left, right, drawn, allowed, 1.0)
+    sides = [tensor.requires_grad_() for tensor in (left, right, contrasts)]
+    found = contrastive_loss(left, right, contrasts, allowed, 1.0)
     expected = torch.zeros((), dtype=torch.float64)
-    for i in range(4):
-        for j in range(5):
-            if (i, j) != (1, 2):
-                for side in (left, right):
-                    hinge = 1.0 - left[i] @ right[i] + side[i] @ drawn[j]
-                    expected = expected + torch.clamp(hinge, min=0) / 4
+    for t in range(4):
+        for i in range(5):
+            if (t, i) != (1, 2):
+                hinge = 1.0 - left[t] @ right[t] + left[t] @ contrasts[t, i]
+                expected = expected + torch.clamp(hinge, min=0) / 4
     assert torch.allclose(found, expected, rtol=0, atol=1e-14)
-    gradients = [torch.autograd.grad(loss, (left, right, drawn)) for loss in (found, expected)]
+    gradients = [torch.autograd.grad(loss, sides) for loss in (found, expected)]
     for ours, theirs in zip(*gradients, strict=True):
         assert torch.allclose(ours, theirs, rtol=0, atol=1e-14)
 
 
-def plain_trainer(model: str, **options: Any) -> PhraseTrainer:
+def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> PhraseTrainer:
     other = make_trainer(model=model, mega_batch=1, **options)
-    pairs = Memory(pool_of(other), "memory")
-    return PhraseTrainer(other.encoder, pairs, other.options, 1, margin=1.0, samples=7)
+    pairs = pool_of(other)
+    sides = join_all([pairs.left, pairs.right])
+    _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
+    examples = Examples(row[: len(pairs)], row[len(pairs) :])
+    return PhraseTrainer(
+        other.encoder,
+        Memory(examples, "memory"),
+        take_all(sides, first),
+        other.options,
+        1,
+        samples=7,
+        cell_dropout=cell_dropout,
+    )
 
 
 @pytest.mark.parametrize("clip", [None, 0.5])
-def test_steps_are_plain_gradient_steps_against_drawn_phrases(clip: float | None) -> None:
+def test_steps_are_plain_gradient_steps_against_sampled_phrases(clip: float | None) -> None:
     trainer = plain_trainer("word-avg", learning_rate=0.3, clip=clip)
-    pairs = pool_of(trainer)
-    pairs = pairs.take(np.arange(10))
+    (pool,) = trainer.source.epoch(0)
+    batch = pool.take(np.arange(10))
     weight = next(iter(trainer.matrices.values())).weight.clone().requires_grad_()
-
-    random = np.random.default_rng([1, 0])
-    rows = random.choice(len(trainer.keys), 7, replace=False)
     words = trainer.phrases["words"]
-    drawn = [words.ids[words.offsets[row] : words.offsets[row + 1]] for row in rows]
 
-    def encode(ids: Sequence[int] | NDArray[np.int32]) -> torch.Tensor:
-        return weight[torch.tensor(ids)].mean(dim=0)
+    def encode(row: int) -> torch.Tensor:
+        return weight[words.ids[words.offsets[row] : words.offsets[row + 1]]].mean(dim=0)
 
+    contrasts = trainer.contrasts(batch)
+    assert contrasts.shape == (10, 7) and len(np.unique(contrasts)) > 20  # each pair has its own
     loss = torch.zeros(())
-    for left, right in lists_of(pairs):
-        for other in drawn:
-            if list(other) not in (left, right):
-                for side in (left, right):
-                    product = encode(side) @ encode(other) - encode(left) @ encode(right)
-                    loss = loss + torch.clamp(1 + product, min=0) / len(pairs)
+    for p1, p2, rows in zip(batch.left, batch.right, contrasts, strict=True):
+        for row in rows[rows >= 0]:
+            assert row not in (p1, p2)
+            product = encode(p1) @ encode(row) - encode(p1) @ encode(p2)
+            loss = loss + torch.clamp(1 + product, min=0) / len(batch)
     torch.autograd.backward(loss)
     gradient = gradient_of(weight)
     scale = min(1.0, clip / gradient.norm().item()) if clip else 1.0
 
     trainer.encoder.train()
-    trainer.train_on(pairs)
+    trainer.train_on(batch)
     (table,) = trainer.matrices.values()
     expected = weight.detach() - 0.3 * scale * gradient
     assert torch.allclose(table.current(), expected, rtol=0, atol=1e-6)
     assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
 
 
-def test_the_whole_set_is_drawn_from_and_each_phrase_stands_in_it_once() -> None:
+def test_half_of_the_cells_output_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = plain_trainer("gru", cell_dropout=0.5)
+    seen: list[torch.Tensor] = []
+
+    def record(left: torch.Tensor, *others: Any) -> torch.Tensor:
+        seen.append(left.detach())
+        return left.sum()
+
+    monkeypatch.setattr(phrases, "contrastive_loss", record)
+    (pool,) = trainer.source.epoch(0)
+    trainer.train_on(pool.take(np.arange(60)))
+    assert float((seen[0] == 0).float().mean()) == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_random_contrast_is_any_phrase_of_the_table(tmp_path: Path) -> None:
+    """Of the whole table, as in 2.4, held-out phrases included; each as likely as any other."""
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"))
+    data = read_phrase_data(section, None)
+    held_out = set(data.test.phrases().to_pylist()) - set(data.train.phrases().to_pylist())
+    assert held_out and held_out < set(data.phrases.to_pylist())
+    assert len(data.phrases) == len(set(data.phrases.to_pylist()))
     trainer = plain_trainer("word-avg")
-    pairs = pool_of(trainer)
-    assert len(np.unique(trainer.keys)) == len(trainer.keys) == len(np.unique(pairs.keys))
-    assert len(trainer.phrases["words"].offsets) == len(trainer.keys) + 1
+    (source,) = trainer.source.epoch(0)
+    pool = source.take(np.arange(len(source)))
+    counts = np.zeros(len(trainer.phrases["words"].lengths))
+    for trainer.progress.step in range(60):
+        rows = trainer.contrasts(pool)
+        np.add.at(counts, rows[rows >= 0], 1)
+    assert counts.min() > 0.7 * counts.mean() and counts.max() < 1.3 * counts.mean()
 
 
 def test_going_on_after_a_kill_ends_the_same() -> None:
-    whole, first, second = (plain_trainer("gru", epochs=2, dropout=0.2) for _ in range(3))
+    whole, first, second = (
+        plain_trainer("gru", epochs=2, dropout=0.2, cell_dropout=0.5) for _ in range(3)
+    )
     whole.fit()
     (pool,) = first.source.epoch(0)
     order = np.random.default_rng([1, 0, 0]).permutation(len(pool))
@@ -107,6 +145,24 @@ def test_going_on_after_a_kill_ends_the_same() -> None:
     assert second.progress.step == whole.progress.step
     for ours, theirs in zip(second.weights.values(), whole.weights.values(), strict=True):
         assert torch.equal(ours, theirs)
+
+
+def test_the_best_epoch_is_kept() -> None:
+    scores = iter([1.0, 3.0, 2.0])
+    trainer = plain_trainer("word-avg", epochs=3, learning_rate=0.3)
+    trainer.evaluate = lambda: next(scores)
+    kept: list[torch.Tensor] = []
+    end_epoch = trainer.end_epoch
+
+    def record() -> None:
+        end_epoch()
+        kept.append(next(iter(trainer.matrices.values())).current())
+
+    trainer.end_epoch = record  # type: ignore[method-assign]
+    trainer.fit()
+    (table,) = embedding_matrices(trainer.encoder).values()
+    assert torch.equal(table.weight, kept[1]) and not torch.equal(table.weight, kept[2])
+    assert trainer.metrics()["development"] == 3.0 and trainer.metrics()["best_epoch"] == 2
 
 
 SYNONYMS = [("big", "large"), ("dog", "hound"), ("runs", "races"), ("small", "little")]
@@ -127,13 +183,16 @@ def write_table(path: Path) -> str:
 
 @pytest.mark.parametrize("model", ["gru", "word-avg"])
 def test_train_save_load(tmp_path: Path, model: str) -> None:
-    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9)
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9, dropout=0.0)
     options = EmbeddingOptions(
-        task="phrases", phrases=section, model=model, dim=DIM, epochs=6, batch_size=20
+        task="phrases", phrases=section, model=model, dim=DIM, epochs=12, batch_size=20
     )
     runs = [tasks.train(options, tmp_path / name, seed=1, threads=1) for name in "ab"]
     metrics = json.loads((tmp_path / "a" / "metrics.json").read_text())
-    assert metrics["pairs"] + metrics["held_out"] == len(NOUNS) * 7 * 4
+    count = len(NOUNS) * 7 * 4
+    held_out, development = metrics["held_out"], metrics["development_pairs"]
+    assert metrics["pairs"] + held_out + development == count
+    assert 0.05 * count < min(held_out, development) < max(held_out, development) < 0.16 * count
     assert metrics["choose_among_100"] == runs[1]["choose_among_100"] > 40
     one, other = (load_encoder(tmp_path / name) for name in "ab")
     texts = ["big dog cat", "large dog cat", "runs car boat"]
@@ -149,7 +208,8 @@ def test_a_share_of_the_data(tmp_path: Path) -> None:
         section = PhrasesOptions(table=table, fraction=share)
         options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
         metrics = tasks.train(options, tmp_path / "m", seed=2)
-        expected = share * (len(NOUNS) * 7 * 4 - metrics["held_out"])
+        left_out = metrics["held_out"] + metrics["development_pairs"]
+        expected = share * (len(NOUNS) * 7 * 4 - left_out)
         assert abs(metrics["pairs"] - expected) <= 1
     section = PhrasesOptions(table=table, fraction=0.001)
     options = EmbeddingOptions(task="phrases", phrases=section, dim=4)
@@ -168,6 +228,89 @@ def test_words_without_a_vector_are_unknown(tmp_path: Path) -> None:
     metrics = tasks.train(options, tmp_path / "m", seed=1)
     assert metrics["pairs"] == len(NOUNS) * 7 * 3
     assert metrics["choose_among_100"] is None
+
+
+def vectors_of(path: Path, dim: int = 8) -> str:
+    random = np.random.default_rng(0)
+    words = sorted({*sum(SYNONYMS, ()), *NOUNS, "high", "river", "dry", "hot"})
+    write_vectors(path, words, random.standard_normal((len(words), dim)).astype(np.float32))
+    return str(path)
+
+
+def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
+    """As in the paper; an average of them is its baseline, which is not trained at all."""
+    vectors = vectors_of(tmp_path / "v.txt")
+    table = write_table(tmp_path / "table.txt")
+    original = load_vectors(Path(vectors))
+    for model, trains, steps in (
+        ("gru", False, True),
+        ("word-avg", False, False),
+        ("word-avg", True, True),
+    ):
+        section = PhrasesOptions(table=table, train_words=trains)
+        options = EmbeddingOptions(
+            task="phrases", phrases=section, model=model, dim=8, epochs=1, initial_vectors=vectors
+        )
+        metrics = tasks.train(options, tmp_path / "m", seed=1)
+        encoder = load_encoder(tmp_path / "m")
+        (matrix,) = embedding_matrices(encoder.encoder).values()
+        words = encoder.vocabularies["words"].words[1:]
+        same = torch.equal(
+            matrix.weight[1:], torch.from_numpy(original.matrix[original.rows(words)])
+        )
+        assert same is not trains and bool(metrics["steps"]) is steps
+        assert metrics["development"] is not None and metrics["choose_among_100"] is not None
+
+
+def test_training_on_turneys_questions(tmp_path: Path) -> None:
+    """Each stem with its solution against the other four choices, and the reverse order."""
+    lines = [
+        f"{one} {noun} | {other} {noun} | {one} | {noun} | cat | high river | dry | hot"
+        for one, other in SYNONYMS
+        for noun in NOUNS
+    ]
+    path = tmp_path / "turney.txt"
+    path.write_text("\n".join(lines) + "\n")
+    data = read_phrase_data(PhrasesOptions(table=str(path), held_out=0.2), None)
+    assert data.contrasts is not None and data.contrasts.shape == (len(data.train), 4)
+    texts = data.phrases.to_pylist()
+    examples = list(zip(*(side.to_pylist() for side in data.train), data.contrasts, strict=True))
+    stem, solution, choices = examples[0]
+    assert [texts[row] for row in choices] == ["cat", "high river", "dry", "hot"]
+    back, again, reverse = examples[1]
+    assert (back, again) == (solution, stem)
+    assert [texts[row] for row in reverse if row >= 0] == [" ".join(reversed(stem.split()))]
+    assert len(data.train) == 2 * (len(lines) - data.development_pairs) and not len(data.test)
+    options = EmbeddingOptions(
+        task="phrases",
+        phrases=PhrasesOptions(table=str(path), development=str(path), dropout=0.0),
+        model="gru",
+        cell="cho",
+        dim=16,
+        epochs=8,
+        batch_size=4,
+    )
+    metrics = tasks.train(options, tmp_path / "m", seed=1)
+    scores = turney2012(load_encoder(tmp_path / "m").named("m"), read_turney2012(path))
+    assert metrics["development"] == np.mean(list(scores.values())) > 70
+
+
+def test_training_on_semevals_set(tmp_path: Path) -> None:
+    folder = tmp_path / "semeval"
+    folder.mkdir()
+    pairs = [(other, f"{one} {noun}") for one, other in SYNONYMS for noun in NOUNS]
+    for kind, shift in (("positive", 0), ("negative", 9)):
+        rows = [f"{pairs[(i + shift) % 32][0]}\t{phrase}" for i, (_, phrase) in enumerate(pairs)]
+        (folder / f"en.trainSet.{kind}Instances-v2").write_text("\n".join(rows) + "\n")
+    section = PhrasesOptions(table=str(folder), held_out=0.2, dropout=0.0)
+    options = EmbeddingOptions(
+        task="phrases", phrases=section, model="gru", dim=16, epochs=4, batch_size=4
+    )
+    data = read_phrase_data(section, None)
+    metrics = tasks.train(options, tmp_path / "m", seed=1)
+    assert metrics["pairs"] == len(data.train) and metrics["choose_among_100"] is None
+    assert 2 * metrics["pairs"] + metrics["development_pairs"] == 64
+    assert metrics["development"] >= 50
 
 
 @pytest.mark.parametrize(

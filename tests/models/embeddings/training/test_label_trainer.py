@@ -17,7 +17,7 @@ from models.embeddings.heads.distribution import Distribution
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
-from models.embeddings.tasks.malstm import initialise, rescaled
+from models.embeddings.tasks.malstm import initialise, rescaled, split_data
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
 from models.embeddings.training.initial_model import new_model, trained_model
 from models.embeddings.training.label_trainer import Examples, LabelTrainer
@@ -177,6 +177,28 @@ def test_malstm_with_all_its_parts(tmp_path: Path, sick: Path) -> None:
     mse = np.mean((predicted - data.scores) ** 2)
     assert mse == pytest.approx(metrics["test"]["SICK trial"]["mse"], abs=1e-6)
     assert mse < metrics["uncalibrated"]["SICK trial"]["mse"]
+    vectors = model.embed(data.first)[:4].astype(np.float64)
+    expected = np.exp(-np.abs(vectors[:, None] - vectors).sum(axis=2))
+    assert model.rank(vectors, vectors) == pytest.approx(expected, abs=1e-12)
+
+
+def test_malstm_trains_on_the_5000_pairs_of_train_and_trial(tmp_path: Path, sick: Path) -> None:
+    """Where the test set is there to be reported; without it, trial is reported."""
+    header, *rows = (sick / "SICK_trial.txt").read_text().splitlines()
+    files = [str(sick / f"SICK_{name}.txt") for name in ("train", "trial")]
+    without = split_data([str(sick)], 0.3)
+    assert (len(without.train), len(without.development)) == (105, 45)
+    assert [data.name for data in without.test] == ["trial"]
+    assert malstm(sick).section.version == 1  # type: ignore[union-attr]  # keys are as they were
+    (sick / "SICK_test_annotated.txt").write_text("\n".join([header, *rows[:9]]) + "\n")
+    data = split_data([str(sick)], 0.3)
+    assert (len(data.train), len(data.development)) == (133, 57)  # 70% and 30% of 150 + 40
+    assert [(data.name, len(data)) for data in data.test] == [("test", 9)]
+    assert data.train.entailment is not None
+    assert [data.name for data in split_data(files, 0.3).test] == ["trial"]
+    assert malstm(sick).section.version == 2  # type: ignore[union-attr]
+    with pytest.raises(UserError, match="no pairs of SICK to train on"):
+        split_data(files[1:], 0.3)
 
 
 def test_word_vectors_stay_as_they_are(tmp_path: Path, sick: Path) -> None:
