@@ -8,7 +8,8 @@ that all tables together take less than two hours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from models.embeddings.options import EmbeddingOptions
 
 Found = Mapping[Any, Sequence[Scores]]
 """Scores by cell, one entry per seed."""
+Paper = Mapping[str, Mapping[str, float]]
+"""Figures of the paper, by row and measure."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Claim:
 
     better: str
     worse: str
+    only: tuple[str, ...] | None = None
+    """The measures by which the paper has this order; None: all."""
 
 
 ERRORS = ("mse", "uncalibrated")
@@ -44,8 +49,9 @@ class Table:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """For rows that share a cell: the prefix of each row's own measures."""
     unit: str = "Pearson × 100"
-    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Figures of the paper, by row and measure."""
+    paper: Paper = field(default_factory=dict)
+    ours: frozenset[str] = frozenset()
+    """Rows that the paper does not have; they are marked."""
 
     @property
     def reported(self) -> list[str]:
@@ -53,9 +59,29 @@ class Table:
         return [m for m in self.measures if "development" not in m and m not in ERRORS]
 
     def values(self, row: str, measure: str, found: Found) -> list[float]:
-        """The scores of a row, one per seed."""
+        """The scores of a row, one per seed; NaN where the data of a measure are missing."""
         key = self.prefixes.get(row, "") + measure
-        return [scores[key] for scores in found[self.rows[row]]]
+        return [scores.get(key, math.nan) for scores in found[self.rows[row]]]
+
+
+def printed_claims(paper: Paper, pairs: Iterable[tuple[str, str]]) -> list[Claim]:
+    """The order of two rows as the paper's figures have it, which may differ by measure.
+
+    >>> printed_claims({"a": {"r": 2, "s": 1}, "b": {"r": 1, "s": 1}}, [("b", "a")])
+    [Claim(better='a', worse='b', only=('r',))]
+    """
+    claims = []
+    for pair in pairs:
+        for better, worse in (pair, pair[::-1]):
+            figures = paper.get(worse, {})
+            only = [
+                m
+                for m, figure in paper.get(better, {}).items()
+                if figure > figures.get(m, math.inf)
+            ]
+            if only:
+                claims.append(Claim(better, worse, tuple(only)))
+    return claims
 
 
 def tables(vectors: Path) -> dict[str, Table]:
