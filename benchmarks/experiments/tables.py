@@ -1,9 +1,8 @@
 """The tables: their cells, and the claims of the papers.
 
-W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018. As in W&G, vectors have 300
-dimensions and start from PARAGRAM, mini-batches have 100 pairs, and negatives come from the
-mini-batch; in the tables of ParaNMT they come from mega-batches. Each training has one epoch, so
-that all tables together take less than two hours.
+W&G is Wieting & Gimpel 2017. As there, vectors have 300 dimensions and start from PARAGRAM,
+mini-batches have 100 pairs, and negatives come from the mini-batch. Each training has one epoch.
+ParaNMT's tables are in `paranmt`.
 """
 
 from __future__ import annotations
@@ -107,8 +106,6 @@ def tables(vectors: Path) -> dict[str, Table]:
         "wg1": _wg1(plain),
         "wg2": _wg2(plain),
         "wg3": _wg3(plain),
-        "paranmt5": _paranmt5(words),
-        "paranmt7": _paranmt7(words),
     }
 
 
@@ -155,47 +152,3 @@ def _wg3(plain: dict[str, EmbeddingOptions]) -> Table:
     others = [name for name in rows if name != "GRAN"]
     claims = [Claim("GRAN", other) for other in others] + [Claim("LSTM Avg", "AVG")]
     return Table("W&G Table 3: gated recurrent averaging networks", rows, claims)
-
-
-def _paranmt5(words: EmbeddingOptions) -> Table:
-    models = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
-    rows = {
-        f"{name}, M = {M}": Cell(options=words.replace(model=model, mega_batch=M))
-        for name, model in models.items()
-        for M in (1, 20, 40)
-    }
-    claims = [
-        Claim(f"{name}, M = {more}", f"{name}, M = {fewer}")
-        for name in models
-        for more, fewer in ((20, 1), (40, 20))
-    ]
-    return Table("ParaNMT Table 5: mega-batches", rows, claims)
-
-
-def _paranmt7(words: EmbeddingOptions) -> Table:
-    models = {
-        "Word": "word-avg",
-        "Trigram": "trigram-avg",
-        "LSTM Avg": "lstm-avg",
-        "Word + Trigram, added": "word-avg+trigram-avg",
-        "Word + Trigram, joined": "word-avg+trigram-avg",
-        "Word + LSTM Avg, joined": "word-avg+lstm-avg",
-        "Trigram + LSTM Avg, joined": "trigram-avg+lstm-avg",
-        "Word + Trigram + LSTM Avg, joined": "word-avg+trigram-avg+lstm-avg",
-    }
-    rows = {
-        name: Cell(
-            options=words.replace(
-                model=model, mega_batch=20, mix="add" if "added" in name else "concat"
-            )
-        )
-        for name, model in models.items()
-    }
-    claims = [
-        Claim(mixed, single)
-        for mixed in models
-        if "+" in mixed
-        for single in ("Word", "Trigram", "LSTM Avg")
-        if single in mixed
-    ]
-    return Table("ParaNMT Table 7: single and mixed encoders", rows, claims)
