@@ -37,7 +37,7 @@ from models.embeddings.tasks.options import PairsOptions
 from models.embeddings.training.negatives import hardest_negatives
 from models.embeddings.training.pair_files import copy_pairs
 from models.errors import UserError
-from models.files import atomic_file
+from models.files import atomic_file, digest
 from models.hashing import text_hashes
 
 _YEARS = {f"sts_{year}": f"STS {year}" for year in range(2012, 2017)}
@@ -99,7 +99,7 @@ def tables(inputs: Inputs, options: argparse.Namespace) -> dict[str, Table]:
 def _named(option: str, values: list[str]) -> dict[str, str]:
     pairs = [value.partition("=") for value in values]
     for value, (name, _, path) in zip(values, pairs, strict=True):
-        if not name or not Path(path).exists():
+        if not name or not path or not Path(path).exists():
             raise UserError(f"{option} {value}: give NAME=PATH of something that is there")
     return {name: path for name, _, path in pairs}
 
@@ -163,7 +163,8 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs, options: argparse.Names
         return
     found = {}
     for name, file in _named("--source", options.source).items():
-        folder = inputs.folder / "sources" / f".{name}"
+        folder = inputs.folder / "sources" / f".{digest(file)[:24]}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
         (copy,) = copy_pairs([PairsOptions(paths=[file])], folder)
         found[name] = pq.read_table(copy).rename_columns(["reference", "translation"])
     if not found:
