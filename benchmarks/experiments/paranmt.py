@@ -237,7 +237,7 @@ def _by_year(encoders: Mapping[str, EncoderCell], inputs: Inputs) -> Table:
     return Table(
         "ParaNMT Table 7: single and mixed encoders",
         {**encoders, **ours},
-        printed_claims(paper.TABLE_7, pairs),
+        printed_claims(pairs, paper.TABLE_7),
         measures={**_YEARS, "sick": "SICK trial"},
         paper=paper.TABLE_7,
         ours=frozenset(ours),
@@ -250,7 +250,7 @@ def _larger(encoders: Mapping[str, EncoderCell]) -> Table:
     return Table(
         "ParaNMT Table 7: larger recurrent encoders",
         {name: encoders[name] for name in rows},
-        printed_claims(paper.TABLE_7, pairs),
+        printed_claims(pairs, paper.TABLE_7),
         measures={**_YEARS, "sick": "SICK trial"},
         paper=paper.TABLE_7,
     )
@@ -263,12 +263,13 @@ def _transfer(encoders: Mapping[str, EncoderCell]) -> Table:
         row: {key: of_row[task] for task, key in tasks.items()}
         for row, of_row in paper.TABLE_8.items()
     }
-    pairs = [(m, s) for m in paper.MIXED for s in paper.SIMPLE if m in encoders and s in encoders]
+    pairs = [(mixed, single) for mixed in paper.MIXED for single in paper.SIMPLE]
     pairs += [("LSTM Avg, 900", "LSTM Avg, 600"), ("BiLSTM Avg, 900", "BiLSTM Avg, 600")]
+    pairs = [pair for pair in pairs if set(pair) <= encoders.keys()]
     return Table(
         "ParaNMT Table 8: transfer, on the parts at hand (SICK trial; dev sets; 10-fold)",
         {name: TransferCell(encoder=cell) for name, cell in encoders.items()},
-        [c for c in printed_claims(figures, pairs) if {c.better, c.worse} <= set(encoders)],
+        printed_claims(pairs, figures),
         measures={key: task for task, key in tasks.items()},
         unit="Percent",
         paper=figures,
@@ -276,11 +277,11 @@ def _transfer(encoders: Mapping[str, EncoderCell]) -> Table:
 
 
 def _benchmark(encoders: Mapping[str, EncoderCell]) -> Table:
-    pairs = [(m, s) for m in paper.MIXED for s in paper.SIMPLE if m in encoders and s in encoders]
+    pairs = [(mixed, single) for mixed in paper.MIXED for single in paper.SIMPLE]
     return Table(
         "ParaNMT Table 9: STS Benchmark (test if it is there, else development)",
         dict(encoders),
-        printed_claims(paper.TABLE_9, pairs),
+        printed_claims(pairs, paper.TABLE_9) if paper.MIXED[0] in encoders else [],
         measures={"stsb": "STS Benchmark"},
         paper=paper.TABLE_9,
     )
@@ -296,7 +297,7 @@ def _differences(encoders: Mapping[str, EncoderCell]) -> Table:
     return Table(
         "ParaNMT Table 10: mean absolute difference of two encoders over the STS data sets",
         rows,
-        printed_claims(paper.TABLE_10, [(names[2], names[0]), (names[0], names[1])]),
+        printed_claims([(names[2], names[0]), (names[0], names[1])], paper.TABLE_10),
         measures={"absolute": "|difference|"},
         paper=paper.TABLE_10,
     )

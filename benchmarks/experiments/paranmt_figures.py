@@ -1,6 +1,8 @@
 """The figures of ParaNMT-50M (Wieting & Gimpel 2017, version 1), by row and measure."""
 
-from benchmarks.experiments.tables import Paper
+from collections.abc import Mapping
+
+Paper = Mapping[str, Mapping[str, float]]
 
 SIMPLE = ("Word", "Trigram", "LSTM Avg")
 LARGER = ("LSTM Avg, 600", "LSTM Avg, 900", "BiLSTM Avg, 600", "BiLSTM Avg, 900")

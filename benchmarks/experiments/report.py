@@ -72,26 +72,29 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     return [
         (
             f"{claim.better} > {claim.worse}",
-            [judge(table, claim, found, measure) for measure in table.reported],
+            [
+                judge(table, claim, found, measure)
+                if measure in (claim.printed or table.reported)
+                else "–"
+                for measure in table.reported
+            ],
         )
         for claim in table.claims
     ]
 
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
-    """`holds` or `reversed` where the difference is more than its standard error, else `open`.
-
-    "" where the paper has no such order, or the data of the measure are missing.
-    """
-    if claim.only is not None and measure not in claim.only:
-        return ""
+    """`holds` or `reversed` where the difference is more than its standard error, else `open`; `–`
+    without data."""
     better, worse = (table.values(name, measure, found) for name in (claim.better, claim.worse))
     difference = mean(better) - mean(worse)
     if math.isnan(difference):
-        return ""
+        return "–"
     error = math.sqrt(sum(_spread(values) ** 2 / len(values) for values in (better, worse)))
     verdict = "open" if abs(difference) <= error else "holds" if difference > 0 else "reversed"
-    return f"{verdict} ({difference:+.1f} ± {error:.1f})"
+    printed = claim.printed.get(measure)
+    paper = "" if printed is None else f"; paper: {printed:+.1f}"
+    return f"{verdict} ({difference:+.1f} ± {error:.1f}{paper})"
 
 
 def _judged_measures(table: Table) -> list[str]:

@@ -18,8 +18,6 @@ from models.embeddings.options import EmbeddingOptions
 
 Found = Mapping[Any, Sequence[Scores]]
 """Scores by cell, one entry per seed."""
-Paper = Mapping[str, Mapping[str, float]]
-"""Figures of the paper, by row and measure."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +26,29 @@ class Claim:
 
     better: str
     worse: str
-    only: tuple[str, ...] | None = None
-    """The measures by which the paper has this order; None: all."""
+    printed: Mapping[str, float | None] = field(default_factory=dict)
+    """The measures that the paper claims it by, with the difference that it prints (None: only in a
+    figure); empty: all reported measures."""
 
 
-ERRORS = ("mse", "uncalibrated")
+def printed_claims(
+    pairs: Iterable[tuple[str, str]], paper: Mapping[str, Mapping[str, float]]
+) -> list[Claim]:
+    """The order of rows as the paper prints them: a claim for each direction that occurs."""
+    claims = []
+    for rows in pairs:
+        for better, worse in (rows, rows[::-1]):
+            found = {
+                measure: round(figure - paper[worse][measure], 4)
+                for measure, figure in paper[better].items()
+                if measure in paper[worse] and measure not in (*ERRORS, "development")
+            }
+            if ahead := {measure: gain for measure, gain in found.items() if gain > 0}:
+                claims.append(Claim(better, worse, ahead))
+    return claims
+
+
+ERRORS = ("mse",)
 MEASURES = {"development": "STS 2012–2014", "sts_2015": "STS 2015", "sick": "SICK trial"}
 
 
@@ -48,7 +64,8 @@ class Table:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     """For rows that share a cell: the prefix of each row's own measures."""
     unit: str = "Pearson × 100"
-    paper: Paper = field(default_factory=dict)
+    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Figures of the paper, by row and measure."""
     ours: frozenset[str] = frozenset()
     """Rows that the paper does not have; they are marked."""
 
@@ -61,26 +78,6 @@ class Table:
         """The scores of a row, one per seed; NaN where the data of a measure are missing."""
         key = self.prefixes.get(row, "") + measure
         return [scores.get(key, math.nan) for scores in found[self.rows[row]]]
-
-
-def printed_claims(paper: Paper, pairs: Iterable[tuple[str, str]]) -> list[Claim]:
-    """The order of two rows as the paper's figures have it, which may differ by measure.
-
-    >>> printed_claims({"a": {"r": 2, "s": 1}, "b": {"r": 1, "s": 1}}, [("b", "a")])
-    [Claim(better='a', worse='b', only=('r',))]
-    """
-    claims = []
-    for pair in pairs:
-        for better, worse in (pair, pair[::-1]):
-            figures = paper.get(worse, {})
-            only = [
-                m
-                for m, figure in paper.get(better, {}).items()
-                if figure > figures.get(m, math.inf)
-            ]
-            if only:
-                claims.append(Claim(better, worse, tuple(only)))
-    return claims
 
 
 def tables(vectors: Path) -> dict[str, Table]:

@@ -58,7 +58,7 @@ def test_rows_and_claims_are_those_of_the_paper(with_corpus: Inputs) -> None:
                 assert kinds(cell.options.model) and cell.options.batch_size == 100
     rows = {*found["paranmt7"].rows, *found["paranmt7-large"].rows}
     assert rows - found["paranmt7"].ours == set(paper.ROWS)
-    order = Claim("Word", "Trigram-Word-LSTM, concatenated", only=("sts_2016",))
+    order = Claim("Word", "Trigram-Word-LSTM, concatenated", {"sts_2016": 0.7})
     assert order in found["paranmt7"].claims  # 77.5 and 76.8
     assert {M for M in (1, 20, 40) if f"Trigram, M = {M}" in found["paranmt5"].ours} == {1, 20, 40}
 
@@ -69,7 +69,7 @@ def test_a_mean_of_two_claims_is_printed_for_its_measures(tmp_path: Path) -> Non
     table = Table(
         "Title",
         dict(zip("AB", cells, strict=True)),
-        printed_claims(figures, [("A", "B")]),
+        printed_claims([("A", "B")], figures),
         measures={"r": "r", "s": "s", "t": "t"},
         paper=figures,
         ours=frozenset("B"),
@@ -82,8 +82,8 @@ def test_a_mean_of_two_claims_is_printed_for_its_measures(tmp_path: Path) -> Non
         "",
         "| the paper's claim | r | s | t |",
         "| --- | --- | --- | --- |",
-        "| A > B | holds (+2.0 ± 0.0) |  |  |",
-        "| B > A |  | reversed (-2.0 ± 0.0) |  |",
+        "| A > B | holds (+2.0 ± 0.0; paper: +1.0) | – | – |",
+        "| B > A | – | reversed (-2.0 ± 0.0; paper: +1.0) | – |",
     ]
 
 
