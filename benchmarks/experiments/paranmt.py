@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,12 +46,15 @@ _SIMILARITY = {
     "development": "STS 2012–2014",
     "sts_2015": "STS 2015",
     "sick": "SICK trial",
-    "sts_2017": "STS 2017",
 }
+_PAPER = {"sts_2017": "paper: STS 2017"}
 _MODELS = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
 _SIZES = (1, 20, 40)
 _SAMPLE = 100_000  # pairs of a source in Table 3, at most
 _SHOWN = 3  # sentences in Table 6
+
+
+_NONE = argparse.Namespace(source=[], other=[])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,14 +75,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tables(inputs: Inputs, options: argparse.Namespace) -> dict[str, Table]:
-    """All tables by name; those without data are left out."""
+def tables(inputs: Inputs, options: argparse.Namespace = _NONE) -> dict[str, Table]:
+    """All tables by name; Table 11 only if there is a model to compare with."""
     others = {n: OtherCell(folder=f) for n, f in _named("--other", options.other).items()}
     encoders = _encoders(inputs)
     small = {name: encoders[name] for name in (*paper.SIMPLE, *paper.MIXED)}
     large = {name: encoders[name] for name in paper.LARGER}
     found = {
         "paranmt3": _sources(inputs, _named("--source", options.source)),
+        "paranmt4": _filters(inputs),
         "paranmt5": _mega_batches(inputs),
         "paranmt7": _by_year(small, inputs),
         "paranmt7-large": _larger(encoders),
@@ -91,9 +96,12 @@ def tables(inputs: Inputs, options: argparse.Namespace) -> dict[str, Table]:
     }
     if others:
         found["paranmt11"] = _leads(encoders, others)
-    if scored_pairs(inputs).exists():
-        found["paranmt4"] = _filters(inputs)
     return found
+
+
+def _marked(rows: Mapping[str, Any], figures: paper.Paper) -> dict[str, Any]:
+    """The rows; those that the paper does not have are marked."""
+    return {name if name in figures else f"{name} (ours)": cell for name, cell in rows.items()}
 
 
 def _named(option: str, values: list[str]) -> dict[str, str]:
@@ -148,17 +156,26 @@ def _sources(inputs: Inputs, files: Mapping[str, str]) -> Table:
     ]
     return Table(
         "ParaNMT Table 3: sources of pairs, equally many of each",
-        rows,
+        _marked(rows, paper.TABLE_3),
         claims,
         measures=_SIMILARITY,
-        paper={name: figures for name, figures in paper.TABLE_3.items() if name in rows},
-        ours=frozenset(rows) - paper.TABLE_3.keys(),
+        paper=paper.TABLE_3,
+        paper_measures=_PAPER,
     )
 
 
 def prepare(chosen: Mapping[str, Table], inputs: Inputs, options: argparse.Namespace) -> None:
     """Write equally many pairs of every source, if Table 3 is chosen: the sources of --source, or
-    the corpus and the paraphrases of MRPC, which come from news."""
+    the corpus and the paraphrases of MRPC, which come from news.
+
+    Raises:
+        UserError: a source cannot be read, or the pairs with deciles for Table 4 are missing.
+    """
+    if "paranmt4" in chosen and not scored_pairs(inputs).exists():
+        raise UserError(
+            f"{scored_pairs(inputs)}: paranmt4 needs the run's pairs with deciles; name a corpus "
+            "in its run's folder, or other tables"
+        )
     if "paranmt3" not in chosen:
         return
     found = {}
@@ -198,6 +215,7 @@ def _filters(inputs: Inputs) -> Table:
         claims,
         measures={**_SIMILARITY, "decile": "tenth (development)"},
         paper=paper.TABLE_4,
+        paper_measures=_PAPER,
     )
 
 
@@ -216,11 +234,11 @@ def _mega_batches(inputs: Inputs) -> Table:
     ]
     return Table(
         "ParaNMT Table 5: mega-batches",
-        rows,
+        _marked(rows, paper.TABLE_5),
         claims,
         measures=_SIMILARITY,
         paper=paper.TABLE_5,
-        ours=frozenset(rows) - paper.TABLE_5.keys(),
+        paper_measures=_PAPER,
     )
 
 
@@ -236,11 +254,10 @@ def _by_year(encoders: Mapping[str, EncoderCell], inputs: Inputs) -> Table:
     pairs += [(name, name.replace("Word", "Word-LSTM")) for name in word_and_trigram]
     return Table(
         "ParaNMT Table 7: single and mixed encoders",
-        {**encoders, **ours},
+        {**encoders, **_marked(ours, paper.TABLE_7)},
         printed_claims(pairs, paper.TABLE_7),
         measures={**_YEARS, "sick": "SICK trial"},
         paper=paper.TABLE_7,
-        ours=frozenset(ours),
     )
 
 
@@ -311,14 +328,13 @@ def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell])
     }
     return Table(
         "ParaNMT Table 11: the lead of Trigram-Word over another model, on captions and on average",
-        rows,
+        _marked(rows, paper.TABLE_11),
         [],
         measures={
             **{"mean": "mean of all", "msrvid": "MSRvid (2012)"},
             **{"images_2014": "Images (2014)", "images_2015": "Images (2015)"},
         },
         paper=paper.TABLE_11,
-        ours=frozenset(rows) - paper.TABLE_11.keys(),
     )
 
 
@@ -327,11 +343,10 @@ def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCel
     rows = {**others, name: encoders[name]}
     return Table(
         "ParaNMT Table 12: STS Benchmark by genre, by the cosine",
-        rows,
+        _marked(rows, paper.TABLE_12),
         [],
         measures={"stsb": "all", "captions": "captions", "others": "no captions"},
         paper=paper.TABLE_12,
-        ours=frozenset(rows) - paper.TABLE_12.keys(),
     )
 
 

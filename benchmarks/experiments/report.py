@@ -17,13 +17,14 @@ from models.files import atomic_file
 def show(table: Table, found: Found) -> None:
     """Print the table and its claims."""
     console = Console(width=110)
+    heads, cells_by_row = grid(table, found)
     rows = RichTable(
         "",
-        *table.measures.values(),
+        *heads,
         title=table.title,
         caption=f"{table.unit}, mean ± spread of seeds",
     )
-    for name, cells in lines(table, found):
+    for name, cells in cells_by_row:
         rows.add_row(name, *cells)
     console.print(rows)
     if not table.claims:
@@ -37,10 +38,8 @@ def show(table: Table, found: Found) -> None:
 def write(path: Path, table: Table, found: Found) -> None:
     """Write the table and its claims as Markdown."""
     text = [f"### {table.title}", ""]
-    text += _markdown(
-        (table.unit, *table.measures.values()),
-        [(name, *cells) for name, cells in lines(table, found)],
-    )
+    heads, rows = grid(table, found)
+    text += _markdown((table.unit, *heads), [(name, *cells) for name, cells in rows])
     if table.claims:
         text += [
             "",
@@ -53,6 +52,16 @@ def write(path: Path, table: Table, found: Found) -> None:
         temporary.write_text("\n".join([*text, ""]))
 
 
+def grid(table: Table, found: Found) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Heads of the columns; name and cells of every row."""
+    heads, rows = [*table.measures.values(), *table.paper_measures.values()], lines(table, found)
+    if not table.transposed:
+        return heads, rows
+    columns = zip(*(cells for _, cells in rows), strict=True)
+    by_measure = [(head, list(cells)) for head, cells in zip(heads, columns, strict=True)]
+    return [name for name, _ in rows], by_measure
+
+
 def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     """Name and cells of every row."""
     rows = []
@@ -63,7 +72,8 @@ def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
             + (f" (paper: {paper[measure]:g})" if measure in paper else "")
             for measure in table.measures
         ]
-        rows.append((f"{name} (ours)" if name in table.ours else name, cells))
+        cells += [f"{paper[m]:g}" if m in paper else "–" for m in table.paper_measures]
+        rows.append((name, cells))
     return rows
 
 
@@ -71,7 +81,7 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
     """Every claim, and whether the order holds by each reported measure."""
     return [
         (
-            f"{claim.better} > {claim.worse}",
+            f"{claim.better} > {claim.worse}" + (f" ({claim.figures})" if claim.figures else ""),
             [
                 judge(table, claim, found, measure)
                 if measure in (claim.printed or table.reported)

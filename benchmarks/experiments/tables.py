@@ -1,8 +1,9 @@
 """The tables: their cells, and the claims of the papers.
 
-W&G is Wieting & Gimpel 2017. As there, vectors have 300 dimensions and start from PARAGRAM,
-mini-batches have 100 pairs, and negatives come from the mini-batch. Each training has one epoch.
-ParaNMT's tables are in `paranmt`.
+W&G is Wieting & Gimpel 2017, ParaNMT Wieting & Gimpel 2018. As in W&G, vectors have 300
+dimensions and start from PARAGRAM, mini-batches have 100 pairs, and negatives come from the
+mini-batch; in the tables of ParaNMT they come from mega-batches. Each training has one epoch, so
+that all tables together take less than two hours.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class Claim:
     printed: Mapping[str, float | None] = field(default_factory=dict)
     """The measures that the paper claims it by, with the difference that it prints (None: only in a
     figure); empty: all reported measures."""
+    figures: str = ""
+    """The paper's figures of both rows by its own measure, if that is none of the table."""
 
 
 def printed_claims(
@@ -66,8 +69,10 @@ class Table:
     unit: str = "Pearson × 100"
     paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Figures of the paper, by row and measure."""
-    ours: frozenset[str] = frozenset()
-    """Rows that the paper does not have; they are marked."""
+    paper_measures: Mapping[str, str] = field(default_factory=dict)
+    """Heads of columns with figures of the paper by measures that only the paper has."""
+    transposed: bool = False
+    """Write a column for each row."""
 
     @property
     def reported(self) -> list[str]:
