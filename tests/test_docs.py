@@ -19,7 +19,8 @@ import torch
 import yaml
 
 from beam_jobs.io.bitext import Bitext
-from benchmarks.experiments import context, labelled, phrases, tables
+from benchmarks.experiments import context, labelled, paranmt, phrases, tables
+from benchmarks.experiments.__main__ import PRINTED
 from benchmarks.experiments.cells import Inputs
 from models import scorers
 from models.embeddings.encoders import build_encoder
@@ -34,7 +35,7 @@ from pipeline.stages import STAGES
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "docker" / "README.md",
     ROOT / "benchmarks" / "EXPERIMENTS.md",
 ]
@@ -46,6 +47,8 @@ TABLES = {
     *labelled.tables(_INPUTS),
     *phrases.tables(_INPUTS),
     *context.tables(_INPUTS),
+    *paranmt.tables(_INPUTS),
+    *PRINTED,
 }
 """The names of the papers' tables."""
 NUMBERS = {"PRICE": "1.5", "N": "2"}
