@@ -301,7 +301,7 @@ def test_the_best_two_deciles_are_selected_as_in_the_paper(
     shards: list[Shard], labelled: Path, tmp_path: Path
 ) -> None:
     """ParaNMT, section 6.3: the score with the best decile, and its two best deciles."""
-    found = selected(shards, labelled, tmp_path, best=2, model="lstm-avg", seeds=1, pairs=150)
+    found = selected(shards, labelled, tmp_path, best=2, seeds=1, pairs=150)
     means = {
         (scorer, k): np.mean(values)
         for scorer, by_decile in found.scores.items()

@@ -11,7 +11,7 @@ from pipeline.config import read_config
 from pipeline.manifest import Manifest
 from pipeline.records import AutoSelectRecord, PairsRecord
 from tests.run_helpers import again
-from tests.sample import ROOT, SIMILARITY
+from tests.sample import LABELLED, ROOT
 
 CONFIG = ROOT / "configs" / "paranmt.yaml"
 
@@ -39,7 +39,9 @@ def test_it_runs(
     vectors.write_text("".join(rows))
     recipe = yaml.safe_load(CONFIG.read_text())
     select, embeddings = recipe["select"], recipe["embeddings"]
-    select |= {"labelled": str(SIMILARITY / "sample" / "development.tsv"), "size": 15}
+    labelled = a_run / "labelled.tsv"
+    labelled.write_text("".join(LABELLED.open().readlines()[:40]))
+    select |= {"labelled": str(labelled), "size": 15}
     select["auto"] |= {"pairs": 30}
     embeddings |= {"initial_vectors": str(vectors), "dim": 4}
     score = {"scorers": recipe["score"]["scorers"], "paragram": str(vectors)}
