@@ -366,7 +366,7 @@ def print_negatives(inputs: Inputs) -> None:
         vectors = [torch.from_numpy(encoder.embed(side)) for side in sides]
         keys = [text_hashes(side) for side in sides]
         rows = hardest_negatives(vectors[0], vectors[1], keys[0], keys[1], "both")[0]
-        texts = pa.concat_arrays(sides)
+        texts = [text.replace("|", "\\|") for text in pa.concat_arrays(sides).to_pylist()]
         lines += [f"| {M} | {texts[i]} | {texts[int(rows[i])]} |" for i in range(_SHOWN)]
     Console(width=110, soft_wrap=True).print(*lines, sep="\n", markup=False)
     with atomic_file(inputs.folder / "paranmt6.md") as temporary:

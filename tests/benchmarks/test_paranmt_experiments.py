@@ -123,3 +123,23 @@ def test_sources_are_equally_large(with_corpus: Inputs, tmp_path: Path) -> None:
         assert [len(pq.read_table(shard)) for shard in shards] == [30]
     with pytest.raises(UserError, match="--source nowhere: give NAME=PATH"):
         paranmt.tables(with_corpus, argparse.Namespace(source=["nowhere"], other=[]))
+
+
+def test_negatives_are_printed(
+    with_corpus: Inputs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Table 6: neither the sentence itself nor its paraphrase."""
+    inputs = with_corpus
+    inputs.folder.mkdir()
+    random = np.random.default_rng(2)
+    vectors = (" ".join([word, *map(str, random.normal(size=4).round(3))]) for word in WORDS)
+    (inputs.folder / "paragram.txt").write_text("\n".join(vectors) + "\n")
+    monkeypatch.setattr(paranmt, "_words", lambda inputs: SMALL.replace(negatives="both"))
+    paranmt.print_negatives(inputs)
+    text = (inputs.folder / "paranmt6.md").read_text()
+    assert text.strip() in capsys.readouterr().out.replace("\r", "")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines()[4:]]
+    assert [row[0] for row in rows] == ["1"] * 3 + ["20"] * 3 + ["40"] * 3
+    table = pq.read_table(inputs.corpus, columns=["reference", "translation"]).to_pylist()
+    paraphrases = {pair["reference"]: pair["translation"] for pair in table}
+    assert all(row[2] not in (row[1], paraphrases[row[1]]) for row in rows)
