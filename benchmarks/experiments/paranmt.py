@@ -115,7 +115,11 @@ def _named(option: str, values: list[str]) -> dict[str, str]:
 def _words(inputs: Inputs) -> EmbeddingOptions:
     return EmbeddingOptions(
         initial_vectors=str(inputs.folder / "paragram.txt"),
-        **{"epochs": 1, "mega_batch": 20, "negatives": "both", "scramble": 0.3, "loaders": 0},
+        epochs=1,
+        mega_batch=20,
+        negatives="both",
+        scramble=0.3,
+        loaders=0,
     )
 
 
