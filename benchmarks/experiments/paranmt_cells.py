@@ -19,17 +19,16 @@ from beam_jobs.io.schema import decile
 from benchmarks.experiments.cells import Inputs, Scores, keyed_path, load_scores, save_scores
 from models.embeddings.applications import transfer
 from models.embeddings.applications.evaluation import Embed, correlation, scores
-from models.embeddings.datasets.lines import tab_separated
 from models.embeddings.datasets.similarity import read_sick, read_sts
 from models.embeddings.datasets.transfer import find_tasks
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
-from models.errors import UserError
 from models.files import digest
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
+_SETS = tuple(f"STS {year} " for year in range(2012, 2017))
 _CAPTIONS = "main-captions"  # a genre of the STS Benchmark
 CAPTION_SETS = {  # of ParaNMT's Table 11
     "msrvid": "STS 2012 MSRvid",
@@ -146,7 +145,7 @@ class DifferenceCell:
             known = of_cell.exists()
             results.append(load_scores(of_cell) if known else cell.run(seed, inputs, of_cell))
         first, second = results
-        found = {name: first[name] - second[name] for name in first if name.startswith("STS ")}
+        found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
         values = np.array(list(found.values()))
         differences = {"absolute": float(np.abs(values).mean()), "mean": float(values.mean())}
         differences |= {key: found[name] for key, name in CAPTION_SETS.items() if name in found}
@@ -226,11 +225,9 @@ def _benchmark_scores(embed: Embed, folder: Path) -> Scores:
     if file is None:
         return {}
     (pairs,) = read_sts(file)
+    assert pairs.genres is not None
     predicted = scores(embed, pairs)
-    genres = np.array([row[0] for _, row in tab_separated(file) if row != [""]])
-    if len(genres) != len(pairs):
-        raise UserError(f"{file}: {len(genres) - len(pairs)} rows have no score")
-    of_captions = genres == _CAPTIONS
+    of_captions = np.array([genre == _CAPTIONS for genre in pairs.genres.to_pylist()])
     parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
     return {
         name: correlation(predicted[rows], pairs.scores[rows]).pearson
