@@ -1,4 +1,4 @@
-"""Exact deciles of every score over the whole corpus (ParaNMT, section 4.1: tenths by score).
+"""Exact deciles of every score over the whole corpus (ParaNMT, 3 and 6.3: tenths by score).
 
 Sizes differ by at most one row; ties are broken by a hash of the id (and candidate number).
 """

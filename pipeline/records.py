@@ -153,7 +153,8 @@ class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")
 
 
 class Candidate(Lenient):
-    """A range of neighbouring deciles of a score, and how encoders trained on it did."""
+    """Deciles of a score, neighbours unless `select.auto.best` is set, and how encoders trained on
+    them did."""
 
     scorer: str
     deciles: tuple[int, ...]

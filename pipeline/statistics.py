@@ -114,13 +114,13 @@ def _cell(moments: Moments | None) -> str:
 
 def _caption(results: Statistics) -> str:
     parses = (
-        f"Parses: root and its dependents, by {results.spacy}, of at most about "
-        f"{statistics.PARSED:,} pairs."
+        f"Parses: root and its dependents, by {results.spacy}."
         if results.spacy
         else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy, in a "
         "configuration with statistics.spacy."
     )
     return (
-        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses. "
+        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses of "
+        f"at most about {statistics.SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
         f"IDF: {results.idf}. {parses}"
     )

@@ -19,7 +19,8 @@ import torch
 import yaml
 
 from beam_jobs.io.bitext import Bitext
-from benchmarks.experiments import context, labelled, phrases, revisiting, supervised, tables
+from benchmarks.experiments import context, labelled, paranmt, phrases, revisiting, supervised
+from benchmarks.experiments.__main__ import PRINTED
 from benchmarks.experiments.cells import Inputs
 from models import scorers
 from models.embeddings.encoders import build_encoder
@@ -42,12 +43,13 @@ MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 COMMAND = {entry.name: entry for entry in COMMANDS}
 _INPUTS = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
 TABLES = {
-    *tables.tables(Path("vectors.txt")),
     *revisiting.tables(_INPUTS),
     *supervised.tables(_INPUTS),
     *labelled.tables(_INPUTS),
     *phrases.tables(_INPUTS),
     *context.tables(_INPUTS),
+    *paranmt.tables(_INPUTS),
+    *PRINTED,
 }
 """The names of the papers' tables."""
 NUMBERS = {"PRICE": "1.5", "N": "2"}

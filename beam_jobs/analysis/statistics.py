@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.analysis.idf import MERGE_COUNTS
 from beam_jobs.io import storage
+from beam_jobs.io.bitext import genres
 from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.errors import UserError
@@ -40,14 +41,15 @@ from models.text.statistics import Moments, entropy, merge_moments, sentence_mom
 from models.text.tokens import PairText
 from models.text.vectors import WordVectors, open_vectors
 
-VERSION = 1
+VERSION = 2
 """Bump when the statistics change for the same input."""
 
 SIDES = ("reference", "translation")
-PARSED = 100_000
-"""Approximate maximum of pairs that are parsed, sampled by a hash of their texts: parsing is slow,
-and ParaNMT's Table 2 is of 100K samples."""
+SAMPLED = 100_000
+"""Approximate maximum of pairs for the entropies, sampled by a hash of their texts, as ParaNMT's
+Table 2: the entropy of words grows with the number of sentences, and parsing is slow."""
 
+_DOCUMENTS = "references"  # name of the counts for the IDF
 _BATCH = 4_096  # rows in memory
 _BLOCK = 50_000  # rows of a large file that one worker reads
 _COUNTS = pa.schema([("corpus", pa.int64()), ("name", pa.string()), ("texts", pa.int64()), *COUNTS])
@@ -68,7 +70,8 @@ class Block:
     path: str
     groups: tuple[int, ...]
     rows: int
-    parsed_share: float  # of the pairs
+    sampled_share: float  # of the pairs
+    ids: bool = False  # whether its rows have ids
     language: str = ENGLISH
 
     key = ""
@@ -86,6 +89,7 @@ def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> l
         UserError: a file is missing, not Parquet, or lacks the texts `reference` or `translation`.
     """
     groups: list[tuple[str, tuple[int, ...], int]] = []
+    with_ids = set()
     for path in paths:
         file = _open(path)
         for side in SIDES:
@@ -93,13 +97,15 @@ def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> l
                 raise UserError(f"{path}: has no column {side}")
             if not _is_text(kind := file.schema_arrow.field(side).type):
                 raise UserError(f"{path}: column {side} holds {kind}, not texts")
+        if "id" in file.schema_arrow.names and _is_text(file.schema_arrow.field("id").type):
+            with_ids.add(path)
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if groups and groups[-1][0] == path and groups[-1][2] + rows <= _BLOCK:
                 groups[-1] = (path, (*groups[-1][1], group), groups[-1][2] + rows)
             else:
                 groups.append((path, (group,), rows))
-    parsed_share = min(1.0, PARSED / max(sum(rows for _, _, rows in groups), 1))
+    sampled_share = min(1.0, SAMPLED / max(sum(rows for _, _, rows in groups), 1))
     return [
         Block(
             corpus=corpus,
@@ -107,8 +113,9 @@ def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> l
             path=path,
             groups=numbers,
             rows=rows,
-            parsed_share=parsed_share,
+            sampled_share=sampled_share,
             language=language,
+            ids=path in with_ids,
         )
         for i, (path, numbers, rows) in enumerate(groups)
     ]
@@ -131,10 +138,12 @@ def run(
 
     Returns:
         For every corpus, in order: tokens, IDF (of sentences) and entropies (of words, of parses)
-        of both sides, and every score of the corpus; mean and standard deviation of each.
+        of both sides, and every score of the corpus; mean and standard deviation of each. The mean
+        of `genre_<name>` is the share of CzEng's pairs that have this genre.
     """
     counting = (
-        "Count" >> beam.ParDo(_Count(spacy)).with_output_types(tuple[tuple[int, str], Any])
+        "Count"
+        >> beam.ParDo(_Count(spacy, idf is None)).with_output_types(tuple[tuple[int, str], Any])
         | "Add" >> beam.CombinePerKey(MERGE_COUNTS)
         | "As table" >> beam.Map(_as_table)
         | "Together" >> beam.CombineGlobally(concatenate(_COUNTS))
@@ -142,7 +151,7 @@ def run(
     counts = _by_name(collect("count words", blocks, counting, output, arguments))
     folder = Path(output)
     if idf is None:
-        references = merge_counts(c for name, c in counts.items() if name[1] == "reference")
+        references = merge_counts(c for name, c in counts.items() if name[1] == _DOCUMENTS)
         idf = str(folder / "idf.txt")
         write_idf(references, Path(idf))
     compact_idf(idf, folder / "idf")
@@ -151,14 +160,21 @@ def run(
     ) | "Together" >> beam.CombineGlobally(concatenate(_MOMENTS))
     found = _by_corpus(collect("measure", blocks, measuring, output, arguments))
     for (corpus, name), of in counts.items():
-        what = f"{name}_entropy" if name.endswith("_parse") else f"{name}_vocabulary_entropy"
-        found.setdefault(corpus, {})[what] = entropy(of.table["occurrences"].to_numpy())
+        occurrences = of.table["occurrences"].to_numpy()
+        if name == "genre":
+            genres = of.table.sort_by([("occurrences", "descending"), ("word", "ascending")])
+            for row in genres.to_pylist():
+                share = _share(row["occurrences"], occurrences.sum())
+                found.setdefault(corpus, {})[f"genre_{row['word']}"] = share
+        elif name != _DOCUMENTS:
+            found.setdefault(corpus, {})[f"{name}_entropy"] = entropy(occurrences)
     return [found.get(i, {}) for i in range(1 + max((b.corpus for b in blocks), default=-1))]
 
 
 @dataclass(eq=False)
 class _Count(OneCoreDoFn):
     spacy: str | None
+    documents: bool  # whether words are counted in all references, for their IDF
 
     def setup(self) -> None:
         super().setup()
@@ -169,13 +185,22 @@ class _Count(OneCoreDoFn):
 
     def process(self, block: Block) -> Iterator[tuple[tuple[int, str], WordCounts]]:
         parts: dict[str, list[WordCounts]] = {}
-        for batch in _batches(block, SIDES):
+        for batch in _batches(block, (*SIDES, *["id"] * block.ids)):
+            sampled = _sampled(batch, block.sampled_share)
             for side in SIDES:
-                parts.setdefault(side, []).append(count_words(batch[side], block.language))
+                words = count_words(batch[side].filter(sampled), block.language)
+                parts.setdefault(f"{side}_vocabulary", []).append(words)
                 if self.spacy:
-                    texts = batch[side].filter(_sampled(batch, block.parsed_share)).to_pylist()
+                    texts = batch[side].filter(sampled).to_pylist()
                     parses = pa.array(self.parser.top_levels(texts), pa.string())
                     parts.setdefault(f"{side}_parse", []).append(count_kinds(parses))
+            if self.documents:
+                all_words = parts["reference_vocabulary"][-1]
+                if block.sampled_share < 1:
+                    all_words = count_words(batch["reference"], block.language)
+                parts.setdefault(_DOCUMENTS, []).append(all_words)
+            if block.ids and len(found := genres(batch["id"]).drop_null()):
+                parts.setdefault("genre", []).append(count_kinds(found))
         for name, counts in parts.items():
             yield (block.corpus, name), merge_counts(counts)
 
@@ -207,6 +232,12 @@ class _Measure(OneCoreDoFn):
             for name, of in parts.items()
         ]
         yield pa.Table.from_pylist(rows, _MOMENTS)
+
+
+def _share(part: int, of: int) -> Moments:
+    """The moments of `of` values, `part` of which are 1 and the others 0."""
+    share = part / of
+    return Moments(of, share, part * (1 - share))
 
 
 def _is_text(kind: pa.DataType) -> bool:

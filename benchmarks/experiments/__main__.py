@@ -15,13 +15,22 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import cells, context, labelled, phrases, revisiting, supervised
+from benchmarks.experiments import (
+    cells,
+    context,
+    labelled,
+    paranmt,
+    paranmt_cells,
+    phrases,
+    revisiting,
+    supervised,
+)
 from benchmarks.experiments.cells import Cell, Inputs, Scores, load_scores, prepare
 from benchmarks.experiments.context import ContextCell
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
 from benchmarks.experiments.report import show, write
-from benchmarks.experiments.tables import Table, tables
+from benchmarks.experiments.tables import Table
 from models.cpu import cores
 from models.errors import UserError
 from models.progress import meter
@@ -32,8 +41,11 @@ KINDS: dict[type, Any] = {
     PhraseCell: phrases,
     PhraseTaskCell: phrases,
     ContextCell: context,
+    **{kind: kind for kind in paranmt_cells.KINDS},
 }
 """The module of each kind of cell: `cell_path` names its file, `run` computes it."""
+PRINTED = {"paranmt6": paranmt.print_negatives}
+"""Tables of sentences, which have no cells."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -49,6 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores())
+    paranmt.add_arguments(parser)
     options = parser.parse_args(arguments)
     inputs = Inputs(
         corpus=options.corpus,
@@ -65,19 +78,26 @@ def main(arguments: Sequence[str]) -> int:
                 f"{inputs.corpus}: no corpus; `{run_first}` makes it, --corpus names another"
             )
         prepare(inputs)
-        known = tables(inputs.folder / "paragram.txt")
+        known: dict[str, Table] = {}
         for module in (revisiting, supervised, labelled, phrases, context):
             known |= module.tables(inputs)
-        unknown = set(options.tables) - set(known)
+        known |= paranmt.tables(inputs, options)
+        names = [*known, *PRINTED]
+        unknown = set(options.tables) - set(names)
         if unknown:
-            raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(known)}")
-        chosen = {name: known[name] for name in options.tables or known}
+            raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(names)}")
+        wanted = options.tables or names
+        chosen = {name: known[name] for name in wanted if name in known}
         supervised.prepare(chosen, inputs)
         phrases.prepare(chosen, inputs)
+        paranmt.prepare(chosen, inputs, options)
         scores = train(chosen, options.seeds, inputs, options.workers)
         for name, table in chosen.items():
             show(table, scores)
             write(inputs.folder / f"{name}.md", table, scores)
+        for name in wanted:
+            if name in PRINTED:
+                PRINTED[name](inputs)
     except UserError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 2

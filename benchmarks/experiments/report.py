@@ -94,9 +94,12 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
 
 
 def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
-    """`holds` or `reversed` where the difference is more than its standard error, else `open`."""
+    """`holds` or `reversed` where the difference is more than its standard error, else `open`; `–`
+    without data."""
     better, worse = (table.values(name, measure, found) for name in (claim.better, claim.worse))
     difference = mean(better) - mean(worse)
+    if math.isnan(difference):
+        return "–"
     error = math.sqrt(sum(_spread(values) ** 2 / len(values) for values in (better, worse)))
     verdict = "open" if abs(difference) <= error else "holds" if difference > 0 else "reversed"
     printed = claim.printed.get(measure)
@@ -109,6 +112,8 @@ def _judged_measures(table: Table) -> list[str]:
 
 
 def _mean_and_spread(measure: str, values: Sequence[float]) -> str:
+    if math.isnan(mean(values)):
+        return "–"
     digits = 3 if measure in ERRORS else 1
     return f"{mean(values):.{digits}f} ± {_spread(values):.{digits}f}"
 

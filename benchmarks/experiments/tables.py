@@ -1,18 +1,13 @@
-"""What a table is; the tables of ParaNMT (Wieting & Gimpel 2018).
-
-Vectors have 300 dimensions and start from PARAGRAM, mini-batches have 100 pairs, and negatives come
-from mega-batches. Each training has one epoch, so that these tables take less than an hour.
-"""
+"""What a table is: rows of cells, and the claims of a paper."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments.cells import Cell, Scores
-from models.embeddings.options import EmbeddingOptions
+from benchmarks.experiments.cells import Scores
 
 Found = Mapping[Any, Sequence[Scores]]
 """Scores by cell, one entry per seed."""
@@ -77,56 +72,6 @@ class Table:
         return [m for m in self.measures if "development" not in m and m not in ERRORS]
 
     def values(self, row: str, measure: str, found: Found) -> list[float]:
-        """The scores of a row, one per seed."""
+        """The scores of a row, one per seed; NaN where the data of a measure are missing."""
         key = self.prefixes.get(row, "") + measure
-        return [scores[key] for scores in found[self.rows[row]]]
-
-
-def tables(vectors: Path) -> dict[str, Table]:
-    """The tables of ParaNMT by name; `vectors` are the initial word vectors (PARAGRAM)."""
-    words = EmbeddingOptions(initial_vectors=str(vectors), epochs=1, mega_batch=1, loaders=0)
-    return {"paranmt5": _paranmt5(words), "paranmt7": _paranmt7(words)}
-
-
-def _paranmt5(words: EmbeddingOptions) -> Table:
-    models = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
-    rows = {
-        f"{name}, M = {M}": Cell(options=words.replace(model=model, mega_batch=M))
-        for name, model in models.items()
-        for M in (1, 20, 40)
-    }
-    claims = [
-        Claim(f"{name}, M = {more}", f"{name}, M = {fewer}")
-        for name in models
-        for more, fewer in ((20, 1), (40, 20))
-    ]
-    return Table("ParaNMT Table 5: mega-batches", rows, claims)
-
-
-def _paranmt7(words: EmbeddingOptions) -> Table:
-    models = {
-        "Word": "word-avg",
-        "Trigram": "trigram-avg",
-        "LSTM Avg": "lstm-avg",
-        "Word + Trigram, added": "word-avg+trigram-avg",
-        "Word + Trigram, joined": "word-avg+trigram-avg",
-        "Word + LSTM Avg, joined": "word-avg+lstm-avg",
-        "Trigram + LSTM Avg, joined": "trigram-avg+lstm-avg",
-        "Word + Trigram + LSTM Avg, joined": "word-avg+trigram-avg+lstm-avg",
-    }
-    rows = {
-        name: Cell(
-            options=words.replace(
-                model=model, mega_batch=20, mix="add" if "added" in name else "concat"
-            )
-        )
-        for name, model in models.items()
-    }
-    claims = [
-        Claim(mixed, single)
-        for mixed in models
-        if "+" in mixed
-        for single in ("Word", "Trigram", "LSTM Avg")
-        if single in mixed
-    ]
-    return Table("ParaNMT Table 7: single and mixed encoders", rows, claims)
+        return [scores.get(key, math.nan) for scores in found[self.rows[row]]]

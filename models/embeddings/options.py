@@ -35,7 +35,7 @@ HALVED = {"l2": "lambda_c", "l2_words": "lambda_w"}
 """Former keys, of regularisation ½ λ ‖·‖², and the present ones, of λ ‖·‖² as in W&G."""
 _NEWER = (
     *("pairs", "language", "development", "patience"),
-    *("scramble_variant", "scramble_swaps"),
+    *("scramble_variant", "scramble_swaps", "false_negative_margin"),
 )
 """Keys that earlier versions did not have: keys of finished stages have them only if set."""
 
@@ -121,6 +121,10 @@ class EmbeddingOptions(Options):
     """Side of the other pairs that a sentence's negative is chosen from."""
     margin: PositiveNumber = 0.4
     """δ of the loss: the paraphrase must be more similar than the negative by this much."""
+    false_negative_margin: NonNegativeNumber | None = None
+    """δ' of ParaNMT's footnote 4, less than `margin`: a sentence is a negative only if its cosine
+    is at least this much below the paraphrase's, so that unknown paraphrases are none; hard
+    negatives of `pairs` are, in any case. null: the nearest sentence is the negative."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
     clip: PositiveNumber | None = None
@@ -190,6 +194,11 @@ class EmbeddingOptions(Options):
                     raise ValueError(f"{key}: is for task paraphrases, not for {self.task}")
         if self.language is not None and self.pairs is None:
             raise ValueError("language: is that of pairs; a run's is input.target_language")
+        if self.false_negative_margin is not None and self.false_negative_margin >= self.margin:
+            raise ValueError(
+                f"false_negative_margin: must be less than margin ({self.margin:g}), from which on "
+                "no negative has a loss"
+            )
         if self.patience is not None and self.development is None:
             raise ValueError("patience: needs development data; set development")
 

@@ -33,6 +33,25 @@ def grow_ranges(scores: Mapping[int, float]) -> list[tuple[int, ...]]:
     return ranges
 
 
+def best_deciles(scores: Mapping[int, float], count: int) -> tuple[int, ...]:
+    """The deciles with the highest scores, so many or all there are; of equal ones the higher.
+
+    >>> best_deciles({0: 1.0, 1: 3.0, 2: 2.0, 3: 3.0}, 2)
+    (1, 3)
+    """
+    ranked = sorted(scores, key=lambda decile: (scores[decile], decile), reverse=True)
+    return tuple(sorted(ranked[:count]))
+
+
+def scorer_of_the_best_decile(scores: Mapping[str, Mapping[int, Sequence[float]]]) -> str:
+    """The scorer with the highest mean of a single decile (ParaNMT, Table 4).
+
+    >>> scorer_of_the_best_decile({"a": {0: [1.0, 3.0], 1: [2.5]}, "b": {0: [2.0]}})
+    'a'
+    """
+    return max(scores, key=lambda scorer: max(map(fmean, scores[scorer].values())))
+
+
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> float:
     """The pooled standard deviation within groups; 0 if each has one value.
 

@@ -25,10 +25,12 @@ from models.errors import UserError
 from models.files import digest
 from models.languages import ENGLISH
 from pipeline.auto_select.ranges import (
+    best_deciles,
     error_of_difference,
     grow_ranges,
     largest_of_the_best,
     pooled_deviation,
+    scorer_of_the_best_decile,
 )
 from pipeline.config.options import AutoOptions
 from pipeline.records import AutoSelectRecord, Candidate, Lead
@@ -97,10 +99,13 @@ def auto_select(
     used = search.large_deciles()
     size = search.common_size(used)
     scores, random = search.score_deciles(used, size)
-    candidates = search.score_ranges(scores)
+    candidates = search.score_ranges(scores, options.best)
     deviation = pooled_deviation(candidate.scores for candidate in candidates)
     error = error_of_difference(deviation, len(seeds))
     chosen = largest_of_the_best(candidates, error)
+    if options.best is not None:
+        scorer = scorer_of_the_best_decile(scores)
+        (chosen,) = (candidate for candidate in candidates if candidate.scorer == scorer)
     others = [candidate for candidate in candidates if candidate.scorer != chosen.scorer]
     others = others or [candidate for candidate in candidates if candidate != chosen]
     second = max(others, key=lambda candidate: candidate.mean, default=None)
@@ -129,7 +134,20 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
     selected for an encoder that starts from it. With `initial_vectors: auto` they start from random
     vectors: on Multi30k, probes with random vectors rank deciles as full training does; with
     PARAGRAM vectors they do not, because 1,300 pairs hardly change the vectors.
+
+    With `options.like_embeddings` all settings but the encoder and the epochs are those of the
+    run's own encoder, as in ParaNMT 6.3.
     """
+    if options.like_embeddings:
+        return encoder.replace(
+            task="paraphrases",
+            **dict.fromkeys(("pairs", "language", "development", "patience", "steps")),
+            model=options.model,
+            initial_vectors=encoder.vector_file,
+            epochs=1,
+            loaders=0,
+            device="cpu",
+        )
     return EmbeddingOptions(
         model=options.model,
         dim=encoder.dim,
@@ -188,13 +206,18 @@ class _Search:
             scores[scorer][k] = values
         return scores, random
 
-    def score_ranges(self, scores: dict[str, dict[int, list[float]]]) -> list[Candidate]:
-        """The ranges that grow from the best decile of each scorer, with their scores."""
-        subsets = [
-            Subset(scorer=scorer, deciles=deciles, most=self.most)
-            for scorer, of in scores.items()
-            for deciles in grow_ranges({k: fmean(values) for k, values in of.items()})
-        ]
+    def score_ranges(
+        self, scores: dict[str, dict[int, list[float]]], best: int | None
+    ) -> list[Candidate]:
+        """The ranges that grow from the best decile of each scorer, with their scores.
+
+        With `best`, so many of the best deciles of each scorer instead.
+        """
+        subsets = []
+        for scorer, of in scores.items():
+            means = {k: fmean(values) for k, values in of.items()}
+            found = grow_ranges(means) if best is None else [best_deciles(means, best)]
+            subsets += [Subset(scorer=scorer, deciles=k, most=self.most) for k in found]
         rows = {s: of.mean(axis=0) / self.sample.shares(s) for s, of in self.counts.items()}
         return [
             Candidate(

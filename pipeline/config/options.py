@@ -1,5 +1,6 @@
 """The keys of a configuration, their types, defaults and meaning."""
 
+import operator
 import shlex
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -194,6 +195,12 @@ class AutoOptions(Options):
     """Largest number of pairs to train on; smaller ranges are used whole."""
     seeds: Count = 3
     """Number of times that each range is sampled and trained on, with different seeds."""
+    best: Annotated[Count | None, Field(exclude_if=operator.not_)] = None
+    """Select so many deciles, neighbours or not: the best ones of the score that has the best one
+    (ParaNMT: 2); null: a range of neighbouring deciles."""
+    like_embeddings: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Train with the settings of `embeddings` (batch size, mega-batches, scrambling, …), for one
+    epoch; false: with small mini-batches, which suit small samples."""
 
 
 class SelectOptions(Options):

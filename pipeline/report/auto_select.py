@@ -20,7 +20,7 @@ def selection_lines(result: AutoSelectRecord) -> list[str]:
 
 
 def candidate_name(candidate: Candidate) -> str:
-    """A range of deciles in words: `trigram overlap, deciles 0–4`."""
+    """Score and deciles in words: `trigram overlap, deciles 0–4`."""
     return f"{readable(candidate.scorer)}, {deciles_in_words(candidate.deciles)}"
 
 

@@ -157,12 +157,21 @@ def deciles_in_words(deciles: Sequence[int]) -> str:
     >>> deciles_in_words([4, 1, 2])
     'deciles 1–2 and 4'
     """
+    ranges = [f"{a}" if a == b else f"{a}–{b}" for a, b in neighbouring(deciles)]
+    words = " and ".join([", ".join(ranges[:-1]), ranges[-1]] if ranges[1:] else ranges)
+    return f"decile {words}" if len(set(deciles)) == 1 else f"deciles {words}"
+
+
+def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last of each run of neighbouring deciles.
+
+    >>> neighbouring([4, 1, 2])
+    [(1, 2), (4, 4)]
+    """
     chosen = sorted(set(deciles))
     starts = [d for d in chosen if d - 1 not in chosen]
     ends = [d for d in chosen if d + 1 not in chosen]
-    ranges = [f"{a}" if a == b else f"{a}–{b}" for a, b in zip(starts, ends, strict=True)]
-    words = " and ".join([", ".join(ranges[:-1]), ranges[-1]] if ranges[1:] else ranges)
-    return f"decile {words}" if len(chosen) == 1 else f"deciles {words}"
+    return list(zip(starts, ends, strict=True))
 
 
 def chosen_epoch(record: RunRecord) -> str | None:

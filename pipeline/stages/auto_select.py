@@ -6,7 +6,7 @@ from typing import Any
 from beam_jobs.analysis import probes, sampling
 from models.errors import UserError
 from models.files import digest
-from pipeline.auto_select.search import VERSION, auto_select
+from pipeline.auto_select.search import VERSION, auto_select, small_encoder
 from pipeline.config import Config
 from pipeline.labelled import check_labelled, labelled_digests, read_labelled
 from pipeline.records import AutoSelectRecord
@@ -16,6 +16,11 @@ from pipeline.stage import Run, Stage
 def fingerprint(run: Run) -> Any:
     """The options of the search, the criteria of selection, and the labelled pairs."""
     options, encoder = run.config.select, run.config.embeddings
+    vectors = digest(encoder.vector_file) if encoder.vector_file else None
+    probes_like_it = []
+    if options.auto.like_embeddings:
+        small = small_encoder(options.auto, encoder).replace(initial_vectors=vectors)
+        probes_like_it = [small.without_newer_keys()]
     return run.with_language(
         [
             options.auto.model_dump(),
@@ -24,10 +29,11 @@ def fingerprint(run: Run) -> Any:
             options.where,
             labelled_digests(run),
             encoder.dim,
-            digest(encoder.vector_file) if encoder.vector_file else None,
+            vectors,
             run.config.seed,
             run.ranked_by,
             [sampling.VERSION, probes.VERSION],
+            *probes_like_it,
         ]
     )
 

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.experiments.__main__ import main
 from benchmarks.experiments.cells import Cell, Inputs, Scores, cell_path
 from benchmarks.experiments.report import judge, write
-from benchmarks.experiments.tables import Claim, Table, tables
+from benchmarks.experiments.revisiting import tables
+from benchmarks.experiments.tables import Claim, Table
 from models.embeddings.encoders import kinds
 from models.embeddings.options import EmbeddingOptions
 
@@ -57,10 +58,13 @@ def test_markdown(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", tables(Path("vectors.txt")))
+NOWHERE = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
+
+
+@pytest.mark.parametrize("name", tables(NOWHERE))
 def test_tables_name_encoders_and_claims_name_rows(name: str) -> None:
-    table = tables(Path("vectors.txt"))[name]
-    assert table.claims
+    table = tables(NOWHERE)[name]
+    assert table.claims or name == "wg4"  # no order of rows
     for cell in table.rows.values():
         assert kinds(cell.options.model)
     for claim in table.claims:

@@ -80,7 +80,7 @@ def test_options_cannot_change() -> None:
         ({"dim": "5"}, "dim: must be a whole number, not '5'"),
         ({"dim": True}, "dim: must be a whole number, not True"),
         ({"hidden": 0.5}, "hidden: must be a whole number or null, not 0.5"),
-        ({"tags": 1}, "tags: must be true or false, not 1"),
+        ({"tags": 1}, "tags: must be true or false or start or end, not 1"),
         ({"margin": float("inf")}, "margin: must be a finite number, not inf"),
         ({"margin": float("nan")}, "margin: must be a finite number, not nan"),
         ({"dropuot": 0.1}, "dropuot: unknown key; did you mean dropout?"),

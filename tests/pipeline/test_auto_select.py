@@ -17,7 +17,7 @@ from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
-from pipeline.auto_select.search import auto_select
+from pipeline.auto_select.search import auto_select, small_encoder
 from pipeline.config.options import AutoOptions
 from pipeline.labelled import read_labelled
 from pipeline.records import AutoSelectRecord
@@ -295,3 +295,27 @@ def test_a_run_chooses_and_selects(
     assert ran(capsys.readouterr().err) == []
     assert again("select", a_run, *more, "--set", "select.max_tokens=29") == 0
     assert ran(capsys.readouterr().err) == ["choice", "corpus"]
+
+
+def test_the_best_two_deciles_are_selected_as_in_the_paper(
+    shards: list[Shard], labelled: Path, tmp_path: Path
+) -> None:
+    """ParaNMT, section 6.3: the score with the best decile, and its two best deciles."""
+    found = selected(shards, labelled, tmp_path, best=2, seeds=1, pairs=150)
+    means = {
+        (scorer, k): np.mean(values)
+        for scorer, by_decile in found.scores.items()
+        for k, values in by_decile.items()
+    }
+    scorer, _ = max(means, key=means.__getitem__)
+    ranked = sorted(range(10), key=lambda k: means[scorer, k])
+    assert found.chosen.scorer == scorer and set(found.chosen.deciles) == set(ranked[-2:])
+    assert [len(of) for of in found.runs.values()] == [1, 1]
+
+
+def test_probes_can_train_like_the_encoder() -> None:
+    encoder = EmbeddingOptions(mega_batch=7, scramble=0.3, model="gran", epochs=5, patience=None)
+    probe = small_encoder(AutoOptions(model="lstm-avg", like_embeddings=True), encoder)
+    assert (probe.model, probe.epochs, probe.initial_vectors) == ("lstm-avg", 1, None)
+    assert (probe.mega_batch, probe.scramble, probe.batch_size) == (7, 0.3, 100)
+    assert small_encoder(AutoOptions(), encoder).mega_batch == 1

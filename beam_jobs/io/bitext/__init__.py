@@ -22,7 +22,7 @@ Missing, unreadable or empty files, a glob without a match, truncated or corrupt
 compressions, UTF-16 and Moses files of different length raise `UserError`.
 """
 
-from beam_jobs.io.bitext.formats import READERS, Format, find_bitext, read_bitext
+from beam_jobs.io.bitext.formats import READERS, Format, find_bitext, genres, read_bitext
 from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths
 
 __all__ = [
@@ -33,5 +33,6 @@ __all__ = [
     "Format",
     "Paths",
     "find_bitext",
+    "genres",
     "read_bitext",
 ]

@@ -24,6 +24,8 @@ def hardest_negatives(
     right_keys: NDArray[np.uint64],
     pool: Pool,
     sources: NDArray[np.uint64] | None = None,
+    *,
+    false_negative_margin: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """For each sentence of n pairs, the nearest one that equals neither it nor its paraphrase.
 
@@ -33,23 +35,41 @@ def hardest_negatives(
     pool is the `other` side of the pairs, the `same` side, or `both`. Returns the rows of the
     negatives of left and of right, among left and right (0 … 2n-1), int64 [n] on the CPU; -1 where
     every sentence of the pool is excluded.
+
+    With a `false_negative_margin` δ', a sentence t with cos(l, t) > cos(l, r) - δ' is excluded from
+    the negatives of l, of which it may be a paraphrase; r has the same limit. This is ParaNMT's
+    footnote 4 as we read it: "the nearest neighbor that had a cosine distance of at least delta
+    from the gold paraphrase pair". The footnote does not say whether the distance is measured to
+    l, to r, or as a difference of cosines, nor what a sentence without such a neighbour gets; here
+    it gets none.
     """
     n = len(left)
     both, _ = unit(torch.cat([left, right]))
     left, right = both[:n], both[n:]
+    limit: Tensor | None = None
+    if false_negative_margin is not None:
+        limit = torch.linalg.vecdot(left, right) - false_negative_margin
+    if pool == "other" and limit is not None:
+        not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
+        not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
+        of_left = _nearest(left, right, not_for_left, limit)
+        return _shift(of_left, n), _nearest(right, left, not_for_right, limit)
     if pool == "other":
         not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
         not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
         of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
         return _shift(of_left, n), of_right
     if pool == "same":
-        of_left = _nearest(left, left, _excluded(left_keys, right_keys, left_keys, sources))
-        of_right = _nearest(right, right, _excluded(right_keys, left_keys, right_keys, sources))
+        not_for_left = _excluded(left_keys, right_keys, left_keys, sources)
+        not_for_right = _excluded(right_keys, left_keys, right_keys, sources)
+        of_left = _nearest(left, left, not_for_left, limit)
+        of_right = _nearest(right, right, not_for_right, limit)
         return of_left, _shift(of_right, n)
     keys = np.concatenate([left_keys, right_keys])
     partners = np.concatenate([right_keys, left_keys])
     twice = None if sources is None else np.tile(sources, 2)
-    nearest = _nearest(both, both, _excluded(keys, partners, keys, twice))
+    limits = None if limit is None else limit.tile(2)
+    nearest = _nearest(both, both, _excluded(keys, partners, keys, twice), limits)
     return nearest[:n], nearest[n:]
 
 
@@ -71,13 +91,20 @@ def nearer_given(
     return np.where(nearer, np.arange(2 * n, 3 * n), found)
 
 
-def _nearest(anchors: Tensor, pool: Tensor, excluded: Excluded) -> Tensor:
-    """The row of the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded."""
+def _nearest(
+    anchors: Tensor, pool: Tensor, excluded: Excluded, limit: Tensor | None = None
+) -> Tensor:
+    """The row of the pool nearest to each anchor, int64 on the CPU; -1 if all are excluded.
+
+    With a `limit`, [anchors], rows with a larger cosine are excluded, too.
+    """
     step = _step(pool)
     nearest = []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
         cosines[_in_block(excluded, start, step, pool.device)] = _NEVER
+        if limit is not None:
+            cosines.masked_fill_(cosines > limit[start : start + step, None], _NEVER)
         nearest.append(_argmax(cosines))
     return torch.cat(nearest).cpu()
 

@@ -156,8 +156,14 @@ class PairTrainer(Trainer[Pairs]):
         chunks = (np.arange(start, min(start + _ENCODED, total)) for start in starts)
         vectors = torch.cat([self.encode(take_all(sentences, rows)) for rows in chunks])
         self.encoder.train()
-        sides = vectors[:n], vectors[n : 2 * n], keys[0], keys[1]
-        found = torch.stack(hardest_negatives(*sides, self.options.negatives, sources)).numpy()
+        options = self.options
+        of_sides = hardest_negatives(
+            *(vectors[:n], vectors[n : 2 * n], keys[0], keys[1]),
+            options.negatives,
+            sources,
+            false_negative_margin=options.false_negative_margin,
+        )
+        found = torch.stack(of_sides).numpy()
         if total > 2 * n:
             there = lengths[2 * n :] > tag_count(self.options.tags)
             found = nearer_given(found, vectors, there)

@@ -136,7 +136,7 @@ def test_of_a_large_corpus_only_a_part_is_parsed(
     rows = 400
     table = pa.table({"reference": ["run !"] * rows, "translation": [f"{i}" for i in range(rows)]})
     parser = train_parser(tmp_path / "parser")
-    monkeypatch.setattr(statistics, "PARSED", 100)
+    monkeypatch.setattr(statistics, "SAMPLED", 100)
     counts = []
     for shard_rows in (1000, 64):
         work = write(tmp_path, [table], shard_rows)
@@ -144,6 +144,30 @@ def test_of_a_large_corpus_only_a_part_is_parsed(
         counts.append(found["reference_parse_entropy"].count)
     assert counts[0] == counts[1]  # drawn by the texts, not by where they stand
     assert 60 < counts[0] < 140
+
+
+def test_words_of_a_sample_and_idf_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ParaNMT, Table 2, is of 100k sentences; which words are rare, all references say."""
+    references = [f"common {i}" for i in range(400)]
+    table = pa.table({"reference": references, "translation": ["x"] * 400})
+    (whole,) = run(write(tmp_path, [table], 1000), str(tmp_path / "work"), ONE)
+    monkeypatch.setattr(statistics, "SAMPLED", 100)
+    (part,) = run(write(tmp_path, [table], 1000), str(tmp_path / "work"), ONE)
+    words, idf = (f"reference_{name}" for name in ("vocabulary_entropy", "idf"))
+    assert whole[words].count == 800 and 120 < part[words].count < 280
+    assert part[words].mean < whole[words].mean - 0.5
+    assert part[idf] == whole[idf]
+
+
+def test_genres_of_czeng(tmp_path: Path) -> None:
+    ids = [f"{name}-b1-00train-f1-s{i}" for name in ("eu", "subtitles") for i in range(3)]
+    table = pa.table({"id": [*ids, "eu-b2-01train-f2-s1", "file:9"], "reference": ["a"] * 8})
+    table = table.append_column("translation", pa.array(["b"] * 8))
+    (found,) = run(write(tmp_path, [table], 3), str(tmp_path / "work"), ONE)
+    shares = {name: of for name, of in found.items() if name.startswith("genre_")}
+    assert list(shares) == ["genre_eu", "genre_subtitles"]
+    assert shares["genre_eu"].count == 7 and shares["genre_eu"].mean == pytest.approx(4 / 7)
+    assert shares["genre_eu"].deviation == pytest.approx(math.sqrt(12) / 7)
 
 
 def test_a_pipeline_that_cannot_parse_is_one_line(tmp_path: Path) -> None:

@@ -1,0 +1,377 @@
+"""ParaNMT's tables in small (Wieting & Gimpel 2017, version 1).
+
+As in 6.2, word vectors start from PARAGRAM, mini-batches have 100 pairs, recurrent encoders read
+30% of the pairs scrambled, and negatives come from both sides of a mega-batch (footnote 8). Each
+training has one epoch. A bidirectional encoder averages the states of its directions (4.1). Nothing
+is chosen by these figures; the paper's STS 2017 is shown where the data have it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import torch
+from rich.console import Console
+
+from benchmarks.experiments import paranmt_figures as paper
+from benchmarks.experiments.cells import Inputs
+from benchmarks.experiments.paranmt_cells import (
+    DifferenceCell,
+    EncoderCell,
+    FilterCell,
+    OtherCell,
+    TransferCell,
+    scored_pairs,
+)
+from benchmarks.experiments.tables import Claim, Table, printed_claims
+from models.embeddings.datasets.transfer import find_tasks
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks.options import PairsOptions
+from models.embeddings.training.negatives import hardest_negatives
+from models.embeddings.training.pair_files import copy_pairs
+from models.errors import UserError
+from models.files import atomic_file, digest
+from models.hashing import text_hashes
+
+_YEARS = {f"sts_{year}": f"STS {year}" for year in range(2012, 2017)}
+_SIMILARITY = {
+    "development": "STS 2012–2014",
+    "sts_2015": "STS 2015",
+    "sick": "SICK trial",
+}
+_PAPER = {"sts_2017": "paper: STS 2017"}
+_MODELS = {"Word": "word-avg", "Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
+_SIZES = (1, 20, 40)
+_SAMPLE = 100_000  # pairs of a source in Table 3, at most
+_SHOWN = 3  # sentences in Table 6
+
+
+_NONE = argparse.Namespace(source=[], other=[])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of these tables."""
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="pairs of a source for paranmt3: Parquet, or tab-separated; twice or more",
+    )
+    parser.add_argument(
+        "--other",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="a model of sentence-transformers for paranmt11 and paranmt12",
+    )
+
+
+def tables(inputs: Inputs, options: argparse.Namespace = _NONE) -> dict[str, Table]:
+    """All tables by name; Table 11 only if there is a model to compare with."""
+    others = {n: OtherCell(folder=f) for n, f in _named("--other", options.other).items()}
+    encoders = _encoders(inputs)
+    small = {name: encoders[name] for name in (*paper.SIMPLE, *paper.MIXED)}
+    large = {name: encoders[name] for name in paper.LARGER}
+    found = {
+        "paranmt3": _sources(inputs, _named("--source", options.source)),
+        "paranmt4": _filters(inputs),
+        "paranmt5": _mega_batches(inputs),
+        "paranmt7": _by_year(small, inputs),
+        "paranmt7-large": _larger(encoders),
+        "paranmt8": _transfer(small),
+        "paranmt8-large": _transfer(large),
+        "paranmt9": _benchmark(small),
+        "paranmt9-large": _benchmark(large),
+        "paranmt10": _differences(encoders),
+        "paranmt12": _captions(encoders, others),
+    }
+    if others:
+        found["paranmt11"] = _leads(encoders, others)
+    return found
+
+
+def _marked(rows: Mapping[str, Any], figures: paper.Paper) -> dict[str, Any]:
+    """The rows; those that the paper does not have are marked."""
+    return {name if name in figures else f"{name} (ours)": cell for name, cell in rows.items()}
+
+
+def _named(option: str, values: list[str]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    for value, (name, _, path) in zip(values, pairs, strict=True):
+        if not name or not path or not Path(path).exists():
+            raise UserError(f"{option} {value}: give NAME=PATH of something that is there")
+    return {name: path for name, _, path in pairs}
+
+
+def _words(inputs: Inputs) -> EmbeddingOptions:
+    return EmbeddingOptions(
+        initial_vectors=str(inputs.folder / "paragram.txt"),
+        epochs=1,
+        mega_batch=20,
+        negatives="both",
+        scramble=0.3,
+        loaders=0,
+    )
+
+
+def _encoders(inputs: Inputs) -> dict[str, EncoderCell]:
+    """The encoders of Tables 7, 8 and 9, and two mixtures of ours."""
+    words = _words(inputs)
+    mixed = {"Trigram-Word": "trigram-avg+word-avg"}
+    mixed["Trigram-Word-LSTM"] = f"{mixed['Trigram-Word']}+lstm-avg"
+    settings = {name: words.replace(model=model) for name, model in _MODELS.items()}
+    for name, model in {"LSTM Avg": "lstm-avg", "BiLSTM Avg": "bilstm-avg"}.items():
+        for size in (600, 900):
+            large = words.replace(model=model, hidden=size, combine="mean")
+            settings[f"{name}, {size}"] = large
+    for name, model in mixed.items():
+        settings[f"{name}, added"] = words.replace(model=model, mix="add")
+        settings[f"{name}, concatenated"] = words.replace(model=model)
+    for name in ("Word", "Trigram"):
+        joined = words.replace(model=f"{_MODELS[name]}+lstm-avg")
+        settings[f"{name}-LSTM, concatenated"] = joined
+    return {name: EncoderCell(options=options) for name, options in settings.items()}
+
+
+def _sources(inputs: Inputs, files: Mapping[str, str]) -> Table:
+    names = list(files) or ["captions", "news"]
+    words = _words(inputs)
+    rows = {
+        f"{source}, {name}": EncoderCell(
+            options=words.replace(model=model), pairs=f"sources/{source}"
+        )
+        for source in names
+        for name, model in _MODELS.items()
+    }
+    claims = [
+        Claim(f"CzEng, {name}", f"{source}, {name}")
+        for name in _MODELS
+        for source in names
+        if "CzEng" in names and source != "CzEng"
+    ]
+    return Table(
+        "ParaNMT Table 3: sources of pairs, equally many of each",
+        _marked(rows, paper.TABLE_3),
+        claims,
+        measures=_SIMILARITY,
+        paper=paper.TABLE_3,
+        paper_measures=_PAPER,
+    )
+
+
+def prepare(chosen: Mapping[str, Table], inputs: Inputs, options: argparse.Namespace) -> None:
+    """Write equally many pairs of every source, if Table 3 is chosen: the sources of --source, or
+    the corpus and the paraphrases of MRPC, which come from news.
+
+    Raises:
+        UserError: a source cannot be read, or the pairs with deciles for Table 4 are missing.
+    """
+    if "paranmt4" in chosen and not scored_pairs(inputs).exists():
+        raise UserError(
+            f"{scored_pairs(inputs)}: paranmt4 needs the run's pairs with deciles; name a corpus "
+            "in its run's folder, or other tables"
+        )
+    if "paranmt3" not in chosen:
+        return
+    found = {}
+    for name, file in _named("--source", options.source).items():
+        folder = inputs.folder / "sources" / f".{digest(file)[:24]}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        (copy,) = copy_pairs([PairsOptions(paths=[file])], folder)
+        found[name] = pq.read_table(copy).rename_columns(["reference", "translation"])
+    if not found:
+        files = sorted(inputs.corpus.glob("*.parquet"))
+        columns = ["reference", "translation"]
+        found["captions"] = pa.concat_tables([pq.read_table(f, columns=columns) for f in files])
+        found["news"] = _mrpc(inputs)
+    size = min(_SAMPLE, *map(len, found.values()))
+    for name, table in found.items():
+        rows = np.sort(np.random.default_rng(1).permutation(len(table))[:size])
+        shard = inputs.folder / "sources" / name / "part-0.parquet"
+        shard.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(shard) as temporary:
+            pq.write_table(table.take(rows), temporary)
+
+
+def _mrpc(inputs: Inputs) -> pa.Table:
+    tasks, _ = find_tasks(inputs.sts.parent / "mrpc")
+    (pairs,) = (task.train for task in tasks if task.name == "MRPC")
+    table = pa.table({"reference": pairs.first, "translation": pairs.second})
+    return table.filter(pa.array(pairs.labels == "1"))
+
+
+def _filters(inputs: Inputs) -> Table:
+    options = _words(inputs).replace(model="lstm-avg")
+    rows = {score: FilterCell(options=options, score=score) for score in paper.TABLE_4}
+    claims = [Claim("paragram_similarity", score) for score in list(rows)[1:]]
+    return Table(
+        "ParaNMT Table 4: the best tenth of the pairs by each score, LSTM Avg",
+        rows,
+        claims,
+        measures={**_SIMILARITY, "decile": "tenth (development)"},
+        paper=paper.TABLE_4,
+        paper_measures=_PAPER,
+    )
+
+
+def _mega_batches(inputs: Inputs) -> Table:
+    models = {"Word": "word-avg", "BiLSTM Avg": "bilstm-avg"}
+    models |= {"Trigram": "trigram-avg", "LSTM Avg": "lstm-avg"}
+    rows = {
+        f"{name}, M = {M}": _of_size(M, model, inputs)
+        for name, model in models.items()
+        for M in _SIZES
+    }
+    claims = [
+        Claim(f"{name}, M = {more}", f"{name}, M = {fewer}")
+        for name in ("Word", "BiLSTM Avg")
+        for more, fewer in ((20, 1), (40, 20))
+    ]
+    return Table(
+        "ParaNMT Table 5: mega-batches",
+        _marked(rows, paper.TABLE_5),
+        claims,
+        measures=_SIMILARITY,
+        paper=paper.TABLE_5,
+        paper_measures=_PAPER,
+    )
+
+
+def _of_size(M: int, model: str, inputs: Inputs) -> EncoderCell:
+    return EncoderCell(options=_words(inputs).replace(model=model, mega_batch=M, combine="mean"))
+
+
+def _by_year(encoders: Mapping[str, EncoderCell], inputs: Inputs) -> Table:
+    ours = {n: cell for n, cell in _encoders(inputs).items() if n not in paper.ROWS}
+    word_and_trigram = [n for n in paper.MIXED if "LSTM" not in n]
+    pairs = [(mixed, single) for mixed in paper.MIXED for single in paper.SIMPLE]
+    pairs = [(m, s) for m, s in pairs if s.split()[0] in m]
+    pairs += [(name, name.replace("Word", "Word-LSTM")) for name in word_and_trigram]
+    return Table(
+        "ParaNMT Table 7: single and mixed encoders",
+        {**encoders, **_marked(ours, paper.TABLE_7)},
+        printed_claims(pairs, paper.TABLE_7),
+        measures={**_YEARS, "sick": "SICK trial"},
+        paper=paper.TABLE_7,
+    )
+
+
+def _larger(encoders: Mapping[str, EncoderCell]) -> Table:
+    rows = ("LSTM Avg", *paper.LARGER)
+    pairs = [(name, "LSTM Avg") for name in paper.LARGER]
+    return Table(
+        "ParaNMT Table 7: larger recurrent encoders",
+        {name: encoders[name] for name in rows},
+        printed_claims(pairs, paper.TABLE_7),
+        measures={**_YEARS, "sick": "SICK trial"},
+        paper=paper.TABLE_7,
+    )
+
+
+def _transfer(encoders: Mapping[str, EncoderCell]) -> Table:
+    tasks = {task: f"{task} accuracy" for task in ("MR", "SST", "TREC", "MRPC", "SICK-E")}
+    tasks |= {"MRPC-F1": "MRPC f1", "SICK-R": "SICK-R pearson"}
+    figures = {
+        row: {key: of_row[task] for task, key in tasks.items()}
+        for row, of_row in paper.TABLE_8.items()
+    }
+    pairs = [(mixed, single) for mixed in paper.MIXED for single in paper.SIMPLE]
+    pairs += [("LSTM Avg, 900", "LSTM Avg, 600"), ("BiLSTM Avg, 900", "BiLSTM Avg, 600")]
+    pairs = [pair for pair in pairs if set(pair) <= encoders.keys()]
+    return Table(
+        "ParaNMT Table 8: transfer, on the parts at hand (SICK trial; dev sets; 10-fold)",
+        {name: TransferCell(encoder=cell) for name, cell in encoders.items()},
+        printed_claims(pairs, figures),
+        measures={key: task for task, key in tasks.items()},
+        unit="Percent",
+        paper=figures,
+    )
+
+
+def _benchmark(encoders: Mapping[str, EncoderCell]) -> Table:
+    pairs = [(mixed, single) for mixed in paper.MIXED for single in paper.SIMPLE]
+    return Table(
+        "ParaNMT Table 9: STS Benchmark (test if it is there, else development)",
+        dict(encoders),
+        printed_claims(pairs, paper.TABLE_9) if paper.MIXED[0] in encoders else [],
+        measures={"stsb": "STS Benchmark"},
+        paper=paper.TABLE_9,
+    )
+
+
+def _differences(encoders: Mapping[str, EncoderCell]) -> Table:
+    rows = {
+        row: DifferenceCell(first=encoders[first], second=encoders[second])
+        for row in paper.TABLE_10
+        for first, second in [row.split(" / ")]
+    }
+    names = list(rows)
+    return Table(
+        "ParaNMT Table 10: mean absolute difference of two encoders over the STS data sets",
+        rows,
+        printed_claims([(names[2], names[0]), (names[0], names[1])], paper.TABLE_10),
+        measures={"absolute": "|difference|"},
+        paper=paper.TABLE_10,
+    )
+
+
+def _leads(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell]) -> Table:
+    first = encoders["Trigram-Word, concatenated"]
+    rows = {
+        f"Trigram-Word over {name}": DifferenceCell(first=first, second=other)
+        for name, other in others.items()
+    }
+    return Table(
+        "ParaNMT Table 11: the lead of Trigram-Word over another model, on captions and on average",
+        _marked(rows, paper.TABLE_11),
+        [],
+        measures={
+            **{"mean": "mean of all", "msrvid": "MSRvid (2012)"},
+            **{"images_2014": "Images (2014)", "images_2015": "Images (2015)"},
+        },
+        paper=paper.TABLE_11,
+    )
+
+
+def _captions(encoders: Mapping[str, EncoderCell], others: Mapping[str, OtherCell]) -> Table:
+    name = "Trigram-Word, concatenated"
+    rows = {**others, name: encoders[name]}
+    return Table(
+        "ParaNMT Table 12: STS Benchmark by genre, by the cosine",
+        _marked(rows, paper.TABLE_12),
+        [],
+        measures={"stsb": "all", "captions": "captions", "others": "no captions"},
+        paper=paper.TABLE_12,
+    )
+
+
+def print_negatives(inputs: Inputs) -> None:
+    """Table 6: the negatives of three sentences, by the BiLSTM Avg trained with each M."""
+    files = sorted(inputs.corpus.glob("*.parquet"))
+    table = pa.concat_tables(
+        [pq.read_table(f, columns=["reference", "translation"]) for f in files]
+    )
+    table = table.filter(pc.not_equal(table["reference"], table["translation"]))
+    table = table.take(np.random.default_rng(1).permutation(len(table))[: max(_SIZES) * 100])
+    lines = ["### ParaNMT Table 6: negatives by the size of mega-batches (BiLSTM Avg)", ""]
+    lines += ["| M | sentence | negative |", "| --- | --- | --- |"]
+    for M in _SIZES:
+        encoder = load_encoder(_of_size(M, "bilstm-avg", inputs).encoder(1, inputs))
+        sides = [table[name].slice(0, 100 * M).combine_chunks() for name in table.column_names]
+        vectors = [torch.from_numpy(encoder.embed(side)) for side in sides]
+        keys = [text_hashes(side) for side in sides]
+        rows = hardest_negatives(vectors[0], vectors[1], keys[0], keys[1], "both")[0]
+        texts = [text.replace("|", "\\|") for text in pa.concat_arrays(sides).to_pylist()]
+        lines += [f"| {M} | {texts[i]} | {texts[int(rows[i])]} |" for i in range(_SHOWN)]
+    Console(width=110, soft_wrap=True).print(*lines, sep="\n", markup=False)
+    with atomic_file(inputs.folder / "paranmt6.md") as temporary:
+        temporary.write_text("\n".join([*lines, ""]))

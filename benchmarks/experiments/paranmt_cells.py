@@ -1,0 +1,245 @@
+"""Cells of ParaNMT's tables (Wieting & Gimpel 2017).
+
+Trained encoders stay in `encoders/`, since several tables evaluate the same ones. A cell is a class
+with the methods `cell_path` and `run`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from beam_jobs.io.schema import decile
+from benchmarks.experiments.cells import Inputs, Scores, keyed_path, load_scores, save_scores
+from models.embeddings.applications import transfer
+from models.embeddings.applications.evaluation import Embed, correlation, scores
+from models.embeddings.datasets.similarity import read_sick, read_sts
+from models.embeddings.datasets.transfer import find_tasks
+from models.embeddings.model import load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import train
+from models.files import digest
+
+VERSION = 1  # bump when cells have other scores: all cells are then computed again
+DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")
+_SETS = tuple(f"STS {year} " for year in range(2012, 2017))
+_CAPTIONS = "main-captions"  # a genre of the STS Benchmark
+CAPTION_SETS = {  # of ParaNMT's Table 11
+    "msrvid": "STS 2012 MSRvid",
+    "images_2014": "STS 2014 images",
+    "images_2015": "STS 2015 images",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderCell:
+    """An encoder, its training pairs, and its results on STS, the STS Benchmark and SICK."""
+
+    options: EmbeddingOptions
+    pairs: str = ""
+    """A folder of pairs within that of the results; "": the corpus."""
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        return keyed_path({"encoder": self._key(seed, inputs), **_tests(inputs)}, inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Evaluate the encoder, trained on one thread, and write the scores to `path`."""
+        folder = self.encoder(seed, inputs)
+        found = similarity_scores(load_encoder(folder).embed, inputs)
+        save_scores(path, found, self.options, pairs=self.pairs, seed=seed)
+        return found
+
+    def encoder(self, seed: int, inputs: Inputs) -> Path:
+        """The folder of the trained encoder."""
+        name = keyed_path(self._key(seed, inputs), inputs).stem
+        folder = inputs.folder / "encoders" / name
+        if not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shards = sorted(str(shard) for shard in self._shards(inputs).glob("*.parquet"))
+            with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+                model = Path(temporary) / "model"
+                train(self.options, model, shards=shards, seed=seed, threads=1)
+                if not folder.exists():  # another process may have been faster
+                    model.rename(folder)
+        return folder
+
+    def _shards(self, inputs: Inputs) -> Path:
+        return inputs.folder / self.pairs if self.pairs else inputs.corpus
+
+    def _key(self, seed: int, inputs: Inputs) -> dict[str, object]:
+        file = self.options.vector_file
+        vectors = digest(file) if file else None
+        options = {**self.options.chosen(), "initial_vectors": vectors}
+        return {"options": options, "seed": seed, "pairs": digest(self._shards(inputs))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferCell:
+    """An encoder's vectors as features on the transfer tasks at hand (Table 8)."""
+
+    encoder: EncoderCell
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        path = self.encoder.cell_path(seed, inputs)
+        data = [digest(folder) for folder in _transfer_folders(inputs)]
+        return keyed_path({"transfer": path.stem, "data": data, "version": VERSION}, inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Evaluate the encoder and write the scores to `path`: accuracies, MRPC's F1, SICK's r."""
+        embed = load_encoder(self.encoder.encoder(seed, inputs)).embed
+        found: Scores = {}
+        for folder in _transfer_folders(inputs):
+            for task in find_tasks(folder)[0]:
+                of_task = transfer.evaluate(embed, task)
+                found |= {f"{task.name} {name}": value for name, value in of_task.items()}
+        save_scores(path, found, self.encoder.options, seed=seed)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherCell:
+    """A model of sentence-transformers, the same for all seeds (Tables 11 and 12)."""
+
+    folder: str
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        return keyed_path({"model": digest(self.folder), **_tests(inputs)}, inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Evaluate the model and write the scores to `path`."""
+        from sentence_transformers import SentenceTransformer
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model = SentenceTransformer(self.folder, device="cpu")
+        found = similarity_scores(lambda texts: np.asarray(model.encode(texts.to_pylist())), inputs)
+        save_scores(path, found, EmbeddingOptions(), model=self.folder)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceCell:
+    """By how much two models differ on the STS data sets, train sets aside (Tables 10 and 11)."""
+
+    first: EncoderCell
+    second: EncoderCell | OtherCell
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        both = [cell.cell_path(seed, inputs).stem for cell in (self.first, self.second)]
+        return keyed_path({"difference": both, "version": VERSION}, inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Compare the results of the two, which are computed if need be, and write them."""
+        results = []
+        for cell in (self.first, self.second):
+            of_cell = cell.cell_path(seed, inputs)
+            known = of_cell.exists()
+            results.append(load_scores(of_cell) if known else cell.run(seed, inputs, of_cell))
+        first, second = results
+        found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
+        values = np.array(list(found.values()))
+        differences = {"absolute": float(np.abs(values).mean()), "mean": float(values.mean())}
+        differences |= {key: found[name] for key, name in CAPTION_SETS.items() if name in found}
+        save_scores(path, differences, self.first.options, seed=seed)
+        return differences
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterCell:
+    """The best tenth of the pairs by a score (Table 4): that with the best encoder, by STS 2012 to
+    2014. All tenths have equally many pairs."""
+
+    options: EmbeddingOptions
+    score: str
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        cell = EncoderCell(options=self.options).cell_path(seed, inputs).stem
+        pairs = digest(scored_pairs(inputs))
+        return keyed_path({"filter": self.score, "cell": cell, "pairs": pairs}, inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Train an encoder on each tenth, and write the scores of the best to `path`."""
+        columns = ["reference", "translation", decile(self.score)]
+        files = sorted(scored_pairs(inputs).glob("*.parquet"))
+        table = pa.concat_tables([pq.read_table(file, columns=columns) for file in files])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        results = []
+        for k in range(10):
+            with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+                shard, model = Path(folder) / "part-0.parquet", Path(folder) / "model"
+                pq.write_table(table.filter(pc.equal(table[columns[2]], k)), shard)
+                train(self.options, model, shards=[str(shard)], seed=seed, threads=1)
+                found = similarity_scores(load_encoder(model).embed, inputs)
+            results.append({**found, "decile": float(k)})
+        best = max(results, key=lambda found: found["development"])
+        save_scores(path, best, self.options, seed=seed, deciles=results)
+        return best
+
+
+KINDS = (EncoderCell, TransferCell, OtherCell, DifferenceCell, FilterCell)
+
+
+def scored_pairs(inputs: Inputs) -> Path:
+    """The run's pairs with deciles, of which the corpus is a part."""
+    return inputs.corpus.parent / "bucket"
+
+
+def benchmark(inputs: Inputs) -> Path:
+    """The folder of the STS Benchmark."""
+    return inputs.sts.parent / "stsb"
+
+
+def similarity_scores(embed: Embed, inputs: Inputs) -> Scores:
+    """Pearson × 100 of every STS set (`STS 2015 images`), year (`sts_2015`), the STS Benchmark
+    (`stsb`; its `captions` and `others`), and SICK trial (`sick`)."""
+    found: Scores = {}
+    years: dict[str, list[float]] = {}
+    for pairs in read_sts(inputs.sts):
+        if pairs.group.removeprefix("STS ").isdecimal():
+            pearson = correlation(scores(embed, pairs), pairs.scores).pearson
+            found[f"{pairs.group} {pairs.name}"] = pearson
+            years.setdefault(pairs.group, []).append(pearson)
+    for year, values in years.items():
+        found[f"sts_{year.removeprefix('STS ')}"] = float(np.mean(values))
+    development = [np.mean(years[year]) for year in DEVELOPMENT if year in years]
+    found["development"] = float(np.mean(development)) if development else np.nan
+    for pairs in read_sick(inputs.sick):
+        if pairs.name == "trial":
+            found["sick"] = correlation(scores(embed, pairs), pairs.scores).pearson
+    return found | _benchmark_scores(embed, benchmark(inputs))
+
+
+def _benchmark_scores(embed: Embed, folder: Path) -> Scores:
+    """The results on the test set of the STS Benchmark, or else on its development set."""
+    file = next((f for name in ("test", "dev") if (f := folder / f"sts-{name}.csv").exists()), None)
+    if file is None:
+        return {}
+    (pairs,) = read_sts(file)
+    assert pairs.genres is not None
+    predicted = scores(embed, pairs)
+    of_captions = np.array([genre == _CAPTIONS for genre in pairs.genres.to_pylist()])
+    parts = {"stsb": np.full(len(pairs), True), "captions": of_captions, "others": ~of_captions}
+    return {
+        name: correlation(predicted[rows], pairs.scores[rows]).pearson
+        for name, rows in parts.items()
+    }
+
+
+def _tests(inputs: Inputs) -> dict[str, object]:
+    folders = [inputs.sts, inputs.sick, benchmark(inputs)]
+    return {"version": VERSION, "tests": [digest(f) for f in folders if f.exists()]}
+
+
+def _transfer_folders(inputs: Inputs) -> list[Path]:
+    folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
+    return [folder for folder in [*folders, inputs.sick] if folder.exists()]

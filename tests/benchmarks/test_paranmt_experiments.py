@@ -1,0 +1,145 @@
+"""ParaNMT's tables: rows, claims, and cells in small."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.experiments import paranmt
+from benchmarks.experiments import paranmt_figures as paper
+from benchmarks.experiments.cells import Inputs, load_scores
+from benchmarks.experiments.paranmt_cells import DifferenceCell, EncoderCell, FilterCell
+from benchmarks.experiments.report import write
+from benchmarks.experiments.tables import Claim, Table, printed_claims
+from models.embeddings.encoders import kinds
+from models.embeddings.options import EmbeddingOptions
+from models.errors import UserError
+from tests.benchmarks.conftest import WORDS
+
+SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None, loaders=0)
+
+
+@pytest.fixture
+def with_corpus(inputs: Inputs) -> Inputs:
+    """Pairs with deciles, and the corpus."""
+    random = np.random.default_rng(1)
+    for folder in ("corpus", "bucket"):
+        (inputs.corpus.parent / folder).mkdir()
+        columns = {
+            side: [" ".join(random.choice(WORDS, 4)) for _ in range(80)]
+            for side in ("reference", "translation")
+        }
+        table = pa.table({**columns, "trigram_overlap_decile": np.arange(80) % 10})
+        pq.write_table(table, inputs.corpus.parent / folder / "part-0.parquet")
+    (inputs.sts.parent / "stsb").mkdir()
+    pairs = [" ".join(random.choice(WORDS, 3)) for _ in range(40)]
+    rows = [
+        f"main-{'captions' if i % 2 else 'news'}\tfile\t2012\t{i}\t{i % 6}\t{text}\t{pairs[-i]}\n"
+        for i, text in enumerate(pairs)
+    ]
+    (inputs.sts.parent / "stsb" / "sts-dev.csv").write_text("".join(rows))
+    return inputs
+
+
+def test_rows_and_claims_are_those_of_the_paper(with_corpus: Inputs) -> None:
+    found = paranmt.tables(with_corpus)
+    for table in found.values():
+        for claim in table.claims:
+            assert {claim.better, claim.worse} <= set(table.rows)
+        for row in table.rows:
+            assert (row.removesuffix(" (ours)") in table.paper) != row.endswith(" (ours)")
+        for cell in table.rows.values():
+            if isinstance(cell, EncoderCell):
+                assert kinds(cell.options.model) and cell.options.batch_size == 100
+    rows = {*found["paranmt7"].rows, *found["paranmt7-large"].rows}
+    assert {row for row in rows if "ours" not in row} == set(paper.ROWS)
+    order = Claim("Word", "Trigram-Word-LSTM, concatenated", {"sts_2016": 0.7})
+    assert order in found["paranmt7"].claims  # 77.5 and 76.8
+    assert {f"Trigram, M = {M} (ours)" for M in (1, 20, 40)} < set(found["paranmt5"].rows)
+
+
+def test_a_mean_of_two_claims_is_printed_for_its_measures(tmp_path: Path) -> None:
+    figures = {"A": {"r": 2.0, "s": 1.0}, "B": {"r": 1.0, "s": 2.0}}
+    cells = [EncoderCell(options=SMALL), EncoderCell(options=SMALL.replace(dim=3))]
+    table = Table(
+        "Title",
+        dict(zip("AB", cells, strict=True)),
+        printed_claims([("A", "B")], figures),
+        measures={"r": "r", "s": "s", "t": "t"},
+        paper=figures,
+    )
+    scores = {cells[0]: [{"r": 3.0, "s": 3.0}], cells[1]: [{"r": 1.0, "s": 1.0}]}
+    write(tmp_path / "t.md", table, scores)
+    assert (tmp_path / "t.md").read_text().splitlines()[4:] == [
+        "| A | 3.0 ± 0.0 (paper: 2) | 3.0 ± 0.0 (paper: 1) | – |",
+        "| B | 1.0 ± 0.0 (paper: 1) | 1.0 ± 0.0 (paper: 2) | – |",
+        "",
+        "| the paper's claim | r | s | t |",
+        "| --- | --- | --- | --- |",
+        "| A > B | holds (+2.0 ± 0.0; paper: +1.0) | – | – |",
+        "| B > A | – | reversed (-2.0 ± 0.0; paper: +1.0) | – |",
+    ]
+
+
+def test_cells(with_corpus: Inputs) -> None:
+    inputs = with_corpus
+    cell = EncoderCell(options=SMALL)
+    path = cell.cell_path(1, inputs)
+    scores = cell.run(1, inputs, path)
+    assert load_scores(path) == scores
+    assert (
+        scores["STS 2015 a"] == scores["sts_2015"] and scores["sts_2012"] == scores["development"]
+    )
+    assert {"sick", "stsb", "captions", "others"} < set(scores)
+    folder = cell.encoder(1, inputs)
+    before = folder.stat().st_mtime_ns
+    assert cell.encoder(1, inputs).stat().st_mtime_ns == before
+
+    other = replace(cell, options=SMALL.replace(dim=3))
+    difference = DifferenceCell(first=cell, second=other)
+    found = difference.run(1, inputs, difference.cell_path(1, inputs))
+    of_other = load_scores(other.cell_path(1, inputs))
+    by_set = [scores[name] - of_other[name] for name in ("STS 2012 a", "STS 2015 a")]
+    assert found["absolute"] == pytest.approx(np.abs(by_set).mean())
+    assert found["mean"] == pytest.approx(np.mean(by_set))
+
+    best = FilterCell(options=SMALL, score="trigram_overlap")
+    assert 0 <= best.run(1, inputs, best.cell_path(1, inputs))["decile"] <= 9
+
+
+def test_sources_are_equally_large(with_corpus: Inputs, tmp_path: Path) -> None:
+    (tmp_path / "news.tsv").write_text("".join(f"a {i}\tb {i}\n" for i in range(30)))
+    files = [f"CzEng={with_corpus.corpus}", f"News={tmp_path / 'news.tsv'}"]
+    options = argparse.Namespace(source=files, other=[])
+    table = paranmt.tables(with_corpus, options)["paranmt3"]
+    assert not any("ours" in row for row in table.rows) and len(table.claims) == 3
+    paranmt.prepare({"paranmt3": table}, with_corpus, options)
+    for cell in table.rows.values():
+        shards = list((with_corpus.folder / cell.pairs).glob("*.parquet"))
+        assert [len(pq.read_table(shard)) for shard in shards] == [30]
+    with pytest.raises(UserError, match="--source nowhere: give NAME=PATH"):
+        paranmt.tables(with_corpus, argparse.Namespace(source=["nowhere"], other=[]))
+
+
+def test_negatives_are_printed(
+    with_corpus: Inputs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Table 6: neither the sentence itself nor its paraphrase."""
+    inputs = with_corpus
+    inputs.folder.mkdir()
+    random = np.random.default_rng(2)
+    vectors = (" ".join([word, *map(str, random.normal(size=4).round(3))]) for word in WORDS)
+    (inputs.folder / "paragram.txt").write_text("\n".join(vectors) + "\n")
+    monkeypatch.setattr(paranmt, "_words", lambda inputs: SMALL.replace(negatives="both"))
+    paranmt.print_negatives(inputs)
+    text = (inputs.folder / "paranmt6.md").read_text()
+    assert text.strip() in capsys.readouterr().out.replace("\r", "")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines()[4:]]
+    assert [row[0] for row in rows] == ["1"] * 3 + ["20"] * 3 + ["40"] * 3
+    table = pq.read_table(inputs.corpus, columns=["reference", "translation"]).to_pylist()
+    paraphrases = {pair["reference"]: pair["translation"] for pair in table}
+    assert all(row[2] not in (row[1], paraphrases[row[1]]) for row in rows)
