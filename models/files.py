@@ -42,6 +42,18 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """Check that a file can be written, before the work for it is done.
+
+    Raises:
+        UserError: its folder cannot be written; names `path`.
+    """
+    with _writing_errors(path):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        Path(name).unlink()
+
+
 @contextmanager
 def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds.

@@ -61,6 +61,7 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
         raise UserError(f"{folder}: the model cannot be loaded ({reason})") from error
 
 
+_INCOMPLETE = "the list of modules is damaged: it needs a type and a path of each"
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "models.embeddings.")
 
 
@@ -75,12 +76,23 @@ def _check_classes(folder: Path) -> None:
             values = json.loads(file.read_bytes())
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
+        if file.name == "modules.json" and not _is_list_of_modules(values):
+            raise UserError(f"{file}: the model cannot be loaded ({_INCOMPLETE})")
         for name in _classes(values):
             if "." in name and not name.startswith(_TRUSTED):
                 raise UserError(
                     f"{file}: the model cannot be loaded: it brings code of its own ({name}), "
                     "which is not run"
                 )
+
+
+def _is_list_of_modules(values: Any) -> bool:
+    return isinstance(values, list) and all(
+        isinstance(module, dict)
+        and isinstance(module.get("type"), str)
+        and isinstance(module.get("path"), str)
+        for module in values
+    )
 
 
 def _classes(values: Any) -> Iterator[str]:

@@ -68,7 +68,10 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
 
 
 def of_development(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Notices of development data that the encoder is tested on, too."""
+    """Notices of development data that the encoder is tested on, too, or that are missing."""
+    options = config.embeddings
+    if "embeddings" in stages and options.evaluate_every and options.development is None:
+        yield "embeddings.evaluate_every: has no effect without embeddings.development"
     if "evaluate" not in stages:
         return
     for path in config.embeddings.development_files:

@@ -122,7 +122,8 @@ def _in_a_process(name: str, sentences: Sequence[str]) -> int | None:
         text=True,
         check=False,
     )
-    return int(done.stdout) if done.returncode == 0 else None
+    *_, last = done.stdout.split() or [""]  # libraries may print, too
+    return int(last) if done.returncode == 0 and last.isdecimal() else None
 
 
 def added_memory(name: str, sentences: Sequence[str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,31 +18,41 @@ from models.embeddings.model import SentenceEncoder
 from models.errors import UserError
 
 
+def find_tasks(names: Sequence[str]) -> dict[str, Any]:
+    """Tasks of the package mteb by name; of a task in several languages, its English part.
+
+    Raises:
+        UserError: the package is not installed, or has no such task.
+    """
+    try:
+        import mteb
+    except ImportError as error:
+        raise UserError(
+            f"--mteb: the package mteb cannot be imported ({error}); run `pip install mteb`"
+        ) from error
+    return {name: _task(mteb, name) for name in names}
+
+
 def run_mteb(
-    models: Sequence[OpenedModel], names: Sequence[str], data: Sequence[LabelledPairs]
+    models: Sequence[OpenedModel], tasks: Mapping[str, Any], data: Sequence[LabelledPairs]
 ) -> dict[str, Any]:
-    """The main scores × 100 of tasks, by the package mteb.
+    """The main scores × 100 of the `tasks` that `find_tasks` found.
 
     A task with pairs in `data`, all of them, reads them there; the package fetches other data
-    itself. Of a task in several languages, only the English part counts.
+    itself.
 
     Returns:
         `version`, and of each task `main_score`, `local` (whether its pairs are those of `data`)
         and `models`.
 
     Raises:
-        UserError: the package is not installed, has no such task, or cannot run it.
+        UserError: the package cannot run a task.
     """
-    try:
-        import mteb
-        from mteb.models import ModelMeta
-    except ImportError as error:
-        raise UserError(
-            f"--mteb: the package mteb cannot be imported ({error}); run `pip install mteb`"
-        ) from error
-    tasks = [_task(mteb, name) for name in names]
+    import mteb
+    from mteb.models import ModelMeta
+
     found: dict[str, Any] = {}
-    for name, task in zip(names, tasks, strict=True):
+    for name, task in tasks.items():
         local = _set_data(task, data)
         scores = {model.name: _score(mteb, ModelMeta, model, name, task) for model in models}
         main_score = task.metadata.main_score

@@ -14,6 +14,7 @@ import pyarrow as pa
 from models import hub
 from models.embeddings.applications.evaluation import Model, Vectors
 from models.embeddings.model import SentenceEncoder, load_encoder
+from models.errors import UserError
 from models.sentence_models import find_sentence_model, open_sentence_model
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ class OpenedModel:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder was written by `SentenceEncoder.save`, or is no model at all."""
+    """Whether a folder was written by `SentenceEncoder.save`, not by others."""
     try:
         config = json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError):
-        return not (folder / "modules.json").is_file()
+        return False
     return isinstance(config, dict) and "vocabularies" in config
 
 
@@ -65,7 +66,14 @@ def open_model(name: str, option: str = "--model") -> OpenedModel:
         UserError: there is no such model, or it cannot be loaded.
     """
     folder = hub.fetch(name, option)
-    return _ours(name, folder) if is_ours(folder) else _theirs(name, option)
+    if is_ours(folder):
+        return _ours(name, folder)
+    if not (folder / "modules.json").is_file():
+        raise UserError(
+            f"{option}: {name} is neither an encoder of Paraloom (config.json with vocabularies) "
+            "nor a model of sentence-transformers (modules.json)"
+        )
+    return _theirs(name, option)
 
 
 def _ours(name: str, folder: Path) -> OpenedModel:

@@ -139,7 +139,7 @@ class Shards:
             for chunk in _chunks(str(path), self.columns)
         ]
         self.rows = round(sum(chunk.rows * chunk.weight for chunk in self.chunks))
-        if not self.rows:
+        if not any(chunk.rows for chunk in self.chunks):
             raise UserError(f"{self.name}: nothing to train on (no rows)")
         self.vocabularies: Mapping[Kind, Vocabulary] = {}
         self._only: Pairs | None = None

@@ -114,9 +114,17 @@ def _parquet_name(column: str | int, schema: pa.Schema, path: Path) -> str:
     if not there:
         raise UserError(f"{path}: no column {column!r}, there are {', '.join(names)}")
     name = names[column - 1] if isinstance(column, int) else column
+    if names.count(name) > 1:
+        raise UserError(f"{path}: {names.count(name)} columns have the name {name!r}")
     kind = schema.field(name).type
     text = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if not (pa.types.is_string(text) or pa.types.is_large_string(text)):
+    is_text = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_string_view,
+        pa.types.is_null,  # no value is set
+    )
+    if not any(test(text) for test in is_text):
         raise UserError(f"{path}: column {name!r} holds {kind}, not text")
     return name
 
@@ -138,8 +146,10 @@ def _read_text(source: PairsOptions, path: Path) -> Iterator[Columns]:
     needed = 0
     block: list[list[str]] = []
     for number, row in tab_separated(path):
-        if number == 1:
-            positions, has_names = _positions(source, row, path)
+        if not positions:
+            if row == [""]:
+                continue
+            positions, has_names = _positions(source, row, path, number)
             needed = max(positions) + 1
             if has_names:
                 continue
@@ -162,12 +172,22 @@ def _columns(rows: list[list[str]]) -> Columns:
     return [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
 
 
-def _positions(source: PairsOptions, header: list[str], path: Path) -> tuple[list[int], bool]:
-    """The positions of the columns, and whether the first line has their names."""
+def _positions(
+    source: PairsOptions, header: list[str], path: Path, row: int
+) -> tuple[list[int], bool]:
+    """The positions of the columns, and whether the first line, of number `row`, has their names.
+
+    A line on standard error says if columns are read by their number because it has no names.
+    """
     columns = _wanted(source)
     names = [column for column in columns if isinstance(column, str)]
     missing = [name for name in names if name not in header]
     if names == missing == list(_BY_NAME):
+        print(
+            f"{path}: row {row} does not name the columns reference and translation, so that it is "
+            "a pair, and columns 1 and 2 are read",
+            file=sys.stderr,
+        )
         numbers = {"reference": 1, "translation": 2}
         columns = [
             numbers.get(column, column) if isinstance(column, str) else column for column in columns
@@ -175,7 +195,7 @@ def _positions(source: PairsOptions, header: list[str], path: Path) -> tuple[lis
     elif missing:
         known = ", ".join(header)
         raise UserError(
-            f"{path}, row 1: no column {missing[0]!r}, there are {known[:200]} "
+            f"{path}, row {row}: no column {missing[0]!r}, there are {known[:200]} "
             "(a file without names has columns 1, 2 …)"
         )
     found = [c - 1 if isinstance(c, int) else header.index(c) for c in columns]

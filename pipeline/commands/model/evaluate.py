@@ -10,12 +10,12 @@ import typer
 from models.embeddings.applications.cost import MemoryMeasurement, costs, how_measured
 from models.embeddings.applications.cost_table import costs_json
 from models.embeddings.applications.evaluation import evaluate_on
-from models.embeddings.applications.mteb_tasks import mteb_table, run_mteb
+from models.embeddings.applications.mteb_tasks import find_tasks, mteb_table, run_mteb
 from models.embeddings.applications.opened import OpenedModel, open_model
 from models.embeddings.applications.transfer import transfer
 from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.errors import UserError
-from models.files import atomic_file
+from models.files import atomic_file, check_writable
 from pipeline.commands.model.comparison_page import comparison_page, short_names
 from pipeline.commands.options import JsonFile, Sick, write_json
 from pipeline.console import console
@@ -66,23 +66,31 @@ def command(
         )
     if html and not (sts or sick):
         raise UserError("evaluate: --html shows results on --sts DIR and --sick DIR; give one")
+    for name in model:
+        if model.count(name) > 1:
+            raise UserError(f"{name}: stands twice among the models")
+    tasks = find_tasks([name.strip() for name in mteb.split(",")]) if mteb else {}
+    for file in filter(None, (json, html)):
+        check_writable(Path(file))
     data = [pairs for folder in sts or () for pairs in read_sts(folder)]
     data += read_sick(sick) if sick else []
     opened = [open_model(name) for name in model]
     if sick or transfer_tasks or mteb:
         ours = [(each.name, each.encoder) for each in opened if each.encoder]
         notify(of_models(ours, "SICK, the transfer tasks and those of MTEB are"))
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = {"models": model, "groups": {}}
     if data:
         results |= _side_by_side(opened, data, html)
+        write_json(json, results)  # what follows takes long and may fail
     if transfer_tasks:
-        tasks = transfer([(each.name, each.evaluated.embed) for each in opened], transfer_tasks)
-        results["transfer"] = tasks.json()
-        console().print(tasks.table())
-    if mteb:
-        results["mteb"] = run_mteb(opened, [name.strip() for name in mteb.split(",")], data)
+        found = transfer([(each.name, each.evaluated.embed) for each in opened], transfer_tasks)
+        results["transfer"] = found.json()
+        write_json(json, results)
+        console().print(found.table())
+    if tasks:
+        results["mteb"] = run_mteb(opened, tasks, data)
+        write_json(json, results)
         console().print(mteb_table(short_names(model), results["mteb"]))
-    write_json(json, {"models": model, "groups": {}, **results})
 
 
 def _side_by_side(

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +91,14 @@ def test_side_by_side(
 
 
 def test_mistakes(
-    sts: Path, models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sts: Path,
+    models: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(sys.modules, "mteb", None)
+
     def fails(message: str, *arguments: str) -> None:
         assert main(["evaluate", "--model", models[0], *arguments]) == 2
         error = capsys.readouterr().err
@@ -102,7 +109,11 @@ def test_mistakes(
     fails("stands twice among the models", "--model", models[0], "--sts", str(sts / "2015"))
     fails("stands twice among the data sets", *["--sts", str(sts / "2015")] * 2)
     fails("no STS data sets here", "--sts", str(tmp_path / "nothing"))
-    assert not Path(page).exists()
+    nowhere, missing = f"{models[0]}/config.json/x.html", str(tmp_path / "x.json")
+    on_2015 = ("--sts", str(sts / "2015"), "--json", missing)
+    fails(r"config\.json/x\.html: cannot be written", *on_2015, "--html", nowhere)
+    fails("the package mteb cannot be imported", *on_2015, "--mteb", "STS15")
+    assert not Path(page).exists() and not Path(missing).exists()
 
 
 def test_short_names() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from models.embeddings.applications.evaluation import cosines
-from models.embeddings.applications.mteb_tasks import MTEBEncoder, mteb_table, run_mteb
+from models.embeddings.applications.mteb_tasks import MTEBEncoder, find_tasks, mteb_table, run_mteb
 from models.embeddings.applications.opened import OpenedModel
 from models.embeddings.datasets.similarity import LabelledPairs, read_sts
 from models.errors import UserError
@@ -88,7 +88,7 @@ def year(data: Path) -> list[LabelledPairs]:
 def test_local_pairs(model: OpenedModel, year: list[LabelledPairs]) -> None:
     from models.embeddings.applications.evaluation import evaluate_on
 
-    found = run_mteb([model], ["STS15"], year)
+    found = run_mteb([model], find_tasks(["STS15"]), year)
     task = found["tasks"]["STS15"]
     assert found["version"] == "2" and task["local"]
     pooled = evaluate_on(year, [model.evaluated]).protocols["mteb"][0][0]
@@ -99,13 +99,13 @@ def test_local_pairs(model: OpenedModel, year: list[LabelledPairs]) -> None:
 @pytest.mark.usefixtures("mteb")
 def test_mistakes(model: OpenedModel, year: list[LabelledPairs]) -> None:
     with pytest.raises(UserError, match="--mteb: mteb has no task STS99"):
-        run_mteb([model], ["STS15", "STS99"], year)
+        find_tasks(["STS15", "STS99"])
     message = "--mteb STS14: mteb cannot run it on letters .*the Hub cannot be reached"
     with pytest.raises(UserError, match=message):
-        run_mteb([model], ["STS14"], year)
+        run_mteb([model], find_tasks(["STS14"]), year)
 
 
-def test_without_the_package(model: OpenedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mteb", None)
     with pytest.raises(UserError, match="run `pip install mteb`"):
-        run_mteb([model], ["STS15"], [])
+        find_tasks(["STS15"])

@@ -63,7 +63,7 @@ def test_both_give_the_same_vectors(ours: Path, theirs: Path) -> None:
 
 
 def test_models_that_cannot_be_opened(theirs: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"config\.json: cannot be read"):
+    with pytest.raises(UserError, match=r"neither an encoder of Paraloom .* nor a model of sent"):
         open_model(str(tmp_path))
     copy = tmp_path / "copy"
     shutil.copytree(theirs, copy)
@@ -71,9 +71,13 @@ def test_models_that_cannot_be_opened(theirs: Path, tmp_path: Path) -> None:
     (copy / "modules.json").write_text(json.dumps([module]))
     with pytest.raises(UserError, match=r"code of its own \(evil\.Module\)"):
         open_model(str(copy))
+    for damaged in ({"a": 1}, [1], [{"type": "x"}]):
+        (copy / "modules.json").write_text(json.dumps(damaged))
+        with pytest.raises(UserError, match="the list of modules is damaged"):
+            open_model(str(copy))
     (copy / "modules.json").unlink()
     (copy / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(UserError, match=r"--model: .* is no model of sentence-transformers"):
+    with pytest.raises(UserError, match=r"--model: .* is neither an encoder of Paraloom"):
         open_model(str(copy))
 
 

@@ -125,6 +125,45 @@ def test_wrong_files_are_one_line(
     assert not (tmp_path / "model").exists()
 
 
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.parquet"
+    columns = [pa.array(["a"]), pa.array(["b"]), pa.array(["c"])]
+    names = ["reference", "translation", "translation"]
+    pq.write_table(pa.Table.from_arrays(columns, names=names), path)
+    with pytest.raises(UserError, match="2 columns have the name 'translation'"):
+        train(SMALL.replace(pairs=[PairsOptions(paths=[str(path)])]), tmp_path / "model", seed=1)
+
+
+def test_names_may_follow_empty_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(b"\n" + tsv([("a", "b")], "reference\ttranslation"))
+    source = PairsOptions(paths=[str(path)])
+    (copy,) = copy_pairs([source], tmp_path / "named")
+    assert pq.read_table(copy).to_pylist() == [{"first": "a", "second": "b"}]
+    assert not capsys.readouterr().err
+    path.write_bytes(tsv([("a", "b")], "sentence1\tsentence2"))
+    (copy,) = copy_pairs([source], tmp_path / "other")
+    assert pq.read_table(copy).num_rows == 2
+    assert "row 1 does not name the columns reference and" in capsys.readouterr().err
+
+
+def test_text_without_values_and_views(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.parquet"
+    views, nulls = pa.array(["b"]).cast(pa.string_view()), pa.nulls(1)
+    pq.write_table(pa.table({"reference": ["a"], "translation": views, "no": nulls}), path)
+    source = PairsOptions(paths=[str(path)], negative="no")
+    (copy,) = copy_pairs([source], tmp_path / "copies")
+    assert pq.read_table(copy).to_pylist() == [{"first": "a", "second": "b", "negative": ""}]
+
+
+def test_errors_of_training_name_the_users_file(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(tsv([("a", "A")]))
+    sources = [PairsOptions(paths=[str(path)], weight=0.1)]
+    with pytest.raises(UserError, match=f"^{path}: nothing to train on"):
+        train(SMALL.replace(pairs=sources), tmp_path / "model", seed=1)
+
+
 def test_weights_are_how_often_an_epoch_has_a_pair(tmp_path: Path) -> None:
     sources = []
     for name, count, weight in (("a", 400, 2.5), ("b", 100, 1.0), ("c", 1000, 0.1)):
