@@ -1,11 +1,8 @@
 """The labelled pairs of `select.labelled`, for automatic selection and for rounds."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
-import numpy as np
-
-from models.embeddings.datasets.similarity import LabelledPairs, read_sts
+from models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from models.errors import UserError
 from models.files import digest
 from pipeline.config import Config
@@ -19,24 +16,7 @@ def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
         UserError: a file is missing or broken, or a data set has no labels or only one label value;
             names the file.
     """
-    found: list[LabelledPairs] = []
-    for path in paths:
-        if not Path(path).exists():
-            raise UserError(f"select.labelled: {path} is not there")
-        try:
-            sets = read_sts(path)
-        except UserError as error:
-            raise UserError(f"select.labelled: {error}") from error
-        for pairs in sets:
-            if np.ptp(pairs.scores) == 0:
-                raise UserError(
-                    f"select.labelled: {path}: {pairs.name} has no other score than "
-                    f"{pairs.scores[0]:g} ({len(pairs.first):,} rows), so it cannot rank encoders"
-                )
-        found += sets
-    if not found:
-        raise UserError("select.labelled: names no file")
-    return found
+    return read_ranking(paths, "select.labelled")
 
 
 def check_labelled(config: Config) -> None:

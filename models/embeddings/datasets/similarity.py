@@ -109,6 +109,33 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
     return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
 
 
+def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
+    """Read labelled pairs that can rank encoders, as `read_labelled`.
+
+    Raises:
+        UserError: a file is missing or broken, or a data set has no labels or only one label value;
+            names the configuration `key` and the file.
+    """
+    found: list[LabelledPairs] = []
+    for path in paths:
+        if not Path(path).exists():
+            raise UserError(f"{key}: {path} is not there")
+        try:
+            sets = read_labelled(path)
+        except UserError as error:
+            raise UserError(f"{key}: {error}") from error
+        for pairs in sets:
+            if np.ptp(pairs.scores) == 0:
+                raise UserError(
+                    f"{key}: {path}: {pairs.name} has no other score than "
+                    f"{pairs.scores[0]:g} ({len(pairs):,} rows), so it cannot rank encoders"
+                )
+        found += sets
+    if not found:
+        raise UserError(f"{key}: names no file")
+    return found
+
+
 def missing(data: list[LabelledPairs]) -> dict[str, list[str]]:
     """The published data sets that are missing in `data`, for each group with other data sets."""
     published = {f"STS {year}": names for year, names in SEMEVAL.items()}

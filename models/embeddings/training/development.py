@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from models.embeddings.applications.evaluation import Vectors, agreement, embed_pairs
-from models.embeddings.datasets.similarity import LabelledPairs, read_labelled
+from models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training.data import Shards
@@ -41,16 +41,7 @@ def read_development(options: EmbeddingOptions, source: Shards) -> Development |
         return Development(f"{len(first):,} held-out pairs, mean reciprocal rank × 100", score)
     if not options.development:
         return None
-    try:
-        sets = [data for path in options.development_files for data in read_labelled(path)]
-    except UserError as error:
-        raise UserError(f"embeddings.development: {error}") from error
-    for data in sets:
-        if np.ptp(data.scores) == 0:
-            raise UserError(
-                f"embeddings.development: {data.group} {data.name}: all labels are equal, so they "
-                "cannot rank encoders"
-            )
+    sets = read_ranking(options.development_files, "embeddings.development")
     pairs = sum(map(len, sets))
     name = f"{pairs:,} labelled pairs of {len(sets)} data sets, mean Pearson × 100"
     return Development(name, partial(mean_agreement, sets=sets))

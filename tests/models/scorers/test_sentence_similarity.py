@@ -126,7 +126,7 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
     fails("gives 3 numbers a pair", cross_encoder_model=three)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "modules.json").write_text("[{}]")
-    fails("broken: the model cannot be loaded", sentence_model=tmp_path / "broken")
+    fails("broken/modules.json: the model cannot be loaded", sentence_model=tmp_path / "broken")
     for folder, key in ((sentence_model, "sentence_model"), (pair_model, "cross_encoder_model")):
         copy = tmp_path / key
         copy.mkdir()

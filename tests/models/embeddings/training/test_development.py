@@ -142,7 +142,7 @@ def test_reciprocal_rank_is_that_of_its_definition() -> None:
     [
         ("reference\tparaphrase\tscore\na\tb\tnan\n", "row 2: the score nan is not in 0–100"),
         ("reference\tparaphrase\tscore\na\tb\t\n", "row 2: the score '' is not a number"),
-        ("reference\tparaphrase\tscore\na\tb\t5\nc\td\t5\n", "all labels are equal"),
+        ("reference\tparaphrase\tscore\na\tb\t5\nc\td\t5\n", "no other score than 5"),
         ("a\tb\n", "row 1: 2 tab-separated columns, expected 3"),
     ],
 )
