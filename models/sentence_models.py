@@ -24,23 +24,32 @@ def open_sentence_model(name: str, option: str) -> SentenceTransformer:
     Raises:
         UserError: there is no such model, or it cannot be loaded.
     """
-    from sentence_transformers import SentenceTransformer
-
-    folder = find_sentence_model(name, option)
-    model: SentenceTransformer = load(
-        lambda: SentenceTransformer(str(folder), local_files_only=True), folder
-    )
-    return model
+    return load_sentence_model(find_sentence_model(name, option))
 
 
 def find_sentence_model(name: str, option: str) -> Path:
     """The folder of a model that gives sentence vectors; errors as `open_sentence_model`."""
     folder = hub.fetch(name, option)
-    if not (folder / "modules.json").is_file():
+    if not is_sentence_model(folder):
         raise UserError(
             f"{option}: {name} is no model of sentence-transformers: it has no modules.json"
         )
     return folder
+
+
+def is_sentence_model(folder: Path) -> bool:
+    """Whether a folder names modules of sentence-transformers."""
+    return (folder / "modules.json").is_file()
+
+
+def load_sentence_model(folder: Path) -> SentenceTransformer:
+    """Load the model of a folder; errors as `load`."""
+    from sentence_transformers import SentenceTransformer
+
+    model: SentenceTransformer = load(
+        lambda: SentenceTransformer(str(folder), local_files_only=True), folder
+    )
+    return model
 
 
 def load(build: Callable[[], Any], folder: Path) -> Any:

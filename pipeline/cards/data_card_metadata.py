@@ -81,11 +81,12 @@ def card_metadata(
     ['en', 'cs']
     """
     source = config.input or InputSection()
+    license = (release.license, release.license_link) if release else (source.license,)
     found = {
         "pretty_name": title(config),
         "language": hub_languages([source.target_language, source.source_language]),
         "multilinguality": ["translation"],
-        **license_metadata(source.license),
+        **license_metadata(*license),
         "size_categories": [size_category(rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
         "task_ids": ["semantic-similarity-scoring"],
@@ -99,10 +100,7 @@ def card_metadata(
             "configs": [_files("default", [("train", "part-*.parquet")])],
             "dataset_info": {"features": _features(columns)},
         }
-    del found["license"]
-    found.pop("license_name", None)
     return found | {
-        **license_metadata(release.license, release.license_link),
         "configs": [
             _files(
                 each.name,

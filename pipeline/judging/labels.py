@@ -20,15 +20,13 @@ import pyarrow.compute as pc
 
 from models.agreement.precision import DECILES, exact_deciles
 from models.embeddings.datasets.lines import tab_separated
-from models.embeddings.datasets.similarity import read_labelled
+from models.embeddings.datasets.similarity import judgment_columns, read_labelled
 from models.errors import UserError
 from models.scorers import ENCODER, SCORERS, PairScorer
 from models.scorers.plugins import ScorerSource
 from pipeline.judging.agreement import JudgedPairs
 
 _MRPC = ("Quality", "#1 String", "#2 String")
-_JUDGMENTS = ("reference", "score")
-_TRANSLATIONS = ("paraphrase", "translation")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +62,9 @@ def read_labels(path: str) -> LabelledTexts:
     header = next(tab_separated(file), (1, [""]))[1] if file.is_file() else []
     if set(_MRPC) <= set(header):
         return _read(file, header, _MRPC, highest=1)
-    translation = next((name for name in _TRANSLATIONS if name in header), "")
-    if translation and set(_JUDGMENTS) <= set(header):
-        columns = ("score", "reference", translation)
-        return _read(file, header, columns, highest=100, group="reference_id")
+    if columns := judgment_columns(header):
+        *texts, score = columns
+        return _read(file, header, (score, *texts), highest=100, group="reference_id")
     sets = read_labelled(file)
     return LabelledTexts(
         first=pa.concat_arrays([data.first for data in sets]),

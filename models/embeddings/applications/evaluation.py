@@ -249,13 +249,8 @@ def evaluate_on(data: list[LabelledPairs], models: Sequence[Model | tuple[str, E
     """
     entered = [Model(*model) for model in models]
     names = [model.name for model in entered]
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"{name}: stands twice among the models")
-    sets = [f"{pairs.group} {pairs.name}" for pairs in data]
-    for name in sets:
-        if sets.count(name) > 1:
-            raise UserError(f"{name}: stands twice among the data sets")
+    check_distinct(names, "models")
+    check_distinct([f"{pairs.group} {pairs.name}" for pairs in data], "data sets")
     judged = [[_judge(model, pairs) for pairs in data] for model in entered]
     found = benchmarks(data)
     labels = [pairs.scores for pairs in data]
@@ -281,6 +276,17 @@ def evaluate_on(data: list[LabelledPairs], models: Sequence[Model | tuple[str, E
         benchmarks=found,
         protocols={"papers": papers, "mteb": mteb},
     )
+
+
+def check_distinct(names: Sequence[str], what: str) -> None:
+    """Check that no name stands twice; results are found by name.
+
+    Raises:
+        UserError: one does; names it.
+    """
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{name}: stands twice among the {what}")
 
 
 def _judge(model: Model, data: LabelledPairs) -> Judged:

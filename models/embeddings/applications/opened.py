@@ -15,7 +15,7 @@ from models import hub
 from models.embeddings.applications.evaluation import Model, Vectors
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
-from models.sentence_models import find_sentence_model, open_sentence_model
+from models.sentence_models import is_sentence_model, load_sentence_model
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -68,12 +68,12 @@ def open_model(name: str, option: str = "--model") -> OpenedModel:
     folder = hub.fetch(name, option)
     if is_ours(folder):
         return _ours(name, folder)
-    if not (folder / "modules.json").is_file():
+    if not is_sentence_model(folder):
         raise UserError(
             f"{option}: {name} is neither an encoder of Paraloom (config.json with vocabularies) "
             "nor a model of sentence-transformers (modules.json)"
         )
-    return _theirs(name, option)
+    return _theirs(name, folder)
 
 
 def _ours(name: str, folder: Path) -> OpenedModel:
@@ -88,9 +88,8 @@ def _ours(name: str, folder: Path) -> OpenedModel:
     )
 
 
-def _theirs(name: str, option: str) -> OpenedModel:
-    folder = find_sentence_model(name, option)
-    model = open_sentence_model(name, option)
+def _theirs(name: str, folder: Path) -> OpenedModel:
+    model = load_sentence_model(folder)
 
     def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
         found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)

@@ -102,11 +102,18 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
     path = Path(path)
     if path.is_file():
         header = _header(path)
-        translation = next((name for name in _TRANSLATIONS if name in header), None)
-        if translation and {"reference", "score"} <= set(header):
-            return [_read_judgments(path, ("reference", translation, "score"))]
+        if columns := judgment_columns(header):
+            return [_read_judgments(path, columns)]
         return [_read_sick_file(path)] if "sentence_A" in header else read_sts(path)
     return read_sick(path) if any((path / name).is_file() for name in _SICK) else read_sts(path)
+
+
+def judgment_columns(header: Sequence[str]) -> tuple[str, str, str] | None:
+    """The columns of a file of judgments: reference, translation, score; None of other files."""
+    translation = next((name for name in _TRANSLATIONS if name in header), None)
+    if translation is None or not {"reference", "score"} <= set(header):
+        return None
+    return "reference", translation, "score"
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:

@@ -84,6 +84,7 @@ def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     if pooling != "max":
         if torch.is_grad_enabled():
             return means(batch)
+        # In double precision a mean does not depend on how it is added up, here or elsewhere.
         return means(batch._replace(vectors=batch.vectors.double())).float()
     device = batch.vectors.device
     words = batch.vectors[torch.from_numpy(batch.rows).to(device)]

@@ -9,7 +9,7 @@ import typer
 
 from models.embeddings.applications.cost import MemoryMeasurement, costs, how_measured
 from models.embeddings.applications.cost_table import costs_json
-from models.embeddings.applications.evaluation import evaluate_on
+from models.embeddings.applications.evaluation import check_distinct, evaluate_on
 from models.embeddings.applications.mteb_tasks import find_tasks, mteb_table, run_mteb
 from models.embeddings.applications.opened import OpenedModel, open_model
 from models.embeddings.applications.transfer import transfer
@@ -66,9 +66,7 @@ def command(
         )
     if html and not (sts or sick):
         raise UserError("evaluate: --html shows results on --sts DIR and --sick DIR; give one")
-    for name in model:
-        if model.count(name) > 1:
-            raise UserError(f"{name}: stands twice among the models")
+    check_distinct(model, "models")
     tasks = find_tasks([name.strip() for name in mteb.split(",")]) if mteb else {}
     for file in filter(None, (json, html)):
         check_writable(Path(file))

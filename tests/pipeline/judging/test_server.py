@@ -97,7 +97,7 @@ def test_wrong_requests(client: Client) -> None:
     wrong: list[tuple[int, Reply]] = [
         # The address.
         (403, client.ask(path="/judge", body=right)),
-        (403, client.ask(path=f"/{token[:-1]}x/judge", body=right)),
+        (403, client.ask(path=f"/{token[::-1]}/judge", body=right)),
         (403, client.ask(path=f"/{token}%C5%BE/judge", body=right)),
         (403, client.ask(path="/", method="GET")),
         (403, client.ask(path=f"/{token[:-1]}/state?judge=a", method="GET")),
