@@ -7,6 +7,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -24,9 +25,12 @@ from models.embeddings.options import EmbeddingOptions, ParagramOptions
 from models.embeddings.tasks import train
 from models.embeddings.training.paragram import train_paragram
 from models.errors import UserError
-from models.files import atomic_file, digest
+from models.files import atomic_file
+from models.files import digest as files_digest
+from models.text.vectors import compact_vectors
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
+digest = cache(files_digest)  # the data do not change while tables are made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,11 @@ class Inputs:
     books: Path
     folder: Path
 
+    @property
+    def vectors(self) -> Path:
+        """The initial word vectors of all encoders, in the compact form."""
+        return self.folder / "paragram"
+
 
 Scores = dict[str, float]
 """Pearson × 100 by measure: STS 2012–2014 (development), STS 2015 and SICK trial (reported); years
@@ -58,9 +67,12 @@ and data sets of STS."""
 
 def prepare(inputs: Inputs) -> None:
     """Make once what all cells share: initial word vectors, and phrase pairs as a shard."""
-    words = inputs.folder / "paragram.txt"
-    if not words.exists():
-        train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
+    if not inputs.vectors.exists():
+        inputs.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=inputs.folder) as folder:
+            words = Path(folder) / "paragram.txt"
+            train_paragram(inputs.phrases, words, ParagramOptions(), seed=1, threads=1)
+            compact_vectors(words, inputs.vectors)
     shard = inputs.folder / "phrases" / "part-0.parquet"
     if not shard.exists():
         _write_phrases(inputs, shard)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.experiments import decoding_figures
-from benchmarks.experiments.cells import Inputs, Scores, save_scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, digest, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from models.embeddings import tasks
 from models.embeddings.applications.decoder_spaces import (
@@ -36,7 +36,6 @@ from models.embeddings.encoders.context import Vector
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import ContextOptions
-from models.files import digest
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
@@ -140,12 +139,10 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         for decoder in ("GRU", "BOW")
         for encoder in ("GRU", "BOW")
     }
-    longer = ContextCell(options=models["GRU–GRU"].options.replace(epochs=6))
     return {
         "decoding": _similarity(models),
         "decoding-steps": _steps(models),
         "decoding-transfer": _transfer_tasks(models),
-        "decoding-longer": _longer({"3 epochs": models["GRU–GRU"], "6 epochs": longer}),
     }
 
 
@@ -237,23 +234,8 @@ def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
     )
 
 
-def _longer(models: Mapping[str, ContextCell]) -> Table:
-    rows = {
-        f"GRU–GRU, {name}, {vector}, {compare}": (cell, f"{vector}, {compare} ")
-        for compare in _COMPARE
-        for name, cell in models.items()
-        for vector in ("encoder", *_HOW)
-    }
-    return Table(
-        f"{_SMALL}, longer training (ours)",
-        {name: cell for name, (cell, _) in rows.items()},
-        [],
-        prefixes={name: prefix for name, (_, prefix) in rows.items()},
-    )
-
-
 def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
-    vectors = str(inputs.folder / "paragram.txt")
+    vectors = str(inputs.vectors)
     section = ContextOptions(
         text=[str(inputs.books / name) for name in _BOOKS],
         decoder="gru" if decoder == "GRU" else "bow",
@@ -268,7 +250,7 @@ def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
         initial_vectors=vectors,
         max_vocabulary=1000,
         learning_rate=0.003,
-        epochs=3,
+        epochs=1,
         batch_size=32,
         clip=5.0,
     )

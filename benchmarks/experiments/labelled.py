@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.experiments.cells import Inputs, Scores, save_scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, digest, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table
 from models.embeddings import tasks
 from models.embeddings.applications.evaluation import agreement
@@ -23,7 +23,6 @@ from models.embeddings.datasets.similarity import read_sts
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import MaLSTMOptions
-from models.files import digest
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 YEARS = ("2012", "2013", "2014")
@@ -84,7 +83,7 @@ def _malstm(years: list[str], inputs: Inputs) -> Table:
             malstm=MaLSTMOptions(data=[str(inputs.sick)], patience=15, **parts),
             model="lstm",
             hidden=50,
-            initial_vectors=str(inputs.folder / "paragram.txt"),
+            initial_vectors=str(inputs.vectors),
             epochs=epochs,
             batch_size=16,
             clip=1.0,

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from beam_jobs.io.schema import decile
-from benchmarks.experiments.cells import Inputs, Scores, keyed_path, load_scores, save_scores
+from benchmarks.experiments.cells import (
+    Inputs,
+    Scores,
+    digest,
+    keyed_path,
+    load_scores,
+    save_scores,
+)
 from models.embeddings.applications import transfer
 from models.embeddings.applications.evaluation import Embed, correlation, scores
 from models.embeddings.datasets.similarity import read_sick, read_sts
@@ -24,7 +31,6 @@ from models.embeddings.datasets.transfer import find_tasks
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
-from models.files import digest
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")

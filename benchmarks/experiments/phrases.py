@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from beam_jobs.analysis import phrase_table
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, units
-from benchmarks.experiments.cells import Inputs, Scores, keyed_path, save_scores, task_cell
+from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from models.embeddings import tasks
 from models.embeddings.applications.evaluation import Model, cosines
@@ -35,7 +35,6 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import PhrasesOptions
 from models.embeddings.training.phrase_data import read_phrase_data
 from models.errors import UserError
-from models.files import digest
 from models.text.vectors import load_vectors
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
@@ -163,7 +162,7 @@ def _options(
         model=model,
         cell="cho" if model == "gru" else "torch",
         hidden=200 if model == "gru" else None,
-        initial_vectors=str(inputs.folder / "paragram.txt"),
+        initial_vectors=str(inputs.vectors),
         epochs=epochs,
         batch_size=_BATCH,
     )

@@ -92,7 +92,7 @@ def _universal_folder(name: str, inputs: Inputs) -> Path:
 
 
 def _encoder(name: str, inputs: Inputs) -> EmbeddingOptions:
-    options = options_of(name, inputs.folder / "paragram.txt")
+    options = options_of(name, inputs.vectors)
     return options.replace(max_vocabulary=20_000)
 
 
@@ -122,7 +122,7 @@ def _cells(data: str, paths: list[str], inputs: Inputs) -> dict[str, LabelledCel
         options = _encoder(name, inputs).replace(
             task="similarity",
             similarity=SimilarityOptions(data=paths, held_out=held_out),
-            epochs=10,
+            epochs=5,
             batch_size=25,
             **(REGULARISERS[regulariser] if regulariser else {}),
         )

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.experiments import cells
 from benchmarks.experiments.__main__ import main
 from benchmarks.experiments.cells import Cell, Inputs, Scores, cell_path
 from benchmarks.experiments.report import judge, write
@@ -90,10 +91,13 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     paths = [cell_path(cell, 1, inputs), cell_path(cell, 1, inputs), cell_path(cell, 2, inputs)]
     paths.append(cell_path(replace(cell, options=cell.options.replace(margin=0.3)), 1, inputs))
     (tmp_path / "v.txt").write_text("a 2\n")
+    cells.digest.cache_clear()
     paths.append(cell_path(cell, 1, inputs))
     pq.write_table(pa.table({"reference": ["a"], "translation": ["c"]}), shard)
+    cells.digest.cache_clear()
     paths.append(cell_path(cell, 1, inputs))
     (tmp_path / "sts" / "x.tsv").write_text("1\ta\tb\n")
+    cells.digest.cache_clear()
     paths.append(cell_path(cell, 1, inputs))
     assert paths[0] == paths[1] and len(set(paths)) == len(paths) - 1
 

@@ -56,7 +56,9 @@ def test_rows_and_claims_are_those_of_the_paper(with_corpus: Inputs) -> None:
             if isinstance(cell, EncoderCell):
                 assert kinds(cell.options.model) and cell.options.batch_size == 100
     rows = {*found["paranmt7"].rows, *found["paranmt7-large"].rows}
-    assert {row for row in rows if "ours" not in row} == set(paper.ROWS)
+    assert {row for row in rows if "ours" not in row} == {
+        row for row in paper.ROWS if not row.endswith("900")
+    }
     order = Claim("Word", "Trigram-Word-LSTM, concatenated", {"sts_2016": 0.7})
     assert order in found["paranmt7"].claims  # 77.5 and 76.8
     assert {f"Trigram, M = {M} (ours)" for M in (1, 20, 40)} < set(found["paranmt5"].rows)
@@ -133,7 +135,7 @@ def test_negatives_are_printed(
     inputs.folder.mkdir()
     random = np.random.default_rng(2)
     vectors = (" ".join([word, *map(str, random.normal(size=4).round(3))]) for word in WORDS)
-    (inputs.folder / "paragram.txt").write_text("\n".join(vectors) + "\n")
+    (inputs.vectors).write_text("\n".join(vectors) + "\n")
     monkeypatch.setattr(paranmt, "_words", lambda inputs: SMALL.replace(negatives="both"))
     paranmt.print_negatives(inputs)
     text = (inputs.folder / "paranmt6.md").read_text()

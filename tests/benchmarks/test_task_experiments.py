@@ -42,7 +42,7 @@ def write_inputs(inputs: Inputs) -> None:
     inputs.folder.mkdir()
     random = np.random.default_rng(0)
     vectors = random.standard_normal((len(words), 4)).astype(np.float32)
-    write_vectors(inputs.folder / "paragram.txt", words, vectors)
+    write_vectors(inputs.vectors, words, vectors)
     inputs.books.mkdir()
     for name in ("holmes", "pride", "cities"):
         text = [f"The {random.choice(NOUNS)} {random.choice(VERBS)}." for _ in range(40)]

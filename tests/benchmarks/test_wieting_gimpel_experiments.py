@@ -47,7 +47,7 @@ def test_settings_of_transfer(name: str) -> None:
         assert (options.dim, options.batch_size, options.mega_batch) == (300, 100, 1)
         assert options.negatives == "same" and options.margin in (0.4, 0.6, 0.8)
         assert options.learning_rate == 0.001 and options.cell == "peephole"
-        assert options.epochs == (7 if options.model == "word-avg" else 3), row
+        assert options.epochs == (7 if options.model == "word-avg" else 1), row
         assert options.lambda_w in (1e-5, 0) and options.lambda_c in (1e-3, 1e-4, 1e-5, 1e-6, 0)
         for rate in (options.dropout, options.word_dropout):
             assert rate in (0, 0.2, 0.4, 0.6)
@@ -69,7 +69,6 @@ def test_directions_of_table_2() -> None:
         assert (f"LSTM, {helps}", "LSTM") in found
     assert ("AVG", "AVG, dropout") in found and ("AVG", "AVG, word dropout") in found
     assert ("LSTM Avg, dropout and scrambling", "AVG") in found
-    assert not [pair for pair in found for row in pair if row.startswith("LSTM Avg, word")]
 
 
 def test_directions_of_table_3() -> None:
@@ -137,7 +136,7 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     pq.write_table(table, inputs.corpus / "part-0.parquet")
     inputs.folder.mkdir()
     vectors = random.standard_normal((len(WORDS), 4)).astype(np.float32)
-    write_vectors(inputs.folder / "paragram.txt", list(WORDS), vectors)
+    write_vectors(inputs.vectors, list(WORDS), vectors)
     (inputs.sts / "2013").mkdir()
     (inputs.sts / "2014").mkdir()
     text = (inputs.sts / "2012" / "a.tsv").read_text()

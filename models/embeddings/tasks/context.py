@@ -24,7 +24,7 @@ from models.embeddings.training.initial_model import new_model
 from models.embeddings.training.trainer import Pool, Trainer
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
-from models.text.vectors import WordVectors, read_vectors
+from models.text.vectors import WordVectors, load_vectors
 
 _POOL = 200_000  # sentences shuffled together
 
@@ -52,7 +52,7 @@ def train(
         sentences = len(text.sentences.offsets) - 1
     metrics = {**trainer.metrics(), "sentences": sentences, "vocabulary": len(words)}
     if section.expand:
-        model, metrics["expanded"] = expanded(model, read_vectors(section.expand))
+        model, metrics["expanded"] = expanded(model, load_vectors(Path(section.expand)))
     model.save(folder, metrics=metrics)
     return metrics
 
