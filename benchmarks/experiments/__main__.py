@@ -41,7 +41,7 @@ KINDS: dict[type, Any] = {
     PhraseCell: phrases,
     PhraseTaskCell: phrases,
     ContextCell: context,
-    **{kind: kind for kind in paranmt_cells.KINDS},
+    **{kind: kind for kind in (*paranmt_cells.KINDS, revisiting.CorrelationCell)},
 }
 """The module of each kind of cell: `cell_path` names its file, `run` computes it."""
 PRINTED = {"paranmt6": paranmt.print_negatives}

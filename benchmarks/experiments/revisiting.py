@@ -10,11 +10,24 @@ what was chosen on them, `2016 STS` what was chosen on the sets of 2016.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments.cells import Cell, Inputs
-from benchmarks.experiments.tables import MEASURES, Claim, Table
+import numpy as np
+
+from benchmarks.experiments.cells import (
+    Cell,
+    Inputs,
+    Scores,
+    cell_path,
+    keyed_path,
+    load_scores,
+    run,
+    save_scores,
+)
+from benchmarks.experiments.tables import MEASURES, Claim, Table, printed_claims
+from models.embeddings.applications.evaluation import correlation
 from models.embeddings.datasets.similarity import SEMEVAL
 from models.embeddings.options import EmbeddingOptions
 
@@ -42,6 +55,37 @@ REGULARISERS: dict[str, dict[str, Any]] = {
 }
 BOTH = "dropout and scrambling"
 _PAPER = {"oracle": "W&G, oracle", "sts_2016": "W&G, 2016 STS"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationCell:
+    """How closely the results of two encoders on the data sets of Table 4 are correlated (4.2)."""
+
+    first: Cell
+    second: Cell
+
+    def cell_path(self, seed: int, inputs: Inputs) -> Path:
+        """The file of the scores; its name is a hash of what they depend on."""
+        both = [cell_path(cell, seed, inputs).stem for cell in (self.first, self.second)]
+        return keyed_path({"correlation": both}, inputs)
+
+    def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
+        """Correlate the results of the two, which are computed if need be; × 100."""
+        results = []
+        for cell in (self.first, self.second):
+            of_cell = cell_path(cell, seed, inputs)
+            known = of_cell.exists()
+            results.append(load_scores(of_cell) if known else run(cell, seed, inputs, of_cell))
+        scores = _correlated(*results)
+        save_scores(path, scores, self.first.options, seed=seed)
+        return scores
+
+
+def _correlated(first: Mapping[str, float], second: Mapping[str, float]) -> Scores:
+    """Over the data sets of Table 4 that both have."""
+    sets = [name for name in _WG4 if name.count(" ") != 1 and name in first and name in second]
+    found = correlation(*(np.array([of[name] for name in sets]) for of in (first, second)))
+    return {"pearson": found.pearson, "spearman": found.spearman}
 
 
 def options_of(name: str, vectors: Path) -> EmbeddingOptions:
@@ -90,6 +134,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
         "wg2": _wg2(plain),
         "wg3": _wg3(plain),
         "wg4": _wg4(plain, inputs),
+        "wg4-correlation": _correlations(plain),
     }
 
 
@@ -198,12 +243,14 @@ _WG4 = {
 """LSTM Avg, AVG and GRAN, chosen on the sets of 2016. The paper also has Twitter (2015)."""
 
 
+_WG4_MODELS = ("LSTM Avg", "AVG", "GRAN")
+_WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4_MODELS}
+"""The regulariser of each."""
+
+
 def _wg4(plain: dict[str, EmbeddingOptions], inputs: Inputs) -> Table:
-    models = ("LSTM Avg", "AVG", "GRAN")
-    rows = {
-        name: Cell(options=plain[name] if name == "AVG" else _regularised(plain[name], BOTH))
-        for name in models
-    }
+    models = _WG4_MODELS
+    rows = {name: _regular(_WG4_ROWS[name], plain) for name in models}
     sets = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
     there = {
         f"STS {path.parent.name} {path.stem}" for path in inputs.sts.glob("*/*.tsv")
@@ -222,6 +269,32 @@ def _wg4(plain: dict[str, EmbeddingOptions], inputs: Inputs) -> Table:
     ]
     title = "W&G Table 4: by data set"
     return Table(title, rows, claims, measures=measures, paper=paper, transposed=True)
+
+
+def _correlations(plain: dict[str, EmbeddingOptions]) -> Table:
+    cells = {name: _regular(_WG4_ROWS[name], plain) for name in _WG4_MODELS}
+    printed = {
+        name: {key: figures[column] for key, figures in _WG4.items()}
+        for column, name in enumerate(_WG4_MODELS)
+    }
+    pairs = [("LSTM Avg", "GRAN"), ("LSTM Avg", "AVG"), ("GRAN", "AVG")]
+    rows = {f"{a}, {b}": CorrelationCell(first=cells[a], second=cells[b]) for a, b in pairs}
+    paper = {
+        f"{a}, {b}": {
+            measure: round(value, 1)
+            for measure, value in _correlated(printed[a], printed[b]).items()
+        }
+        for a, b in pairs
+    }
+    closest, *others = rows
+    return Table(
+        "W&G 4.2: correlation of the results by data set (the paper's: of the figures in Table 4)",
+        rows,
+        printed_claims([(closest, other) for other in others], paper),
+        measures={"pearson": "r", "spearman": "ρ"},
+        paper=paper,
+        unit="× 100",
+    )
 
 
 def _regular(name: str, plain: dict[str, EmbeddingOptions]) -> Cell:

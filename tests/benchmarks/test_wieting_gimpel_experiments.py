@@ -12,6 +12,7 @@ from benchmarks.experiments import revisiting, supervised
 from benchmarks.experiments.cells import Cell, Inputs, cell_path, run
 from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.report import judgements, write
+from benchmarks.experiments.revisiting import CorrelationCell
 from benchmarks.experiments.tables import Table
 from models.embeddings.encoders import check_encoder
 from models.text.vectors import write_vectors
@@ -29,7 +30,8 @@ def claims(name: str) -> dict[tuple[str, str], str]:
 def test_rows_have_cells_and_figures_and_claims_name_rows(name: str) -> None:
     table = TABLES[name]
     for row, cell in table.rows.items():
-        check_encoder(cell.options)
+        for of in [cell.first, cell.second] if isinstance(cell, CorrelationCell) else [cell]:
+            check_encoder(of.options)
         of_paper = row in table.paper
         ours = "(ours)" in row or "end tag" in row or "without a gate" in row
         assert of_paper is not ours, row
@@ -128,6 +130,13 @@ def test_the_trial_pairs_choose_the_epoch_if_there_are_test_pairs(inputs: Inputs
     assert supervised.tables(inputs)["wg5-sick"].measures["pearson"] == "SICK test"
 
 
+def test_the_correlation_of_results_in_the_papers_table_4() -> None:
+    """4.2: LSTM Avg and GRAN are more closely correlated with each other than either with AVG."""
+    table = TABLES["wg4-correlation"]
+    assert [row["spearman"] for row in table.paper.values()] == [96.6, 93.4, 93.8]
+    assert {claim.better for claim in table.claims} == {"LSTM Avg, GRAN"}
+
+
 def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     inputs.corpus.mkdir()
@@ -153,6 +162,11 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     assert "| Pearson × 100 | LSTM Avg | AVG | GRAN |" in written
     assert "(paper: 81.4) |\n" in written and "; paper: +8.6)" in written
     assert len(judgements(small, found)) == 2
+    pair = CorrelationCell(first=cells["GRAN"], second=cells["AVG"])
+    scores = pair.run(1, inputs, tmp_path / "correlation.json")
+    sets = ["sick", "STS 2013 OnWN", "STS 2013 FNWN", "STS 2014 images"]
+    both = [[found[cells[row]][0][name] for name in sets] for row in ("GRAN", "AVG")]
+    assert scores["pearson"] == pytest.approx(100 * np.asarray(np.corrcoef(both))[0, 1], abs=1e-6)
     two = revisiting.tables(inputs)["wg3"]
     rows = {row: cells["GRAN"] if row == "GRAN" else cells["AVG"] for row in two.rows}
     write(tmp_path / "wg3.md", replace(two, rows=rows), found)

@@ -17,6 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from models.embeddings.tasks.options import SCRAMBLE
+from models.errors import UserError
 from models.languages import ENGLISH
 
 if TYPE_CHECKING:
@@ -46,12 +48,15 @@ def train(
     The same seed and data give the same weights on a CPU. `threads` are torch's.
 
     Raises:
-        UserError: the data are unreadable or unusable; names the file and the row.
+        UserError: the data are unreadable or unusable; names the file and the row. Or the task
+            cannot scramble sentences.
     """
     if threads is not None:
         import torch
 
         torch.set_num_threads(threads)
+    if options.scramble and options.task not in SCRAMBLE:
+        raise UserError(f"embeddings.scramble: task {options.task} has no scrambling; set it to 0")
     task = import_module(f"{__name__}.{options.task}")
     run = RunInputs(shards, vectors)
     metrics: dict[str, Any] = task.train(options, folder, run=run, seed=seed, language=language)

@@ -15,6 +15,8 @@ from models.options import Count, Fraction, InputFile, Options, PositiveNumber, 
 
 READ_THE_CORPUS = ("paraphrases",)
 """The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
+SCRAMBLE = ("paraphrases", "similarity", "malstm")
+"""The tasks that can scramble sentences."""
 
 InputFiles = Annotated[list[InputFile], Field(min_length=1)]
 Column = Annotated[str, Field(min_length=1)] | Count

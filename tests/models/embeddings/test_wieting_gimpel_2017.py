@@ -17,7 +17,7 @@ from models.embeddings.encoders import build_encoder, embedding_matrices
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import join_all, take_all
-from models.embeddings.tasks.options import SimilarityOptions
+from models.embeddings.tasks.options import PhrasesOptions, SimilarityOptions
 from models.embeddings.training.data import learnable
 from models.embeddings.training.label_trainer import LabelTrainer
 from models.embeddings.training.pair_trainer import PairTrainer
@@ -316,6 +316,13 @@ def test_words_are_scrambled_in_supervised_training(
         assert 0.6 < (rows[0] != rows[1]).any(axis=1).mean() < 0.95
     with pytest.raises(ValueError, match="scramble_variant: task similarity has no negatives"):
         sick_options(tmp_path / "sick", scramble=0.5, scramble_variant="after_negatives")
+
+
+def test_a_task_that_cannot_scramble_says_so(tmp_path: Path) -> None:
+    section = PhrasesOptions(table=str(tmp_path / "phrases.txt"))
+    options = EmbeddingOptions(task="phrases", phrases=section, scramble=0.3)
+    with pytest.raises(UserError, match=r"scramble: task phrases .* set it to 0"):
+        tasks.train(options, tmp_path / "encoder", seed=1)
 
 
 def test_the_same_seed_scrambles_in_the_same_way(tmp_path: Path) -> None:
