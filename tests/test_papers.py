@@ -134,7 +134,7 @@ def test_the_check_finds_what_does_not_exist() -> None:
     `models.embeddings.encoders.gran.Gran` `models.embeddings.nothing.GRAN` `benchmarks.report.none`
     [`GRAN.none`](../models/embeddings/encoders/gran.py) [`GRAN`](../models/none.py)
     `embeddings.lambda` `embeddings.model: gran-6` `embeddings.cell: peep` `configs/none.yaml`
-    table `wg9`, tables `wg1` and `wg10`
+    table `wg7`, tables `wg1` and `wg10`
     """
     found = missing(text)
     assert len(found) == 11, found

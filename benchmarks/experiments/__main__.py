@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks.experiments import (
     cells,
     context,
+    gates,
     labelled,
     paranmt,
     paranmt_cells,
@@ -44,8 +45,8 @@ KINDS: dict[type, Any] = {
     **{kind: kind for kind in (*paranmt_cells.KINDS, revisiting.CorrelationCell)},
 }
 """The module of each kind of cell: `cell_path` names its file, `run` computes it."""
-PRINTED = {"paranmt6": paranmt.print_negatives}
-"""Tables of sentences, which have no cells."""
+PRINTED = ("paranmt6", "wg9")
+"""Tables that have no cells: of sentences, and of labels (which needs --spacy)."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "runs" / "experiments")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=cores())
+    parser.add_argument("--spacy", metavar="PIPELINE", help="tags and parses sentences for wg9")
     paranmt.add_arguments(parser)
     options = parser.parse_args(arguments)
     inputs = Inputs(
@@ -86,6 +88,8 @@ def main(arguments: Sequence[str]) -> int:
         unknown = set(options.tables) - set(names)
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(names)}")
+        if "wg9" in options.tables and not options.spacy:
+            raise UserError("wg9: needs a spaCy pipeline that tags and parses; name it by --spacy")
         wanted = options.tables or names
         chosen = {name: known[name] for name in wanted if name in known}
         supervised.prepare(chosen, inputs)
@@ -95,9 +99,10 @@ def main(arguments: Sequence[str]) -> int:
         for name, table in chosen.items():
             show(table, scores)
             write(inputs.folder / f"{name}.md", table, scores)
-        for name in wanted:
-            if name in PRINTED:
-                PRINTED[name](inputs)
+        if "paranmt6" in wanted:
+            paranmt.print_negatives(inputs)
+        if "wg9" in wanted and options.spacy:
+            gates.print_gates(inputs, options.spacy)
     except UserError as error:
         print(f"experiments: {error}", file=sys.stderr)
         return 2

@@ -38,7 +38,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks.options import ContextOptions
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
-_BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
+BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
 _COMPARE = ("dot", "cosine")
 _HOW: tuple[Vector, ...] = ("concat", "mean")
 _COMPARED = (
@@ -237,7 +237,7 @@ def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
 def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
     vectors = str(inputs.vectors)
     section = ContextOptions(
-        text=[str(inputs.books / name) for name in _BOOKS],
+        text=[str(inputs.books / name) for name in BOOKS],
         decoder="gru" if decoder == "GRU" else "bow",
         expand=vectors,
     )

@@ -72,11 +72,18 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
         for cell in table.rows.values()
         if isinstance(cell, LabelledCell) and cell.options.similarity is not None
     }
-    shards = sorted(str(shard) for shard in inputs.corpus.glob("*.parquet"))
     for name in _UNIVERSAL:
-        folder = _universal_folder(name, inputs)
-        if str(folder) in starts and not folder.exists():
-            train(_universal(name, inputs), folder, shards=shards, seed=1, threads=1)
+        if str(_universal_folder(name, inputs)) in starts:
+            universal(name, inputs)
+
+
+def universal(name: str, inputs: Inputs) -> Path:
+    """The folder of an encoder of `_UNIVERSAL`, which is trained on the corpus if need be."""
+    folder = _universal_folder(name, inputs)
+    if not folder.exists():
+        shards = sorted(str(shard) for shard in inputs.corpus.glob("*.parquet"))
+        train(_universal(name, inputs), folder, shards=shards, seed=1, threads=1)
+    return folder
 
 
 def _universal(name: str, inputs: Inputs) -> EmbeddingOptions:

@@ -1,0 +1,49 @@
+"""W&G's Tables 9 to 11: our norms beside the paper's."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.experiments import gates, supervised
+from benchmarks.experiments.__main__ import main
+from benchmarks.experiments.cells import Inputs
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from tests.models.parsers import TREES, train_parser
+
+
+def test_norms_beside_the_papers(
+    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [text for text, *_ in TREES]
+    options = EmbeddingOptions(model="gran", dim=4)
+    vocabulary = Vocabulary(sorted({word for text in texts for word in text.split()}))
+    torch.manual_seed(0)
+    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)})
+    SentenceEncoder(encoder.eval(), {"words": vocabulary}, options).save(tmp_path / "gran")
+    monkeypatch.setattr(supervised, "universal", lambda name, inputs: tmp_path / "gran")
+    monkeypatch.setattr(gates, "_LEAST", 1)
+    inputs.folder.mkdir()
+    inputs.books.mkdir()
+    for name in gates.BOOKS:
+        (inputs.books / name).write_text("\n\n".join(texts))
+    gates.print_gates(inputs, train_parser(tmp_path / "parser"))
+    written = (inputs.folder / "wg9.md").read_text().splitlines()
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in written if "| --" not in line
+    ]
+    tags = rows[rows.index(["tags: highest", "paper", "lowest", "paper"]) + 1 :]
+    assert [row[1::2] for row in tags[:2]] == [["NNP", "TO"], ["NNPS", "WDT"]]
+    norms = [float(row[0].split()[1]) for row in tags[:2]]
+    assert norms[0] > norms[1] > 0
+    assert ["xcomp", "–", "–", "170.6"] in rows and ["prep", "–", "–", "121.2"] in rows
+
+
+def test_a_pipeline_is_needed(
+    inputs: Inputs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["wg9", "--corpus", str(tmp_path / "nowhere")]) == 2
+    assert "no corpus" in capsys.readouterr().err
