@@ -74,6 +74,8 @@ def main(arguments: Sequence[str]) -> int:
         folder=options.folder,
     )
     try:
+        if "wg9" in options.tables and not options.spacy:
+            raise UserError("wg9: needs a spaCy pipeline that tags and parses; name it by --spacy")
         if not sorted(inputs.corpus.glob("*.parquet")):
             run_first = "make corpus CONFIG=configs/multi30k.yaml"
             raise UserError(
@@ -88,8 +90,6 @@ def main(arguments: Sequence[str]) -> int:
         unknown = set(options.tables) - set(names)
         if unknown:
             raise UserError(f"no table {', '.join(unknown)}; there are {', '.join(names)}")
-        if "wg9" in options.tables and not options.spacy:
-            raise UserError("wg9: needs a spaCy pipeline that tags and parses; name it by --spacy")
         wanted = options.tables or names
         chosen = {name: known[name] for name in wanted if name in known}
         supervised.prepare(chosen, inputs)
