@@ -91,7 +91,7 @@ def trainer_of(
     (kind,) = kinds(model)
     vocabulary = Vocabulary.build((side for sides in texts for side in sides), kind=kind)
     pairs = stack([learnable(*sides, {kind: vocabulary}) for sides in texts])
-    chosen = EmbeddingOptions(model=model, **options)
+    chosen = EmbeddingOptions(model=model, negatives="other", **options)  # as in the plain one
     torch.manual_seed(1)
     encoder = build_encoder(chosen, {kind: random_vectors(len(vocabulary), chosen.dim, 1)})
     encoder.to(device).train()

@@ -60,6 +60,12 @@ class Inputs:
         return self.folder / "paragram"
 
 
+def transfer_folders(inputs: Inputs) -> list[Path]:
+    """Those of the transfer tasks that are there; SICK is one."""
+    folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
+    return [folder for folder in [*folders, inputs.sick] if folder.exists()]
+
+
 Scores = dict[str, float]
 """Pearson × 100 by measure: STS 2012–2014 (development), STS 2015 and SICK trial (reported); years
 and data sets of STS."""

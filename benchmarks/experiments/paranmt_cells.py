@@ -23,6 +23,7 @@ from benchmarks.experiments.cells import (
     keyed_path,
     load_scores,
     save_scores,
+    transfer_folders,
 )
 from models.embeddings.applications import transfer
 from models.embeddings.applications.evaluation import Embed, correlation, scores
@@ -95,14 +96,14 @@ class TransferCell:
     def cell_path(self, seed: int, inputs: Inputs) -> Path:
         """The file of the scores; its name is a hash of what they depend on."""
         path = self.encoder.cell_path(seed, inputs)
-        data = [digest(folder) for folder in _transfer_folders(inputs)]
+        data = [digest(folder) for folder in transfer_folders(inputs)]
         return keyed_path({"transfer": path.stem, "data": data, "version": VERSION}, inputs)
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
         """Evaluate the encoder and write the scores to `path`: accuracies, MRPC's F1, SICK's r."""
         embed = load_encoder(self.encoder.encoder(seed, inputs)).embed
         found: Scores = {}
-        for folder in _transfer_folders(inputs):
+        for folder in transfer_folders(inputs):
             for task in find_tasks(folder)[0]:
                 of_task = transfer.evaluate(embed, task)
                 found |= {f"{task.name} {name}": value for name, value in of_task.items()}
@@ -186,7 +187,7 @@ class FilterCell:
                 pq.write_table(table.filter(pc.equal(table[columns[2]], k)), shard)
                 train(self.options, model, shards=[str(shard)], seed=seed, threads=1)
                 found = similarity_scores(load_encoder(model).embed, inputs)
-            results.append({**found, "decile": float(k)})
+            results.append({**found, "development_decile": float(k)})
         best = max(results, key=lambda found: found["development"])
         save_scores(path, best, self.options, seed=seed, deciles=results)
         return best
@@ -244,8 +245,3 @@ def _benchmark_scores(embed: Embed, folder: Path) -> Scores:
 def _tests(inputs: Inputs) -> dict[str, object]:
     folders = [inputs.sts, inputs.sick, benchmark(inputs)]
     return {"version": VERSION, "tests": [digest(f) for f in folders if f.exists()]}
-
-
-def _transfer_folders(inputs: Inputs) -> list[Path]:
-    folders = [inputs.sts.parent / name for name in ("transfer", "mrpc")]
-    return [folder for folder in [*folders, inputs.sick] if folder.exists()]

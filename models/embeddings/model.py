@@ -161,8 +161,8 @@ class SentenceEncoder:
             "dim": self.dim,
             "sentence_transformers": found,
         }
-        if self.options.section is not None and self.options.section.version > 1:
-            config["task_version"] = self.options.section.version
+        if self.options.section is not None and self.options.task_version > 1:
+            config["task_version"] = self.options.task_version
         if self.language != ENGLISH:
             config["language"] = self.language
         if isinstance(self.encoder, Context):

@@ -117,8 +117,8 @@ class EmbeddingOptions(Options):
     """M: mini-batches encoded together to choose negatives from (1: each mini-batch alone)."""
     mega_batch_growth: Count | None = None
     """Start with M = 1 and add 1 after every so many steps, up to `mega_batch`; null: constant."""
-    negatives: Literal["other", "same", "both"] = "other"
-    """Side of the other pairs that a sentence's negative is chosen from."""
+    negatives: Literal["other", "same", "both"] = "same"
+    """Side of the other pairs that a sentence's negative is chosen from; same: as in W&G 3.2.1."""
     margin: PositiveNumber = 0.4
     """δ of the loss: the paraphrase must be more similar than the negative by this much."""
     false_negative_margin: NonNegativeNumber | None = None
@@ -224,6 +224,13 @@ class EmbeddingOptions(Options):
         """All keys, for JSON, but those that earlier versions did not have and that are not set."""
         values = self.model_dump(by_alias=True)
         return {n: value for n, value in values.items() if n not in _NEWER or value is not None}
+
+    @property
+    def task_version(self) -> int:
+        """That of the task's training. Version 1 of two tasks ignored `scramble`."""
+        assert self.section is not None
+        scrambles = self.scramble and self.task in ("similarity", "malstm")
+        return max(self.section.version, 2 if scrambles else 1)
 
     @property
     def reads_the_corpus(self) -> bool:

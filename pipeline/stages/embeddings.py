@@ -53,7 +53,7 @@ def fingerprint(run: Run) -> Any:
         values["development"] = None
     if options.section is not None:
         files |= {key: digest(path) for key, path in options.section.files().items()}
-        version = {"version": v} if (v := options.section.version) > 1 else {}
+        version = {"version": v} if (v := options.task_version) > 1 else {}
         values[options.task] = {**options.section.without_files(), **version}
     key = [values, files, run.config.seed] if files else [values, run.config.seed]
     return key if _language(run) == ENGLISH else [key, _language(run)]

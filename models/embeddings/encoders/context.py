@@ -62,10 +62,11 @@ class Context(Encoder):
         self.to_words = nn.Linear(hidden, outputs)
         grus = [NormalisedGRU(words, hidden) for _ in range(2 if decoder == "gru" else 0)]
         self.decoders = nn.ModuleList(grus)
-        for parameter in self.parameters():
-            if parameter.dim() > 1:  # gains of the normalisation stay 1, biases are 0
+        for name, parameter in self.named_parameters():
+            if parameter.dim() > 1:
                 nn.init.uniform_(parameter, -INITIAL_RANGE, INITIAL_RANGE)
-        nn.init.zeros_(self.to_words.bias)
+            elif "bias" in name:  # gains of the normalisation stay 1
+                nn.init.zeros_(parameter)
 
     @property
     def dim(self) -> int:  # type: ignore[override]  # it depends on `vector` and `steps`

@@ -1,7 +1,7 @@
 """A label as a distance: exp(−‖a − b‖₁) of two vectors (MaLSTM; Mueller & Thyagarajan 2016).
 
 Trained by the squared error of labels rescaled to [0, 1]. The similarities can be calibrated
-afterwards by a local-linear regression of the labels on them (4.1).
+afterwards by a local-linear regression of the labels on them.
 """
 
 from dataclasses import dataclass

@@ -171,7 +171,7 @@ class ContextOptions(TaskOptions):
     steps: Count = 5
     """Number of words for which the decoders are unrolled."""
     expand: InputFile | None = None
-    """Word vectors in text form; a linear map adds their other words to the vocabulary."""
+    """Word vectors; a linear map adds their other words to the vocabulary."""
 
     @property
     def version(self) -> int:

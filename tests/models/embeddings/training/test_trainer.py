@@ -77,7 +77,7 @@ def lists_of(pairs: Pairs) -> list[tuple[list[int], list[int]]]:
 def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = make_trainer(model=model)
+    trainer = make_trainer(model=model, negatives="other")
     monkeypatch.setattr(PairTrainer, "encode", lambda self, sentences: self.encoder(sentences))
     trainer = in_float64(trainer)
     plain = PlainTrainer(plain_of(trainer), margin=0.4, learning_rate=0.01, batch_size=10)
@@ -127,7 +127,7 @@ def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(
 
 
 def test_training_for_many_steps_stays_with_the_plain_procedure() -> None:
-    trainer = make_trainer(model="word-avg")
+    trainer = make_trainer(model="word-avg", negatives="other")
     plain = PlainTrainer(plain_of(trainer), margin=0.4, learning_rate=0.01, batch_size=10)
     pairs = pool_of(trainer)
     random = np.random.default_rng(0)
