@@ -12,7 +12,13 @@ import pytest
 from benchmarks.experiments import paranmt
 from benchmarks.experiments import paranmt_figures as paper
 from benchmarks.experiments.cells import Inputs, load_scores
-from benchmarks.experiments.paranmt_cells import DifferenceCell, EncoderCell, FilterCell
+from benchmarks.experiments.paranmt_cells import (
+    DifferenceCell,
+    EncoderCell,
+    FilterCell,
+    OtherCell,
+    TransferCell,
+)
 from benchmarks.experiments.report import write
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from models.embeddings.encoders import kinds
@@ -111,6 +117,14 @@ def test_cells(with_corpus: Inputs) -> None:
     assert found["absolute"] == pytest.approx(np.abs(by_set).mean())
     assert found["mean"] == pytest.approx(np.mean(by_set))
 
+    same = OtherCell(folder=str(folder))  # sentence-transformers loads the encoder itself
+    its = same.run(1, inputs, same.cell_path(1, inputs))
+    assert its == pytest.approx(scores, abs=1e-3)
+    transferred = TransferCell(encoder=cell)
+    found = transferred.run(1, inputs, transferred.cell_path(1, inputs))
+    assert set(found) == {"SICK-R pearson", "SICK-E accuracy"}
+    assert 0 < found["SICK-E accuracy"] < 100
+
     best = FilterCell(options=SMALL, score="trigram_overlap")
     assert 0 <= best.run(1, inputs, best.cell_path(1, inputs))["development_decile"] <= 9
 
@@ -125,6 +139,10 @@ def test_sources_are_equally_large(with_corpus: Inputs, tmp_path: Path) -> None:
     for cell in table.rows.values():
         shards = list((with_corpus.folder / cell.pairs).glob("*.parquet"))
         assert [len(pq.read_table(shard)) for shard in shards] == [30]
+    files.append(f"subtitles={tmp_path / 'news.tsv'}")
+    options = argparse.Namespace(source=files, other=[])
+    table = paranmt.tables(with_corpus, options)["paranmt3"]
+    assert "subtitles, Word (ours)" in table.rows and len(table.claims) == 3
     with pytest.raises(UserError, match="--source nowhere: give NAME=PATH"):
         paranmt.tables(with_corpus, argparse.Namespace(source=["nowhere"], other=[]))
 
