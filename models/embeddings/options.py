@@ -285,4 +285,5 @@ class ParagramOptions(Options):
 
     def training(self) -> EmbeddingOptions:
         """The same options for the trainer of encoders."""
-        return EmbeddingOptions(initial_vectors=None, **self.model_dump(exclude={"format"}))
+        values = self.model_dump(exclude={"format"})
+        return EmbeddingOptions(initial_vectors=None, negatives="other", **values)

@@ -155,6 +155,7 @@ def small_encoder(options: AutoOptions, encoder: EmbeddingOptions) -> EmbeddingO
         epochs=1,
         batch_size=20,  # samples are small: small batches give enough steps
         mega_batch=1,
+        negatives="other",
         loaders=0,
         device="cpu",
     )

@@ -23,16 +23,14 @@ SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
 MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")
 PHRASES = PhrasesOptions(table="t", samples=9)
 CONTEXT = ContextOptions(text=["t"], expand="e", decoder="gru", vector="mean")
-NO_VECTORS = EmbeddingOptions(initial_vectors=None)  # which was the default
-CHANGED = NO_VECTORS.replace(
-    dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY
-)
+FORMER = EmbeddingOptions(initial_vectors=None, negatives="other")  # which were the defaults
+CHANGED = FORMER.replace(dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY)
 
 
 def of_task(
     name: str, section: SimilarityOptions | MaLSTMOptions | PhrasesOptions | ContextOptions
 ) -> list[object]:
-    options = EmbeddingOptions.of({"task": name, name: section, "initial_vectors": None})
+    options = EmbeddingOptions.of({**FORMER.chosen(), "task": name, name: section})
     return [options.chosen(), section.files(), section.without_files()]
 
 
@@ -44,8 +42,11 @@ def of_task(
         (ParagramOptions().model_dump(), "6962d9dce54b76ba"),
         (ParagramOptions(dim=50).training().chosen(), "7e2bfef4157a0b67"),
         (AutoOptions().model_dump(), "44ece47505dab3db"),
-        (NO_VECTORS.chosen(), "9bc3c7f27d487837"),
-        (weight_options(EmbeddingOptions()), content_key(weight_options(NO_VECTORS))),
+        (FORMER.chosen(), "9bc3c7f27d487837"),
+        (
+            weight_options(EmbeddingOptions(negatives="other")),
+            content_key(weight_options(FORMER)),
+        ),
         (CHANGED.chosen(), "404086a226d5258f"),
         (of_task("similarity", SIMILARITY), "865ab55cad05ac3c"),
         (of_task("malstm", MALSTM), "eaafd64c089e87c5"),
