@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from models.errors import UserError
+from models.nmt.weights import check_finite
 
 if TYPE_CHECKING:
     import torch
@@ -105,7 +106,8 @@ def build_model(
     """Build the model (float32, evaluation mode), with its source and target dictionary.
 
     Raises:
-        UserError: the settings or the dictionaries do not fit the weights.
+        UserError: the settings or the dictionaries do not fit the weights, or weights are not
+            finite.
     """
     fairseq = import_fairseq()
     settings = checkpoint.settings
@@ -122,6 +124,7 @@ def build_model(
         raise UserError(
             f"{folder.checkpoint}: does not fit its settings or the dictionaries ({reason})"
         ) from error
+    check_finite(model, folder.checkpoint)
     return model.float().eval(), source, target
 
 

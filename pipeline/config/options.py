@@ -280,6 +280,10 @@ class Config(Options):
     accelerator: str | None = None
     """Beam resource hint for the stages that load a translation model, such as
     `type:nvidia-l4;count:1`; one process serves all GPUs of a machine, so `count` may be higher."""
+    max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Largest share of its rows that a stage may reject; with more, the run stops, after 1,000 rows
+    or at the end of the stage. The rows that `input.where` and `input.unique` reject do not
+    count. 1: never."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     score: ScoreOptions = ScoreOptions()

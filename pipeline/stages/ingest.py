@@ -49,6 +49,7 @@ def make(run: Run, key: str) -> PairsRecord:
         where=options.conditions,
         unique_pairs=options.unique == "pair",
         languages=options.languages,
+        max_rejected=run.config.max_rejected,
     )
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:

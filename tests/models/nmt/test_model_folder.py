@@ -88,6 +88,17 @@ def test_a_damaged_checkpoint_is_named(model: Path, engine: Engine, damage: str)
         Translator(model, NmtOptions(engine=engine), threads=1)
 
 
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf])
+def test_weights_that_are_not_finite_are_refused(model: Path, engine: Engine, value: float) -> None:
+    state, name = read_state(model / "checkpoint.pt"), "encoder.layers.0.fc1.weight"
+    state["model"][name][0, 0] = value
+    torch.save(state, model / "checkpoint.pt")
+    message = rf"checkpoint\.pt: the weights hold (NaN|infinity) \({name}\)"
+    with pytest.raises(UserError, match=message):
+        Translator(model, NmtOptions(engine=engine), threads=1)
+
+
 def test_a_damaged_subword_model_is_named(model: Path) -> None:
     (model / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"sentencepiece\.model: not a SentencePiece model"):
