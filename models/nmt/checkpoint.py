@@ -106,13 +106,13 @@ def build_model(
     """Build the model (float32, evaluation mode), with its source and target dictionary.
 
     Raises:
-        UserError: the settings or the dictionaries do not fit the weights, or weights are not
-            finite.
+        UserError: a dictionary is damaged, the settings or the dictionaries do not fit the
+            weights, or weights are not finite.
     """
     fairseq = import_fairseq()
     settings = checkpoint.settings
     source, target = (
-        fairseq.data.Dictionary.load(str(folder.dictionary(language)))
+        _read_dictionary(folder.dictionary(language))
         for language in (settings.source_lang, settings.target_lang)
     )
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
@@ -126,6 +126,16 @@ def build_model(
         ) from error
     check_finite(model, folder.checkpoint)
     return model.float().eval(), source, target
+
+
+def _read_dictionary(path: Path) -> Dictionary:
+    try:
+        return import_fairseq().data.Dictionary.load(str(path))
+    except Exception as error:  # fairseq raises this very type, among others
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path}: not a fairseq dictionary, which has a word and a count a line ({reason})"
+        ) from error
 
 
 def import_fairseq() -> ModuleType:

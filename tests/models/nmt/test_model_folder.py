@@ -114,6 +114,19 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: Engine) 
         Translator(model, NmtOptions(engine=engine), threads=1)
 
 
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+@pytest.mark.parametrize(
+    "content",
+    [b"\x00\xff\xfe" * 9, b"one\ntwo\n", b"one 1\none 1\n", "k\u016f\u0148 ž 1\n".encode("cp1250")],
+    ids=["binary", "no counts", "doubled", "another encoding"],
+)
+def test_a_damaged_dictionary_is_named(model: Path, engine: Engine, content: bytes) -> None:
+    (model / "dict.cs.txt").write_bytes(content)
+    with pytest.raises(UserError, match=r"dict\.cs\.txt: not a fairseq dictionary") as error:
+        Translator(model, NmtOptions(engine=engine), threads=1)
+    assert "\n" not in str(error.value)
+
+
 def test_languages_are_those_of_the_checkpoint(model: Path) -> None:
     settings = read_checkpoint(ModelFolder(model)).settings
     assert (settings.source_lang, settings.target_lang) == ("cs", "en")
