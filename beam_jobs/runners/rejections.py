@@ -88,7 +88,8 @@ class RejectionWatch:
         self._folder = (limit and limit.folder) or output
         self._seen: set[str] = set()
         self._found = _Rejections(job, limit) if limit else None
-        self.end()  # a killed command may have left its message
+        self._stopped = limit is not None  # a killed command may have left its message
+        self.end()
 
     def look(self) -> None:
         """Count the units that finished since the last look; stop the job if need be."""
@@ -101,11 +102,12 @@ class RejectionWatch:
                     self._found.add(receipt)
         if self._found.rows >= ENOUGH_ROWS and (message := self._found.message):
             storage.write_bytes(storage.join(self._folder, _MESSAGE), message.encode())
-            self._found = None  # nothing is left to look for
+            self._stopped, self._found = True, None  # nothing is left to look for
 
     def end(self) -> None:
         """Remove the message to the workers."""
-        if self._limit:
+        if self._stopped:
+            self._stopped = False
             storage.remove(storage.join(self._folder, _MESSAGE))
 
     def judge(self, receipts: Iterable[Receipt]) -> None:

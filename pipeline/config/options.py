@@ -286,9 +286,9 @@ class Config(Options):
     """Beam resource hint for the stages that load a translation model, such as
     `type:nvidia-l4;count:1`; one process serves all GPUs of a machine, so `count` may be higher."""
     max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
-    """Largest share of its rows that a stage may reject; with more, the run stops, after 1,000 rows
-    or at the end of the stage. The rows that `input.where` and `input.unique` reject do not
-    count. 1: never."""
+    """Largest share of its rows that a stage may reject; with more, the run stops: while the stage
+    runs, if the finished shards have 1,000 rows or more, otherwise at its end. Rows that
+    `input.where` and `input.unique` reject do not count. 1: it never stops."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     score: ScoreOptions = ScoreOptions()
