@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -20,7 +21,6 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
@@ -42,11 +42,17 @@ from beam_jobs.io.shards import (
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin
 from beam_jobs.runners.launch import NAMESPACE, Result, launch, local_workers
+from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.first_occurrences import (
     Occurrences,
     WithFirstOccurrences,
     distinct_texts,
     spread,
+)
+from beam_jobs.transforms.translations import (
+    by_candidate,
+    join_translations,
+    with_translations,
 )
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
@@ -133,6 +139,7 @@ def run(
     seed: int = 1,
     distinct: str | None = None,
     direction: Direction = BACK,
+    max_rejected: float = 1.0,
 ) -> Result:
     """Translate `units` into `output`.
 
@@ -141,6 +148,7 @@ def run(
     Args:
         distinct: translate equal sources of all units once; the key of model and options.
         direction: `directions.BACK` or `directions.PIVOT`.
+        max_rejected: largest share of rows that may be rejected.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     if accelerator:
@@ -159,7 +167,15 @@ def run(
         direction=direction,
     )
     if distinct is None:
-        return launch(direction.job, units, transform, output, arguments, processes=1)
+        return launch(
+            direction.job,
+            units,
+            transform,
+            output,
+            arguments,
+            processes=1,
+            limit=Limit(share=max_rejected),
+        )
     units, folder = _chained(units), distinct_folder(output)
     for receipt in receipts(folder):
         if not receipt.key.startswith(distinct):
@@ -170,7 +186,16 @@ def run(
         names = storage.names(storage.join(folder, "receipts"))
         return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
 
-    result = launch(direction.job, units, transform, output, arguments, processes=1, done=done)
+    result = launch(
+        direction.job,
+        units,
+        transform,
+        output,
+        arguments,
+        processes=1,
+        done=done,
+        limit=Limit(share=max_rejected, folder=folder),
+    )
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result
@@ -262,45 +287,6 @@ class _Translate(UnitDoFn):
         return int.from_bytes(digest[:4], "little")
 
 
-def with_translations(
-    table: pa.Table, translations: pa.RecordBatch, candidates: int, direction: Direction
-) -> tuple[pa.Table, pa.Table]:
-    """The rows that were translated, and those that were not, with the reason.
-
-    Args:
-        translations: by `Translator.translate`, `candidates` for each row of the table.
-    """
-    if candidates > 1:
-        rows, number = _by_candidate(len(table), candidates)
-        table = table.take(pa.array(rows)).append_column(schema.CANDIDATE, number)
-    return _with_translations(table, translations, direction)
-
-
-def _by_candidate(sources: int, candidates: int) -> tuple[np.ndarray, pa.Array]:
-    """The source of every translation, and its number among those of the source."""
-    number = np.tile(np.arange(candidates, dtype=np.int8), sources)
-    return np.repeat(np.arange(sources), candidates), pa.array(number)
-
-
-def _with_translations(
-    table: pa.Table, translations: pa.Table | pa.RecordBatch, direction: Direction
-) -> tuple[pa.Table, pa.Table]:
-    """The translated pairs, and those without a translation, with the reason; rows are aligned."""
-    given = table.schema
-    for name, of in direction.added.items():
-        table = table.append_column(name, translations[of])
-    # What the translator calls a source is the reference of plain text.
-    reason = pc.replace_substring_regex(
-        translations["reason"], r"^(empty )?source\b", rf"\1{direction.text}"
-    )
-    more = [schema.CANDIDATE] if schema.has_candidates(table) else []
-    target = pa.schema([*direction.output, *more])
-    accepted = table.filter(reason.is_null()).select(target.names).cast(target)
-    rejected = table.append_column("reason", reason).filter(reason.is_valid())
-    refused = schema.rejected(given)
-    return accepted, rejected.select(refused.names).cast(refused)
-
-
 @dataclass(eq=False)
 class _TranslateOwned(_Translate):
     """Translates the sources that a unit owns, and sends them to the units that repeat them.
@@ -327,10 +313,13 @@ class _TranslateOwned(_Translate):
 
     def make(self, unit: Unit, rows: np.ndarray, owned: pa.Array) -> Receipt:  # type: ignore[override]
         def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
-            source, candidate = _by_candidate(len(rows), unit.candidates)
+            source, candidate = by_candidate(len(rows), unit.candidates)
             columns = [pa.array(rows[source], pa.int32()), candidate, *translations.columns]
             piece = unit.name, pa.table(columns, schema.DISTINCT), schema.DISTINCT.empty_table()
-            numbers = measurements.model_copy(update={"shard_rows": unit.rows})
+            rejected = Counter(filter(None, translations["reason"].to_pylist()))
+            numbers = measurements.model_copy(
+                update={"shard_rows": unit.rows, "rejected": dict(rejected.most_common())}
+            )
             return self.commit(unit, len(source), [piece], numbers)
 
         return self.translate(unit, owned, commit)
@@ -390,7 +379,7 @@ class _Join(UnitDoFn):
         pairs, results = table.take(pa.array(rows)), translated.take(pa.array(results))
         if unit.candidates > 1:
             pairs = pairs.append_column(schema.CANDIDATE, results["candidate"])
-        piece = (unit.name, *_with_translations(pairs, results, self.direction))
+        piece = (unit.name, *join_translations(pairs, results, self.direction))
         measurements = Measurements(saved={"input.unique": saved})
         return self.commit(unit, unit.rows, [piece], measurements)
 

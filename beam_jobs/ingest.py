@@ -18,7 +18,8 @@ from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, Bitext, Block, read_bitext
 from beam_jobs.io.shards import REPEATS, Measurements, Receipt, Saved, content_key
 from beam_jobs.runners.launch import Result, launch
-from beam_jobs.transforms.conditions import reasons
+from beam_jobs.runners.rejections import Limit
+from beam_jobs.transforms.conditions import FAILED, reasons
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
@@ -114,11 +115,14 @@ def run(
     where: Sequence[Predicate] = (),
     unique_pairs: bool = False,
     languages: Languages | None = None,
+    max_rejected: float = 1.0,
 ) -> Result:
     """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage.
 
     Args:
         where, unique_pairs, languages: see `Ingest`.
+        max_rejected: largest share of rows that may be rejected; the rows that `where` and
+            `unique_pairs` reject do not count.
     """
     units = [
         IngestUnit(index=i, key=content_key(key, bitext.name), bitext=bitext)
@@ -133,7 +137,12 @@ def run(
         unique_pairs=unique_pairs,
         languages=languages,
     )
-    return launch("ingest", units, transform, output, arguments, rows_per_part=shard_rows)
+    limit = Limit(
+        share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
+    )
+    return launch(
+        "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
+    )
 
 
 @dataclass(eq=False)

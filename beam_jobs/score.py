@@ -33,6 +33,7 @@ from beam_jobs.io.shards import (
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.launch import Result, launch, local_workers
+from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
 from models.errors import UserError
@@ -127,6 +128,7 @@ def run(
     keys: Mapping[str, str] | None = None,
     language: str = ENGLISH,
     accelerator: str | None = None,
+    max_rejected: float = 1.0,
 ) -> Result:
     """Score `units` into `output`.
 
@@ -141,6 +143,7 @@ def run(
             output of a unit is copied.
         language: of references and translations.
         accelerator: Beam resource hint, if there is a model.
+        max_rejected: largest share of rows that may be rejected.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     dofn = _Score(
@@ -157,7 +160,10 @@ def run(
         score = score.with_resource_hints(accelerator=accelerator)
         arguments = dataflow.one_process(arguments)
     processes = 1 if dofn.models else None
-    return launch("score", units, "Score" >> score, output, arguments, processes=processes)
+    limit = Limit(share=max_rejected)
+    return launch(
+        "score", units, "Score" >> score, output, arguments, processes=processes, limit=limit
+    )
 
 
 @dataclass(eq=False, kw_only=True)

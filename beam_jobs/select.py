@@ -21,6 +21,7 @@ from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targe
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.languages import ENGLISH
+from models.text.controls import spaced
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
@@ -148,14 +149,17 @@ def tsv_path(output: str) -> str:
 
 
 def export_tsv(receipts: Sequence[Receipt], path: str, score: str) -> None:
-    """Write reference, translation and score, tab-separated, one pair a line, gzip."""
+    """Write reference, translation and score, tab-separated, one pair a line, gzip.
+
+    Translations of earlier versions may hold control characters, which become spaces.
+    """
     with storage.writing(path) as stream, gzip.GzipFile("", "wb", 6, stream, mtime=0) as text:
         for receipt in receipts:
             for shard in receipt.shards:
                 table = read_shard(shard, ["reference", "translation", score])
                 values = table[score].cast(pa.string())
                 lines = pc.binary_join_element_wise(
-                    table["reference"], table["translation"], values, "\t"
+                    spaced(table["reference"]), spaced(table["translation"]), values, "\t"
                 )
                 if len(lines):
                     text.write("\n".join([*lines.to_pylist(), ""]).encode())

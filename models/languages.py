@@ -1,5 +1,6 @@
 """Language codes as users write them, English names of languages, and how they are written."""
 
+import re
 from functools import cache
 
 from langcodes import Language
@@ -35,6 +36,15 @@ ti Tigrinya, tk Turkmen, tl Tagalog, tn Tswana, tr Turkish, ts Tsonga, tt Tatar,
 uk Ukrainian, ur Urdu, uz Uzbek, vi Vietnamese, wo Wolof, wuu Wu Chinese, xh Xhosa, yi Yiddish,
 yo Yoruba, yue Cantonese, zh Chinese, zu Zulu
 """
+
+
+def is_code(code: str) -> bool:
+    """Whether a text has the form of a language code in any standard.
+
+    >>> is_code("zh-Hant_TW"), is_code("../en"), is_code("")
+    (True, False, False)
+    """
+    return re.fullmatch(r"[A-Za-z]{1,8}([_-][A-Za-z0-9]{1,8}){0,7}", code) is not None
 
 
 def parse_language(code: str) -> Language | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from beam_jobs.io import remote, storage
-from beam_jobs.io.bitext import find_bitext
+from beam_jobs.io.bitext import Bitext, find_bitext
 from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
 from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
@@ -111,12 +111,20 @@ class Run:
         return "pivot" if self.config.is_plain_text else "ingest"
 
     @cached_property
+    def bitexts(self) -> list[Bitext]:
+        """The bitext with the digests of its files, which are read once."""
+        return [
+            replace(bitext, sha256=tuple(map(storage.file_digest, bitext.paths)))
+            for bitext in find_bitext(self.input.format, self.input.paths)
+        ]
+
+    @property
     def input_files(self) -> list[InputFile]:
         """The files of the bitext with their digests."""
         return [
-            InputFile(path=path, bytes=storage.size(path), sha256=storage.file_digest(path))
-            for bitext in find_bitext(self.input.format, self.input.paths)
-            for path in bitext.paths
+            InputFile(path=path, bytes=storage.size(path), sha256=sha256)
+            for bitext in self.bitexts
+            for path, sha256 in zip(bitext.paths, bitext.sha256, strict=True)
         ]
 
     @property

@@ -125,6 +125,7 @@ def translate(
         seed=run.config.seed,
         distinct=key if shared else None,
         direction=direction,
+        max_rejected=run.config.max_rejected,
     )
     record = pairs_record(kind, result, model=used)
     for receipt in receipts(back_translate.distinct_folder(folder)) if shared else []:

@@ -123,6 +123,8 @@ class Measurements(BaseModel):
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
     columns: dict[str, str] = {}
     """`score`: the key of everything that the values of a column depend on, by column."""
+    rejected: dict[str, int] = {}
+    """`back_translate`: rejected rows by reason, where they stand among the translations."""
     score: float = 0.0  # `probes`: Pearson × 100
 
 

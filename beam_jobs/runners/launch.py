@@ -30,6 +30,7 @@ from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
+from beam_jobs.runners.rejections import Limit, RejectionWatch
 from models.cpu import cores
 from models.errors import UserError
 from models.progress import Meter, meter
@@ -128,6 +129,7 @@ def launch(
     processes: int | None = None,
     rows_per_part: int | None = None,
     done: Callable[[], int] | None = None,
+    limit: Limit | None = None,
 ) -> Result:
     """Run `transform` (units in, receipts out) and return its receipts.
 
@@ -135,11 +137,12 @@ def launch(
         processes: maximum number of worker processes, if the user did not choose a runner.
         rows_per_part: rows of a part file, to show progress if the rows of units are unknown.
         done: rows done so far, where the receipts in `output` do not say so.
+        limit: of the rows that the job may reject; None: all.
 
     Finished units, whose receipt in `output` is valid, are only verified by their checksums.
 
     Raises:
-        UserError: the first error of a worker that the user can fix.
+        UserError: the first error of a worker that the user can fix, or too many rows are rejected.
         RuntimeError: a unit has no receipt.
     """
     expected = {unit.name: unit for unit in units}
@@ -157,18 +160,26 @@ def launch(
         names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
+    def look() -> int:
+        watch.look()
+        return (done or count)()
+
     options = beam_options(arguments, processes=min(processes or len(units), len(units)))
     _name_job(options, name, output)
-    metrics = watch_pipeline(
-        name,
-        lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
-        options,
-        output,
-        arguments,
-        done or count,
-        total=total,
-        finished=done or count,
-    )
+    watch = RejectionWatch(name, output, limit)
+    try:
+        metrics = watch_pipeline(
+            name,
+            lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
+            options,
+            output,
+            arguments,
+            look,
+            total=total,
+            finished=done or count,
+        )
+    finally:
+        watch.end()
     receipts = []
     for unit in units:
         found = shard_files.read_receipt(output, unit.name)
@@ -180,6 +191,7 @@ def launch(
             )
         receipts.append(found)
     shard_files.remove_orphans(output, receipts)
+    watch.judge(receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
 
 

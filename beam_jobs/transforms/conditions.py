@@ -135,6 +135,10 @@ LANGUAGE_COLUMNS = ("source_language", "reference_language")
 """The columns that are compared with language codes."""
 
 
+FAILED = "not"
+"""Beginning of a reason of rejection that a condition follows."""
+
+
 def parse_condition(text: str) -> Predicate:
     """Parse and check a condition.
 
@@ -186,7 +190,7 @@ def reasons(
             Side(reference.take(pa.array(rows)), of_reference),
         )
         fails = ~_holds(condition, pairs)
-        found[rows[fails]] = f"not {condition}"
+        found[rows[fails]] = f"{FAILED} {condition}"
         rows = rows[~fails]
     return found
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beam_jobs.io.shards import Measurements, Receipt, commit, finished
 from beam_jobs.runners.launch import Unit
+from beam_jobs.runners.rejections import check_not_stopped
 
 
 class OneCoreDoFn(beam.DoFn):
@@ -38,6 +39,7 @@ class UnitDoFn(OneCoreDoFn):
         unit, *more = element if isinstance(element, tuple) else (element,)
         receipt = finished(self.output, unit.name, unit.key)
         if receipt is None:
+            check_not_stopped(self.output)
             self._started = time.monotonic()
             more += [] if side_input is None else [side_input]
             receipt = self.make(unit, *more)

@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from models.errors import UserError
+from models.nmt.weights import check_finite
 
 if TYPE_CHECKING:
     import torch
@@ -105,12 +106,13 @@ def build_model(
     """Build the model (float32, evaluation mode), with its source and target dictionary.
 
     Raises:
-        UserError: the settings or the dictionaries do not fit the weights.
+        UserError: a dictionary is damaged, the settings or the dictionaries do not fit the
+            weights, or weights are not finite.
     """
     fairseq = import_fairseq()
     settings = checkpoint.settings
     source, target = (
-        fairseq.data.Dictionary.load(str(folder.dictionary(language)))
+        _read_dictionary(folder.dictionary(language))
         for language in (settings.source_lang, settings.target_lang)
     )
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
@@ -122,7 +124,18 @@ def build_model(
         raise UserError(
             f"{folder.checkpoint}: does not fit its settings or the dictionaries ({reason})"
         ) from error
+    check_finite(model, folder.checkpoint)
     return model.float().eval(), source, target
+
+
+def _read_dictionary(path: Path) -> Dictionary:
+    try:
+        return import_fairseq().data.Dictionary.load(str(path))
+    except Exception as error:  # fairseq raises this very type, among others
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(
+            f"{path}: not a fairseq dictionary, which has a word and a count a line ({reason})"
+        ) from error
 
 
 def import_fairseq() -> ModuleType:

@@ -1,7 +1,6 @@
 """Conversion of a model to CTranslate2's format, once, with a cache."""
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from models.files import atomic_folder
+from pydantic import BaseModel, ValidationError
 
-_LIMITS = "paraloom.json"
+from models.errors import UserError
+from models.files import atomic_folder, digest
+from models.options import Count
+
+_RECORD = "paraloom.json"
 
 
 class Convertible(Protocol):
@@ -36,8 +39,19 @@ class Conversion:
     target_positions: int
 
 
+class _Record(BaseModel, strict=True):
+    """The content of `paraloom.json`: written last, and checked when a conversion is opened."""
+
+    source_positions: Count
+    target_positions: Count
+    files: dict[str, str]  # SHA-256 by name
+
+
 def convert_once(model: Convertible) -> Conversion:
     """The cached conversion of a model; the first call converts it, which needs torch.
+
+    A conversion with other files than were written is made again, so a worker reads all of them
+    once, before it loads them.
 
     The cache is a hidden folder in the model folder or, if that is not writable or belongs to the
     cache of Hugging Face's Hub, in `$XDG_CACHE_HOME/paraloom`. Its name contains the digest of the
@@ -53,20 +67,33 @@ def convert_once(model: Convertible) -> Conversion:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom" / "nmt"
     candidates = [model.path / name, cache / name.removeprefix(".")]
     for path in candidates:
-        if (path / _LIMITS).is_file():
-            return _open(path)
+        if found := _open(path):
+            return found
     path = candidates[0] if _writable(model.path) else candidates[1]
     with _lock(path):
-        if not (path / _LIMITS).is_file():  # another process may have converted it meanwhile
-            with atomic_folder(path) as out:
-                source, target = model.convert(out)
-                limits = {"source_positions": source, "target_positions": target}
-                (out / _LIMITS).write_text(json.dumps(limits))
-    return _open(path)
+        if found := _open(path):  # another process has converted it meanwhile
+            return found
+        with atomic_folder(path) as out:
+            source, target = model.convert(out)
+            record = _Record(source_positions=source, target_positions=target, files=_files(out))
+            (out / _RECORD).write_text(record.model_dump_json())
+    return Conversion(path, source, target)
 
 
-def _open(path: Path) -> Conversion:
-    return Conversion(path, **json.loads((path / _LIMITS).read_text()))
+def _open(path: Path) -> Conversion | None:
+    """The conversion in a folder; None unless all its files are as they were written."""
+    try:
+        record = _Record.model_validate_json((path / _RECORD).read_bytes())
+        whole = _files(path) == record.files
+    except (OSError, ValidationError, UserError):
+        return None
+    return Conversion(path, record.source_positions, record.target_positions) if whole else None
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """The digests of a conversion's files by name."""
+    paths = (path for path in folder.iterdir() if path.name != _RECORD)
+    return {path.name: digest(path) for path in paths}
 
 
 def _writable(folder: Path) -> bool:

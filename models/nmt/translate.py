@@ -18,6 +18,7 @@ from models.nmt.engines.build import build_engine, check_engine, one_line
 from models.nmt.families.base import Languages
 from models.nmt.families.registry import open_model
 from models.nmt.options import NmtOptions
+from models.text.controls import find_control
 
 SCHEMA = pa.schema(
     [
@@ -321,6 +322,8 @@ class _Call:
             self._reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
         elif not text:
             self._reasons[row] = "empty translation"
+        elif control := find_control(text):
+            self._reasons[row] = f"{control} in translation"
         elif not hypothesis.score <= 0:  # NaN, or the logarithm of more than 1
             self._reasons[row] = f"translation score is {hypothesis.score}"
         else:

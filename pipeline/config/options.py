@@ -13,7 +13,7 @@ from beam_jobs.select import PerSource
 from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions, ParagramOptions
-from models.languages import ENGLISH, short_code
+from models.languages import ENGLISH, is_code, short_code
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.options import Count, Fraction, InputFile, InputPath, Options, PositiveNumber
@@ -65,6 +65,11 @@ class InputOptions(Options):
     def conditions(self) -> list[Predicate]:
         """The parsed conditions of `where`."""
         return [parse_condition(text) for text in self.where]
+
+    def _check(self) -> None:
+        for key in ("source_language", "target_language"):
+            if not is_code(code := getattr(self, key)):  # it may become the name of a file
+                raise ValueError(f"{key}: must be a code such as cs or ces_Latn, not {code!r}")
 
 
 MODEL_KEYS = {"sentence_similarity": "sentence_model", "cross_encoder": "cross_encoder_model"}
@@ -280,6 +285,10 @@ class Config(Options):
     accelerator: str | None = None
     """Beam resource hint for the stages that load a translation model, such as
     `type:nvidia-l4;count:1`; one process serves all GPUs of a machine, so `count` may be higher."""
+    max_rejected: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Largest share of its rows that a stage may reject; with more, the run stops: while the stage
+    runs, if the finished shards have 1,000 rows or more, otherwise at its end. Rows that
+    `input.where` and `input.unique` reject do not count. 1: it never stops."""
     input: InputOptions | None = None
     nmt: NmtOptions = NmtOptions()
     score: ScoreOptions = ScoreOptions()

@@ -3,7 +3,6 @@
 from typing import Any
 
 from beam_jobs import ingest
-from beam_jobs.io.bitext import find_bitext
 from beam_jobs.transforms.conditions import TOKEN_COLUMNS
 from models.errors import UserError
 from models.languages import short_code
@@ -15,9 +14,8 @@ from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 def fingerprint(run: Run) -> Any:
     """The content of the input files, and how they are split."""
     options = run.input
-    bitexts = find_bitext(options.format, options.paths)
-    content = [(bitext.format, bitext.name) for bitext in bitexts]
-    digests = [file.sha256 for file in run.input_files]
+    content = [(bitext.format, bitext.name) for bitext in run.bitexts]
+    digests = [sha256 for bitext in run.bitexts for sha256 in bitext.sha256]
     made = [content, digests, options.shard_rows, options.max_characters]
     # Without these options, the key is that of earlier versions. `unique: source` is no option of
     # this stage.
@@ -39,16 +37,17 @@ def make(run: Run, key: str) -> PairsRecord:
     options = run.input
     run.manifest.record.inputs = run.input_files
     result = ingest.run(
-        find_bitext(options.format, options.paths),
+        run.bitexts,
         run.folder("ingest"),
         key,
         shard_rows=options.shard_rows,
         max_characters=options.max_characters,
-        rows=sum(file.bytes for file in run.input_files) // 50,
+        rows=sum(file.bytes for file in run.manifest.record.inputs) // 50,
         arguments=run.arguments,
         where=options.conditions,
         unique_pairs=options.unique == "pair",
         languages=options.languages,
+        max_rejected=run.config.max_rejected,
     )
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:

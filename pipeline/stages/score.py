@@ -111,6 +111,7 @@ def make(run: Run, key: str) -> ScoreRecord:
         keys=column_keys(run, digests, own),
         language=run.language,
         accelerator=run.config.accelerator,
+        max_rejected=run.config.max_rejected,
     )
     described = {
         name: ScorerRecord(

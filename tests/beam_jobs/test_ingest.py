@@ -1,7 +1,9 @@
 import gzip
+import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from beam_jobs import ingest
 from beam_jobs.io import schema
-from beam_jobs.io.bitext import Format, Paths, find_bitext
+from beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
 from beam_jobs.io.shards import receipts
 from beam_jobs.runners.launch import Result
 from beam_jobs.transforms.conditions import parse_condition
@@ -197,3 +199,52 @@ def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -
     one, two = made("one", *ONE), made("two", "--direct_num_workers", "2")
     assert [t.to_pylist() for t in tables(one)] == [t.to_pylist() for t in tables(two)]
     assert [r.numbers.saved for r in one.receipts] == [r.numbers.saved for r in two.receipts]
+
+
+@pytest.mark.parametrize(("format", "pack"), [("tsv", bytes), ("moses", gzip.compress)])
+def test_rows_of_a_file_that_changed_are_not_written(
+    tmp_path: Path, format: Format, pack: Callable[[bytes], bytes]
+) -> None:
+    path, other = tmp_path / "a", tmp_path / "b"
+    path.write_bytes(pack(b"1\tpes\tdog\n" * 9))
+    other.write_bytes(path.read_bytes())
+    paths: Paths = {"source": str(other), "reference": str(path)}
+    if format == "tsv":
+        paths = [str(path)]
+    (bitext,) = find_bitext(format, paths)
+    digests = (hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in bitext.paths)
+    bitext = replace(bitext, sha256=tuple(digests))
+
+    def ingested() -> Result:
+        return ingest.run(
+            [bitext],
+            str(tmp_path / "ingest"),
+            "key",
+            shard_rows=3,
+            max_characters=50,
+            rows=10,
+            arguments=ONE,
+        )
+
+    before = path.read_bytes()
+    path.write_bytes(pack(b"1\tpes\tDOG\n" * 9))
+    with pytest.raises(UserError, match=rf"{path}: changed while the run read it; the same"):
+        ingested()
+    assert receipts(str(tmp_path / "ingest")) == []
+    path.write_bytes(before)
+    assert ingested().receipts[0].rows_in == 9
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("pes\tdog\n" * 9)
+    (bitext,) = find_bitext("tsv", [str(path)])
+    bitext = replace(bitext, sha256=(hashlib.sha256(path.read_bytes()).hexdigest(),))
+    found = read_bitext(bitext, rows=1, max_characters=50)
+    next(found)
+    with path.open("a") as stream:
+        stream.write("kůň\thorse\n")
+    with pytest.raises(UserError, match="changed while the run read it"):
+        list(found)
+    path.write_text("pes\tdog\n" * 9)
+    assert len(list(read_bitext(bitext, rows=1, max_characters=50))) == 9

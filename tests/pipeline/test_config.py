@@ -87,6 +87,12 @@ def test_each_mistake_is_one_line_that_names_the_key(
             "input.format: must be czeng16, czeng20, moses, text or tsv, not 'csv'",
         ),
         ("input.shard_rows=0", "input.shard_rows: must be at least 1"),
+        (
+            "input.source_language=../../evil",
+            "input.source_language: must be a code such as cs or ces_Latn, not '../../evil'",
+        ),
+        ("input.target_language=''", "input.target_language: must be a code such as cs"),
+        ("max_rejected=1.5", "max_rejected: must be at most 1, not 1.5"),
         ("select.deciles=[10]", "select.deciles[0]: must be at most 9, not 10"),
         ("select.deciles=[]", "select.deciles: must not be empty; null is allowed"),
         ("select.deciles=[a]", "select.deciles[0]: must be a whole number, not 'a'"),

@@ -9,6 +9,7 @@ import pytest
 from beam_jobs.io import schema
 from beam_jobs.io.shards import commit
 from models.errors import UserError
+from models.files import digest
 from models.scorers import PairScorer
 from models.text.vectors import open_vectors
 from pipeline import plan
@@ -54,6 +55,22 @@ def make(
     key = plan.key_of(IDF, run)
     run.manifest.finish("idf", IDF.make(run, key).model_copy(update={"key": key}))
     return run, True
+
+
+def test_a_column_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    path, stage = tmp_path / "comet.tsv", next(s for s in STAGES if s.name == "columns")
+    path.write_text("a\t1\n")
+    text = CONFIG.replace("idf:", f"columns: {{{{comet: {path}}}}}, idf:")
+    text = text.format(run=tmp_path, idf="null")
+    (tmp_path / "run.yaml").write_text(text)
+    run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
+    key = plan.key_of(stage, run)
+    assert stage.make(run, key)
+    path.write_text("a\t2\n")
+    before = digest(tmp_path / "columns")
+    with pytest.raises(UserError, match="columns: a file changed while the run read it"):
+        stage.make(run, key)
+    assert digest(tmp_path / "columns") == before
 
 
 def test_counted_on_the_references(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
 """The lines of a plain or gzip file, read with bounded memory."""
 
 import gzip
+import hashlib
 import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from beam_jobs.io.storage import MissingError, is_remote, open_file, why
 from models.errors import UserError
@@ -24,16 +25,43 @@ _UNREADABLE = {  # UTF-8 text cannot begin with any of these
 }
 
 
+class _Digested(io.RawIOBase):
+    """A file whose bytes are digested while they are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._sha256 = file, hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        self._sha256.update(data)
+        return len(data)
+
+    def digest(self) -> str:
+        """SHA-256 of the whole file; reads what is left of it."""
+        while self.read(_CHUNK):
+            pass
+        return self._sha256.hexdigest()
+
+
 @contextmanager
-def open_text(path: str) -> Iterator[io.BufferedReader]:
+def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
     """Open a file of UTF-8 text, decompressed if it is gzip, after its byte order mark.
+
+    Args:
+        sha256: of the file that the caller expects.
 
     Raises:
         UserError: the file cannot be opened, is empty, or is neither text nor gzip; or, while the
-            block reads, it is truncated or corrupt gzip.
+            block reads, it is truncated or corrupt gzip; or, after the block, what was read is not
+            the expected file.
     """
     with file_errors(path), open_file(path) as raw:
-        stream = _buffered(raw)
+        digested = _Digested(raw) if sha256 else None
+        stream = _buffered(digested or raw)
         if stream.peek(2).startswith(GZIP):
             stream = _buffered(gzip.GzipFile(fileobj=stream))
         head = stream.peek(8)
@@ -45,6 +73,11 @@ def open_text(path: str) -> Iterator[io.BufferedReader]:
         if not stream.peek(1):
             raise UserError(f"{path}: no rows, the file is empty")
         yield stream
+        if digested and digested.digest() != sha256:
+            raise UserError(
+                f"{path}: changed while the run read it; the same command reads it from the "
+                "beginning"
+            )
 
 
 def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:

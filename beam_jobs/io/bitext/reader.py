@@ -29,6 +29,8 @@ class Bitext:
     format: str
     paths: tuple[str, ...]
     name: str  # unique in the input, and independent of the folder of the files
+    sha256: tuple[str, ...] = ()
+    """Of the files; if it is given, reading other files ends in an error."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,15 +90,16 @@ class BitextReader:
         `12 * max_characters` bytes (for each file of a Moses pair) are in memory.
 
         Raises:
-            UserError: see `beam_jobs.io.bitext`. A truncated or shorter file is only detected at
-                its end: do not publish any block before the last one has been read.
+            UserError: see `beam_jobs.io.bitext`. A truncated, shorter or changed file is only
+                detected at its end: do not publish any block before the last one has been read.
         """
         # Three columns of up to 4 bytes a character, and the scores between them.
         limit = 12 * max_characters + 1_000
         rules: Rules | None = None
         before = total = 0
         with ExitStack() as stack:
-            streams = [stack.enter_context(open_text(path)) for path in bitext.paths]
+            files = zip_longest(bitext.paths, bitext.sha256)
+            streams = [stack.enter_context(open_text(*file)) for file in files]
             sides = [blocks(stream, rows, limit) for stream in streams]
             for group in zip_longest(*sides, fillvalue=[]):
                 if len({len(lines) for lines in group}) > 1:

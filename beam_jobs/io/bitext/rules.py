@@ -1,14 +1,14 @@
 """The rules for valid rows: checked for a whole block at once, explained for a single row."""
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from models.text.controls import find_control
+
 _REQUIRED = ("id", "source", "reference")
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # C0, DEL, C1, what breaks lines
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,9 +85,8 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
     text = _decoded(field)
     if text is None:
         return f"invalid UTF-8 in {name}"
-    if found := _CONTROL.search(text):
-        kind = "line separator" if found[0] > "\x9f" else "control character"
-        return f"{kind} U+{ord(found[0]):04X} in {name}"
+    if found := find_control(text):
+        return f"{found} in {name}"
     if not rules.may_be_empty(name) and not text.strip():
         return f"empty {name}"
     if name in _REQUIRED and len(text) > rules.max_characters:
@@ -96,7 +95,7 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
 
 
 def _without_controls(text: pa.StringArray) -> pa.BooleanArray:
-    """Lines in which `_CONTROL` matches only tabs; works on bytes, much faster than RE2."""
+    """Lines in which `find_control` finds only tabs; works on bytes, much faster than RE2."""
     clean = np.ones(len(text), bool)
     if len(text):
         _, offsets, data = text.buffers()

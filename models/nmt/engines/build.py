@@ -1,5 +1,7 @@
 """The engine that the configuration names."""
 
+import math
+
 from models.cpu import cores
 from models.errors import UserError
 from models.nmt.engines.base import Engine
@@ -54,17 +56,24 @@ def check_family(model: NmtModel, options: NmtOptions) -> None:
 
 
 def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
-    """Translate one subword, to distinguish a broken engine from a sentence that fails.
+    """Translate one subword, to distinguish a broken engine or model from a sentence that fails.
 
     Raises:
-        UserError: the engine does not work.
+        UserError: the engine does not work, or the model gives no probabilities.
     """
     try:
-        engine.submit([["▁a"]])()
+        (found,) = engine.submit([["▁a"]])()
     except Exception as error:
         raise UserError(
             f"{model.path}: engine {options.engine} does not work ({one_line(error)})"
         ) from error
+    if not any(math.isfinite(hypothesis.score) for hypothesis in found):
+        score = found[0].score if found else "missing"
+        other = "" if options.compute_type == "float32" else ", or choose nmt.compute_type float32"
+        raise UserError(
+            f"{model.path}: the model gives a translation no probability (its score is {score}); "
+            f"get the model again{other}"
+        )
 
 
 def one_line(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from models.nmt.families.subwords import (
     load_sentencepiece,
     load_tokenizer,
 )
+from models.nmt.weights import check_finite
 
 if TYPE_CHECKING:
     from models.nmt.families.torch_model import TorchModel
@@ -175,7 +176,8 @@ class PretrainedModel(NmtModel):
         """Load the weights in torch, in float32.
 
         Raises:
-            UserError: they are missing or damaged, hold code or NaN, or do not fit config.json.
+            UserError: they are missing or damaged, hold code, NaN or infinity, or do not fit
+                config.json.
         """
         import torch
         import transformers
@@ -208,9 +210,7 @@ class PretrainedModel(NmtModel):
                 f"{self.path}: the weights do not fit config.json "
                 f"({missing[0] if missing else 'their sizes differ'})"
             )
-        for name, weights in network.state_dict().items():
-            if weights.isnan().any():
-                raise UserError(f"{self.path}: the weights hold NaN ({name})")
+        check_finite(network, self.path)
         return TorchModel(network, self.tokens, self.target_tokens, self.layout)
 
     def _transformers_config(self, kind: Any) -> Any:

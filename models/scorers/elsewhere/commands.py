@@ -28,6 +28,7 @@ from models.errors import UserError
 from models.scorers.base import Outcome, Scorer
 from models.scorers.elsewhere import supervise
 from models.scorers.elsewhere.numbers import numbers
+from models.text.controls import spaced
 from models.text.tokens import PairText
 
 TIMEOUT = 3600.0
@@ -38,7 +39,6 @@ _TRIES = 3
 _LONGEST = 100  # characters of a number
 _SHOWN = 300  # characters of a command, and of the last line of its stderr
 _BLOCK = 1 << 16
-_BREAKS = r"[\p{Cc}\x{2028}\x{2029}]"  # some programs split lines at some of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,7 @@ def _score(scorer: CommandScorer, pairs: PairText) -> Outcome:
 def _table(pairs: PairText) -> bytes:
     """The pairs as the program reads them."""
     texts = pairs.source_text, pairs.reference_text, pairs.translation_text
-    plain = (pc.replace_substring_regex(text, _BREAKS, " ") for text in texts)
-    rows = pc.binary_join_element_wise(*plain, "\t").to_pylist()
+    rows = pc.binary_join_element_wise(*map(spaced, texts), "\t").to_pylist()
     return "\n".join([*rows, ""]).encode()
 
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs import bucket, ingest, score, select
-from beam_jobs.back_translate import with_translations
 from beam_jobs.directions import BACK, Direction
 from beam_jobs.io import schema, storage
 from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Shard, Unit, units, write_shard
 from beam_jobs.runners.launch import Result
 from beam_jobs.transforms.candidates import best_candidates
+from beam_jobs.transforms.translations import with_translations
 from models.errors import UserError
 from models.memory import forget_peak, peak_memory
 from models.nmt.translate import Translator

@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.errors import UserError
+from models.nmt import checkpoint
+from models.nmt.checkpoint import read_state
+from models.nmt.families.fairseq import FairseqModel
 from models.nmt.options import Engine
+from models.nmt.translate import Translator
 from tests.hub_models import write_json
 
 from .test_families import ENGINES, translator
@@ -96,6 +101,30 @@ def test_weights_that_are_not_numbers_are_refused(
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(UserError, match=f"the weights hold NaN \\({name}\\)"):
         translator(folder, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_infinite_weights_are_refused(copy: Callable[[str], Path], engine: Engine) -> None:
+    folder, name = copy("marian"), "model.encoder.layers.0.fc1.weight"
+    weights = load_file(folder / "model.safetensors")
+    weights[name][0, 0] = torch.inf
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match=f"the weights hold infinity \\({name}\\)"):
+        translator(folder, engine)
+
+
+def test_a_converted_model_without_probabilities_is_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = read_state(model / "checkpoint.pt")
+    state["model"]["decoder.layers.0.final_layer_norm.weight"][:] = torch.nan
+    torch.save(state, model / "checkpoint.pt")
+    monkeypatch.setattr(checkpoint, "check_finite", lambda *_: None)
+    folder = tmp_path / "converted"
+    FairseqModel(model).convert(folder)
+    shutil.copy(model / "sentencepiece.model", folder)
+    with pytest.raises(UserError, match="converted: the model gives a translation no probability"):
+        Translator(folder, threads=1)
 
 
 def test_code_of_a_model_is_never_run(copy: Callable[[str], Path], tmp_path: Path) -> None:

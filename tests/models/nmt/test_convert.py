@@ -1,8 +1,10 @@
 import json
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import ctranslate2
@@ -64,7 +66,7 @@ def test_a_failed_conversion_leaves_nothing(fresh: Path, monkeypatch: pytest.Mon
 
 def test_an_unfinished_conversion_is_made_again(fresh: Path) -> None:
     place = convert_once(FairseqModel(fresh)).path
-    (place / convert._LIMITS).unlink()
+    (place / convert._RECORD).unlink()
     (place / "model.bin").write_bytes(b"half")
     again = convert_once(FairseqModel(fresh)).path
     assert again == place
@@ -80,7 +82,7 @@ def test_a_folder_that_cannot_be_written_uses_the_cache(
     place = convert_once(FairseqModel(fresh)).path
     assert place.is_relative_to(tmp_path / "cache" / "paraloom")
     assert sorted(fresh.iterdir()) == before
-    assert json.loads((place / convert._LIMITS).read_text())
+    assert json.loads((place / convert._RECORD).read_text())
 
 
 def test_workers_that_start_together_convert_once(
@@ -114,3 +116,59 @@ def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> Non
         "assert not {'torch', 'fairseq'} & set(sys.modules), 'the engine'"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def _swap_words(place: Path) -> None:
+    path = place / "shared_vocabulary.json"
+    words = json.loads(path.read_text())
+    words[-1], words[-2] = words[-2], words[-1]
+    path.write_text(json.dumps(words))
+
+
+def _truncate(place: Path) -> None:
+    weights = (place / "model.bin").read_bytes()
+    (place / "model.bin").write_bytes(weights[: len(weights) // 2])
+
+
+def _record_without_digests(place: Path) -> None:
+    record = {"source_positions": 1024, "target_positions": 1024}
+    (place / convert._RECORD).write_text(json.dumps(record))
+
+
+HARM: dict[str, Callable[[Path], object]] = {
+    "words swapped": _swap_words,
+    "weights truncated": _truncate,
+    "weights missing": lambda place: (place / "model.bin").unlink(),
+    "a file added": lambda place: (place / "source_vocabulary.json").write_text("[]"),
+    "a folder added": lambda place: (place / "model.d").mkdir(),
+    "record empty": lambda place: (place / convert._RECORD).write_text(""),
+    "record is a list": lambda place: (place / convert._RECORD).write_text("[]"),
+    "record nested": lambda place: (place / convert._RECORD).write_text("[" * 100_000),
+    "record of an earlier version": _record_without_digests,
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
+def test_a_changed_conversion_is_made_again(
+    toy_model: Path, tmp_path: Path, harm: Callable[[Path], object]
+) -> None:
+    original = convert_once(FairseqModel(toy_model))
+    fresh = Path(shutil.copytree(toy_model, tmp_path / "model"))
+    place = fresh / original.path.name
+    written = digest(place)
+    harm(place)
+    assert convert_once(FairseqModel(fresh)).path == place
+    assert digest(place) == written
+    again = (place / "model.bin").stat().st_mtime_ns
+    convert_once(FairseqModel(fresh))
+    assert (place / "model.bin").stat().st_mtime_ns == again  # once
+
+
+def test_a_changed_conversion_that_cannot_be_replaced_is_not_used(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = convert_once(FairseqModel(model)).path
+    _truncate(place)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(convert, "_writable", lambda folder: False)
+    assert convert_once(FairseqModel(model)).path.is_relative_to(tmp_path / "cache")

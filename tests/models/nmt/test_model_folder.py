@@ -88,6 +88,17 @@ def test_a_damaged_checkpoint_is_named(model: Path, engine: Engine, damage: str)
         Translator(model, NmtOptions(engine=engine), threads=1)
 
 
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf])
+def test_weights_that_are_not_finite_are_refused(model: Path, engine: Engine, value: float) -> None:
+    state, name = read_state(model / "checkpoint.pt"), "encoder.layers.0.fc1.weight"
+    state["model"][name][0, 0] = value
+    torch.save(state, model / "checkpoint.pt")
+    message = rf"checkpoint\.pt: the weights hold (NaN|infinity) \({name}\)"
+    with pytest.raises(UserError, match=message):
+        Translator(model, NmtOptions(engine=engine), threads=1)
+
+
 def test_a_damaged_subword_model_is_named(model: Path) -> None:
     (model / "sentencepiece.model").write_bytes(b"no model")
     with pytest.raises(UserError, match=r"sentencepiece\.model: not a SentencePiece model"):
@@ -101,6 +112,19 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: Engine) 
         path.write_text(path.read_text() + "extra 1\n")
     with pytest.raises(UserError, match="does not fit its settings or the dictionaries"):
         Translator(model, NmtOptions(engine=engine), threads=1)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+@pytest.mark.parametrize(
+    "content",
+    [b"\x00\xff\xfe" * 9, b"one\ntwo\n", b"one 1\none 1\n", "k\u016f\u0148 ž 1\n".encode("cp1250")],
+    ids=["binary", "no counts", "doubled", "another encoding"],
+)
+def test_a_damaged_dictionary_is_named(model: Path, engine: Engine, content: bytes) -> None:
+    (model / "dict.cs.txt").write_bytes(content)
+    with pytest.raises(UserError, match=r"dict\.cs\.txt: not a fairseq dictionary") as error:
+        Translator(model, NmtOptions(engine=engine), threads=1)
+    assert "\n" not in str(error.value)
 
 
 def test_languages_are_those_of_the_checkpoint(model: Path) -> None:

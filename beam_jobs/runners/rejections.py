@@ -1,0 +1,138 @@
+"""Stops a job that rejects too large a share of its rows.
+
+While a job runs, the command counts the rows of its finished units. Once it stops the job, it
+leaves a message in the job's folder; workers read it before they begin a unit. Finished units stay
+finished, so that the same command continues with a higher limit.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from beam_jobs.io import storage
+from beam_jobs.io.shards import Receipt, read_receipt
+from beam_jobs.io.storage import MissingError
+from models.errors import UserError
+
+ENOUGH_ROWS = 1_000
+"""A running job is judged once so many rows are done, a finished one by all of its rows: the first
+shards of a corpus may be bad by chance."""
+
+_MESSAGE = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The largest share of rows that a job may reject.
+
+    Attributes:
+        share: `max_rejected` of the configuration.
+        ignored: beginnings of the reasons of rows that the user chose to reject.
+        question: for the user, about a likely cause.
+        folder: of the units that show what a running job rejects, if not its output.
+    """
+
+    share: float
+    ignored: tuple[str, ...] = ()
+    question: str = ""
+    folder: str | None = None
+
+
+@dataclass(slots=True)
+class _Rejections:
+    """Counts the rows of finished units."""
+
+    job: str
+    limit: Limit
+    rows: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    files: dict[str, str] = field(default_factory=dict)  # a file with rejected rows, by reason
+
+    def add(self, receipt: Receipt) -> None:
+        self.rows += receipt.rows_in
+        for reason, rows in (receipt.numbers.rejected or receipt.rejected).items():
+            if not reason.startswith(self.limit.ignored or "\0"):
+                self.reasons[reason] += rows
+                shard = (*receipt.rejected_shards, *receipt.shards)[0]
+                self.files.setdefault(reason, shard.path)
+
+    @property
+    def message(self) -> str | None:
+        """Why the job must not continue; None if it may."""
+        rejected = self.reasons.total()
+        if rejected <= self.limit.share * self.rows:
+            return None
+        question = f"{self.limit.question} " if self.limit.question else ""
+        what = f"{rejected:,} of {self.rows:,} rows are rejected ({rejected / self.rows:.1%})"
+        if rejected == self.rows:
+            what = f"none of {self.rows:,} rows can be used"
+        reason, rows = self.reasons.most_common(1)[0]
+        return (
+            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most often ({rows:,} "
+            f"rows): {' '.join(reason.split())[:200]}, see {self.files[reason]}; "
+            f"{question}remove the cause, or raise max_rejected: the same command then "
+            "continues"
+        )
+
+
+class RejectionWatch:
+    """Watches the units of a running job, and judges a finished job.
+
+    Args:
+        output: the job's folder.
+        limit: None never stops the job.
+    """
+
+    def __init__(self, job: str, output: str, limit: Limit | None) -> None:
+        self._limit, self._job = limit, job
+        self._folder = (limit and limit.folder) or output
+        self._seen: set[str] = set()
+        self._found = _Rejections(job, limit) if limit else None
+        self._stopped = limit is not None  # a killed command may have left its message
+        self.end()
+
+    def look(self) -> None:
+        """Count the units that finished since the last look; stop the job if need be."""
+        if not self._found:
+            return
+        for name in storage.names(storage.join(self._folder, "receipts")):
+            if name not in self._seen:
+                self._seen.add(name)
+                if receipt := read_receipt(self._folder, name.removesuffix(".json")):
+                    self._found.add(receipt)
+        if self._found.rows >= ENOUGH_ROWS and (message := self._found.message):
+            storage.write_bytes(storage.join(self._folder, _MESSAGE), message.encode())
+            self._stopped, self._found = True, None  # nothing is left to look for
+
+    def end(self) -> None:
+        """Remove the message to the workers."""
+        if self._stopped:
+            self._stopped = False
+            storage.remove(storage.join(self._folder, _MESSAGE))
+
+    def judge(self, receipts: Iterable[Receipt]) -> None:
+        """Judge the finished job by all of its units.
+
+        Raises:
+            UserError: it rejected too many rows.
+        """
+        if not self._limit:
+            return
+        found = _Rejections(self._job, self._limit)
+        for receipt in receipts:
+            found.add(receipt)
+        if message := found.message:
+            raise UserError(message)
+
+
+def check_not_stopped(folder: str) -> None:
+    """Check that a job may begin a further unit.
+
+    Raises:
+        UserError: it rejected too many rows.
+    """
+    try:
+        message = storage.read_bytes(storage.join(folder, _MESSAGE)).decode()
+    except MissingError:
+        return
+    raise UserError(message)

@@ -1,0 +1,169 @@
+"""A job stops when it rejects too large a share, and continues with a higher limit."""
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import models.nmt.translate
+from beam_jobs import back_translate, ingest
+from beam_jobs.io.bitext import find_bitext
+from beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_shard
+from beam_jobs.runners import rejections
+from beam_jobs.runners.launch import Result, launch
+from beam_jobs.runners.rejections import Limit
+from beam_jobs.transforms.conditions import parse_condition
+from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.errors import UserError
+from models.nmt.options import NmtOptions
+
+from ..test_distinct_sources import Reversing, write
+
+ONE = ["--direct_num_workers", "1"]
+
+
+@dataclass(eq=False)
+class Odd(UnitDoFn):
+    """Rejects odd numbers, and all of the shards that are named."""
+
+    bad: tuple[str, ...] = ()
+    seconds_each: float = 0.0
+
+    def make(self, unit: Unit) -> Receipt:
+        time.sleep(self.seconds_each)
+        table = read_shard(unit.shard)
+        odd = pc.equal(pc.bit_wise_and(table["n"], 1), 1)
+        if unit.name in self.bad:
+            odd = pa.array([True] * len(table))
+        reason = pa.array(["is odd"] * len(table))
+        rejected = table.append_column("reason", reason).filter(odd)
+        return self.commit(unit, unit.rows, [(unit.name, table.filter(pc.invert(odd)), rejected)])
+
+
+def numbers(folder: Path, shards: int, rows: int = 10, step: int = 1) -> list[Unit]:
+    written = [
+        write_shard(
+            f"{folder}/in/part-{n:05d}.parquet",
+            pa.table({"n": range(n * rows * step, (n + 1) * rows * step, step)}),
+        )
+        for n in range(shards)
+    ]
+    return units(written, "key")
+
+
+def run(work: list[Unit], folder: Path, share: float, **job: Any) -> Result:
+    dofn = Odd(str(folder / "out"), **job)
+    limit = Limit(share=share)
+    return launch("odd", work, beam.ParDo(dofn), str(folder / "out"), ONE, limit=limit)
+
+
+def test_a_running_job_is_stopped_and_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejections, "ENOUGH_ROWS", 40)
+    work = numbers(tmp_path, 40)
+    with pytest.raises(UserError) as caught:
+        run(work, tmp_path, 0.45, seconds_each=0.05)
+    message = str(caught.value)
+    assert re.match(r"odd: \d+ of \d+ rows are rejected \(50.0%\), and max_rejected is 0.45; "
+                    r"most often \(\d+ rows\): is odd, see ", message)  # fmt: skip
+    assert message.endswith("raise max_rejected: the same command then continues")
+    (example,) = re.findall(r"see (\S+);", message)
+    assert Path(example).parent == tmp_path / "out" / "rejected"
+    assert Path(example).exists()
+    made = receipts(str(tmp_path / "out"))
+    assert 4 <= len(made) < 40
+    result = run(work, tmp_path, 0.5)
+    assert result.receipts[: len(made)] == tuple(made)
+    assert len(result.receipts) == 40
+    assert not list((tmp_path / "out").glob("stopped*"))
+
+
+def test_bad_first_shards_do_not_stop_a_job(tmp_path: Path) -> None:
+    work = numbers(tmp_path, 30, step=2)
+    bad = tuple(unit.name for unit in work[:5])
+    result = run(work, tmp_path, 0.2, bad=bad, seconds_each=0.05)
+    assert sum(receipt.rows_out for receipt in result.receipts) == 250
+
+
+def test_a_finished_job_is_judged_by_all_rows(tmp_path: Path) -> None:
+    work = numbers(tmp_path, 1)
+    with pytest.raises(UserError, match=r"5 of 10 rows are rejected \(50.0%\)"):
+        run(work, tmp_path, 0.49)
+    with pytest.raises(UserError, match=r"5 of 10 rows"):  # finished units count too
+        run(work, tmp_path, 0.0)
+    assert run(work, tmp_path, 0.5).receipts[0].rows_out == 5
+
+
+def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:
+    work = numbers(tmp_path, 2)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / rejections._MESSAGE).write_text("odd: too many")
+    assert len(run(work, tmp_path, 1.0).receipts) == 2
+
+
+@pytest.mark.parametrize("distinct", [None, "base"])
+def test_translations_are_judged_while_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: str | None
+) -> None:
+    class Slow(Reversing):
+        def translate(self, *args: Any, **kwargs: Any) -> Any:
+            time.sleep(0.1)
+            return super().translate(*args, **kwargs)
+
+    monkeypatch.setattr(models.nmt.translate, "Translator", Slow)
+    monkeypatch.setattr(rejections, "ENOUGH_ROWS", 10)
+    work = write(tmp_path, [[f"x{n}", f"x{n}b", f"{n}"] for n in range(30)])
+    place = tmp_path / "out"
+
+    def run(max_rejected: float) -> Result:
+        options = NmtOptions(beam=1)
+        return back_translate.run(
+            work, str(place), "model", options, ONE, distinct=distinct, max_rejected=max_rejected
+        )
+
+    with pytest.raises(UserError, match=r"back_translate: .*\(66.7%\).*begins with x, see ") as e:
+        run(0.5)
+    (example,) = re.findall(r"see (\S+);", str(e.value))
+    assert "begins with x" in read_reasons(Path(example))
+    folder = back_translate.distinct_folder(str(place)) if distinct else str(place)
+    assert 4 <= len(receipts(folder)) < 30
+    assert sum(receipt.rows_out for receipt in run(0.7).receipts) == 30
+
+
+def read_reasons(path: Path) -> list[str | None]:
+    found: list[str | None] = pa.parquet.read_table(path)["reason"].to_pylist()
+    return found
+
+
+def test_what_the_user_rejects_does_not_count(tmp_path: Path) -> None:
+    lines = ["a b\tc\n"] * 6 + ["a b c\td\n"] * 3 + ["bad\n"]
+    (tmp_path / "in.tsv").write_text("".join(lines))
+
+    def run(max_rejected: float) -> Result:
+        return ingest.run(
+            find_bitext("tsv", [str(tmp_path / "in.tsv")]),
+            str(tmp_path / "out"),
+            "key",
+            shard_rows=100,
+            max_characters=100,
+            rows=10,
+            arguments=ONE,
+            where=[parse_condition("source_tokens >= 3")],
+            unique_pairs=True,
+            max_rejected=max_rejected,
+        )
+
+    assert run(0.1).receipts[0].rejected == {
+        "1 column instead of 2": 1,
+        "not source_tokens >= 3": 6,
+        "repeats the pair": 2,
+    }
+    with pytest.raises(UserError, match=r"ingest: 1 of 10 rows .*; is input.format right\? remove"):
+        run(0.09)

@@ -1,0 +1,81 @@
+"""Every export of a corpus, read back, has the pairs of the corpus."""
+
+import gzip
+import io
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from beam_jobs.io.shards import Receipt, write_shard
+from beam_jobs.select import export_tsv
+from models.nmt.families.subwords import SentencePieces
+from pipeline.cli import main
+from tests.run_helpers import again
+
+BREAKS = ("\n", "\t", "\r", "\0", "\x0b", "\x1c", "\x7f", "\x85", "\u2028", "\u2029")
+Pair = tuple[str, str]
+
+
+def read_parquet(paths: Sequence[Path], columns: Sequence[str]) -> list[Pair]:
+    assert paths
+    tables = [pq.read_table(path, columns=list(columns)) for path in paths]
+    first, second = (pa.concat_tables(tables)[name].to_pylist() for name in columns)
+    return list(zip(first, second, strict=True))
+
+
+def read_tsv(path: Path) -> list[Pair]:
+    """The pairs, read by two readers of lines."""
+    data = gzip.decompress(path.read_bytes())
+    parse = pacsv.ParseOptions(delimiter="\t", quote_char=False)
+    read = pacsv.ReadOptions(column_names=["reference", "translation", "score"])
+    columns = pacsv.read_csv(io.BytesIO(data), read, parse).to_pydict()
+    rows = [line.split("\t") for line in data.decode().splitlines()]
+    assert all(len(row) == 3 for row in rows)
+    pairs = [(row[0], row[1]) for row in rows]
+    assert pairs == list(zip(columns["reference"], columns["translation"], strict=True))
+    return pairs
+
+
+def test_a_model_that_writes_control_characters(
+    write_config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = itertools.count()
+    decode = SentencePieces.decode
+
+    def with_breaks(self: SentencePieces, pieces: Sequence[str]) -> str:
+        text, call = decode(self, pieces), next(calls)
+        return f"{text}{BREAKS[call // 5 % len(BREAKS)]}{text}" if call % 5 == 0 else text
+
+    monkeypatch.setattr(SentencePieces, "decode", with_breaks)
+    write_config(tmp_path, select={"deciles": None}, input={"license": "CC-BY-4.0"})
+    assert again("select", tmp_path) == 0
+    run = tmp_path / "run"
+    rejected = pq.read_table(run / "back_translate" / "rejected")["reason"].to_pylist()
+    named = {reason.split(" in translation")[0] for reason in rejected if "U+" in reason}
+    assert {int(name.split("U+")[1], 16) for name in named} == set(map(ord, BREAKS))
+    parts = sorted((run / "corpus").glob("part-*.parquet"))
+    pairs = read_parquet(parts, ["reference", "translation"])
+    assert len(pairs) > 40
+    assert read_tsv(run / "corpus" / "corpus.tsv.gz") == pairs
+    assert main(["publish", str(run), "--held-out", "0.2"]) == 0
+    for folder, columns in (
+        ("data", ["reference", "translation"]),
+        ("pairs", ["anchor", "positive"]),
+    ):
+        files = sorted((run / "release" / folder).glob("*.parquet"))
+        assert sorted(read_parquet(files, columns)) == sorted(pairs)
+
+
+def test_translations_of_earlier_versions_may_hold_control_characters(tmp_path: Path) -> None:
+    texts = [f"a{mark}b" for mark in BREAKS]
+    scores = pa.array([-1.0] * len(texts), pa.float32())
+    table = pa.table({"reference": texts[::-1], "translation": texts, "translation_score": scores})
+    shard = write_shard(str(tmp_path / "part.parquet"), table)
+    receipt = Receipt(name="part", key="", rows_in=len(texts), shards=(shard,), rejected={})
+    export_tsv([receipt], str(tmp_path / "corpus.tsv.gz"), "translation_score")
+    assert read_tsv(tmp_path / "corpus.tsv.gz") == [("a b", "a b")] * len(texts)

@@ -1,0 +1,42 @@
+"""`max_rejected` as users meet it: one line, and the run continues once the key is raised."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.manifest import Manifest
+from tests.run_helpers import again
+
+
+def test_a_stage_that_rejects_too_much_stops_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.tsv").write_text("Pes.\tA dog.\n" + "no tab\n" * 3)
+    config: dict[str, Any] = {
+        "run": str(tmp_path / "run"),
+        "input": {"format": "tsv", "paths": [str(tmp_path / "in.tsv")]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+
+    def ingest(**more: float) -> int:
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump({**config, **more}))
+        return again("ingest", tmp_path)
+
+    assert ingest() == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paraloom")]
+    rejected = tmp_path / "run/ingest/rejected/part-00000-00000.parquet"
+    assert lines == [
+        "paraloom: ingest: 3 of 4 rows are rejected (75.0%), and max_rejected is 0.5; most often "
+        f"(3 rows): 1 column instead of 2, see {rejected}; is input.format right? remove the "
+        "cause, or raise max_rejected: the same command then continues"
+    ]
+    receipt = tmp_path / "run/ingest/receipts/part-00000.json"
+    made = receipt.read_bytes()
+    assert ingest(max_rejected=0.75) == 0
+    assert receipt.read_bytes() == made
+    key = Manifest(str(tmp_path / "run")).stages["ingest"].key
+    assert ingest(max_rejected=1.0) == 0
+    assert Manifest(str(tmp_path / "run")).stages["ingest"].key == key
