@@ -28,7 +28,8 @@ from beam_jobs.io import remote, storage
 from beam_jobs.io import shards as shard_files
 from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
-from beam_jobs.runners import dataflow
+from beam_jobs.runners import crash_recovery, dataflow
+from beam_jobs.runners.crash_recovery import Attempt
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
 from models.cpu import cores
 from models.errors import UserError
@@ -128,6 +129,7 @@ def launch(
     processes: int | None = None,
     rows_per_part: int | None = None,
     done: Callable[[], int] | None = None,
+    attempts: str | None = None,
 ) -> Result:
     """Run `transform` (units in, receipts out) and return its receipts.
 
@@ -135,6 +137,7 @@ def launch(
         processes: maximum number of worker processes, if the user did not choose a runner.
         rows_per_part: rows of a part file, to show progress if the rows of units are unknown.
         done: rows done so far, where the receipts in `output` do not say so.
+        attempts: the folder whose records of attempts the job keeps, see `crash_recovery`.
 
     Finished units, whose receipt in `output` is valid, are only verified by their checksums.
 
@@ -157,6 +160,9 @@ def launch(
         names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
+    def unfinished() -> list[Attempt]:
+        return crash_recovery.unfinished(attempts) if attempts else []
+
     options = beam_options(arguments, processes=min(processes or len(units), len(units)))
     _name_job(options, name, output)
     metrics = watch_pipeline(
@@ -167,7 +173,8 @@ def launch(
         arguments,
         done or count,
         total=total,
-        finished=done or count,
+        finished=lambda: (done or count)() + sum(len(each.poison) for each in unfinished()),
+        separate=bool(unfinished()),  # if one crashed this process, the next is to be seen
     )
     receipts = []
     for unit in units:
@@ -193,12 +200,14 @@ def watch_pipeline(
     *,
     total: int | None,
     finished: Callable[[], int] = lambda: 0,
+    separate: bool = False,
 ) -> dict[str, int]:
     """`run_pipeline` with progress and a log file, and again if a worker died.
 
     Args:
         done: rows done so far, for the progress.
         finished: rows that another attempt does not repeat.
+        separate: let even a single worker be a separate process.
     """
     with (
         redirect_stderr(output) as terminal,
@@ -207,7 +216,8 @@ def watch_pipeline(
     ):
         dataflow.prepare(options, output)
         return retry_on_worker_death(
-            lambda: run_pipeline(build, options, default_runner(arguments)), finished
+            lambda: run_pipeline(build, options, default_runner(arguments, separate=separate)),
+            finished,
         )
 
 
@@ -264,14 +274,17 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     return ready(options)
 
 
-def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
+def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:
     """The runner with local worker processes, unless the user names one or allows only one worker.
+
+    With `separate`, the only worker is a separate process too.
 
     A job that needs only one worker has it too: the memory of the model is in a separate process.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
-    return None if named or local_workers(arguments) < 2 else local_runner(options)
+    here = local_workers(arguments) < 2 and not separate
+    return None if named or here else local_runner(options)
 
 
 @contextmanager
