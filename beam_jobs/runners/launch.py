@@ -20,6 +20,7 @@ from apache_beam.options.pipeline_options import (
     DirectOptions,
     GoogleCloudOptions,
     PipelineOptions,
+    PortableOptions,
     StandardOptions,
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -31,6 +32,7 @@ from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
+from beam_jobs.runners.loopback import loopback_servers
 from models.cpu import cores
 from models.errors import UserError
 from models.progress import Meter, meter
@@ -232,7 +234,7 @@ def run_pipeline(
         UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
     try:
-        with _flink_checks(options):
+        with _flink_checks(options), _servers(options):
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
@@ -272,6 +274,12 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     from beam_jobs.runners.flink.submit import ready
 
     return ready(options)
+
+
+def _servers(options: PipelineOptions) -> AbstractContextManager[None]:
+    """Keep Beam's servers on loopback, unless the user named workers that may be elsewhere."""
+    external = options.view_as(PortableOptions).environment_type == "EXTERNAL"
+    return nullcontext() if external else loopback_servers()
 
 
 def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:
