@@ -69,6 +69,7 @@ def kill(ground: Ground, kills: int, seed: int, ways: tuple[str, ...] = (*ENDS, 
     """Kill that many times; a finished run is compared, and another one begins."""
     chance = random.Random(seed)
     ground.configure(NAME)
+    ground.env["PYTHONFAULTHANDLER"] = "1"
     done: Counter[str] = Counter()
     runs = 0
     queue: list[str] = []
@@ -124,7 +125,10 @@ def _apply(way: str, ground: Ground, process: Process) -> bool:
             process.wait(60)
         except subprocess.TimeoutExpired:
             ground.expect(f"{way}: the command ends", False)
-            ground.kill(process)
+            process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
+            process.wait()
+            for log in (ground.folder / NAME / "logs").glob("*.log"):
+                print(log.read_text(), file=sys.stderr)
         return True
     found = _workers(process) if way == "SIGKILL of a worker" else _fork_servers(process)
     folder = str(ground.folder / NAME / "back_translate")
