@@ -166,16 +166,10 @@ def run(
         rows=rows,
         direction=direction,
     )
+    job = partial(launch, transform=transform, output=output, arguments=arguments, processes=1)
     if distinct is None:
-        return launch(
-            direction.job,
-            units,
-            transform,
-            output,
-            arguments,
-            processes=1,
-            limit=Limit(share=max_rejected),
-        )
+        limit = Limit(share=max_rejected)
+        return job(direction.job, units, attempts=output, limit=limit)
     units, folder = _chained(units), distinct_folder(output)
     for receipt in receipts(folder):
         if not receipt.key.startswith(distinct):
@@ -186,16 +180,8 @@ def run(
         names = storage.names(storage.join(folder, "receipts"))
         return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
 
-    result = launch(
-        direction.job,
-        units,
-        transform,
-        output,
-        arguments,
-        processes=1,
-        done=done,
-        limit=Limit(share=max_rejected, folder=folder),
-    )
+    limit = Limit(share=max_rejected, folder=folder)
+    result = job(direction.job, units, done=done, attempts=folder, limit=limit)
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result
@@ -260,15 +246,15 @@ class _Translate(UnitDoFn):
             translations, counts = self.translator.translate(
                 sources, hints, seed=self._seed_of(unit)
             )
-        except Exception:  # the process did not die
-            attempt.under_way([])
+            numbers = asdict(counts)
+            self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
+            for name in numbers.keys() & self.counters.keys():
+                self.counters[name].inc(numbers[name])
+            numbers["attempts"] = attempt.number
+            receipt = commit(translations, Measurements.model_validate(numbers))
+        except BaseException:  # the process did not die
+            attempt.failed()
             raise
-        numbers = asdict(counts)
-        self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
-        for name in numbers.keys() & self.counters.keys():
-            self.counters[name].inc(numbers[name])
-        measurements = Measurements.model_validate({**numbers, "attempts": attempt.number})
-        receipt = commit(translations, measurements)
         attempt.over()
         return receipt
 

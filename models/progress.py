@@ -1,9 +1,13 @@
 """Progress of long work: a bar on a terminal, otherwise a line every few seconds."""
 
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -57,16 +61,40 @@ def meter(
 ) -> Iterator[Meter]:
     """Show the progress of the block on standard error, or on `stream`.
 
+    With `stream`, standard error is left alone: it goes elsewhere.
+
     >>> with meter("score", total=2, unit="shards") as progress:
     ...     progress.set(1, note="loss 0.3")
     """
     console = Console(file=stream or sys.stderr)
-    with Progress(
+    bar = Progress(
         TextColumn("{task.description:<16}"),
         BarColumn(bar_width=30),
         _State(Column(no_wrap=True)),
         console=console,
+        redirect_stderr=stream is None,
         disable=not console.is_terminal,
         speed_estimate_period=_WHOLE_TIME,
-    ) as bar:
+    )
+    with _restored_cursor(console), bar:
         yield Meter(bar, bar.add_task(description, total=total, unit=unit, note=""))
+
+
+@contextmanager
+def _restored_cursor(console: Console) -> Iterator[None]:
+    """Show the cursor, which the bar hides, also if SIGTERM ends the process in the block."""
+    if not console.is_terminal or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.write(console.file.fileno(), b"\x1b[?25h\n")
+        signal.signal(number, before)
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -20,6 +20,7 @@ from apache_beam.options.pipeline_options import (
     DirectOptions,
     GoogleCloudOptions,
     PipelineOptions,
+    PortableOptions,
     StandardOptions,
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -28,8 +29,10 @@ from beam_jobs.io import remote, storage
 from beam_jobs.io import shards as shard_files
 from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
-from beam_jobs.runners import dataflow
+from beam_jobs.runners import crash_recovery, dataflow
+from beam_jobs.runners.crash_recovery import Attempt
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
+from beam_jobs.runners.loopback import loopback_servers
 from beam_jobs.runners.rejections import Limit, RejectionWatch
 from models.cpu import cores
 from models.errors import UserError
@@ -130,6 +133,7 @@ def launch(
     rows_per_part: int | None = None,
     done: Callable[[], int] | None = None,
     limit: Limit | None = None,
+    attempts: str | None = None,
 ) -> Result:
     """Run `transform` (units in, receipts out) and return its receipts.
 
@@ -138,6 +142,7 @@ def launch(
         rows_per_part: rows of a part file, to show progress if the rows of units are unknown.
         done: rows done so far, where the receipts in `output` do not say so.
         limit: of the rows that the job may reject; None: all.
+        attempts: the folder whose records of attempts the job keeps, see `crash_recovery`.
 
     Finished units, whose receipt in `output` is valid, are only verified by their checksums.
 
@@ -164,6 +169,9 @@ def launch(
         watch.look()
         return (done or count)()
 
+    def unfinished() -> list[Attempt]:
+        return crash_recovery.unfinished(attempts) if attempts else []
+
     options = beam_options(arguments, processes=min(processes or len(units), len(units)))
     _name_job(options, name, output)
     watch = RejectionWatch(name, output, limit)
@@ -176,7 +184,8 @@ def launch(
             arguments,
             look,
             total=total,
-            finished=done or count,
+            finished=lambda: (done or count)() + sum(len(each.poison) for each in unfinished()),
+            separate=bool(unfinished()),  # if one crashed this process, the next is to be seen
         )
     finally:
         watch.end()
@@ -205,12 +214,14 @@ def watch_pipeline(
     *,
     total: int | None,
     finished: Callable[[], int] = lambda: 0,
+    separate: bool = False,
 ) -> dict[str, int]:
     """`run_pipeline` with progress and a log file, and again if a worker died.
 
     Args:
         done: rows done so far, for the progress.
         finished: rows that another attempt does not repeat.
+        separate: let even a single worker be a separate process.
     """
     with (
         redirect_stderr(output) as terminal,
@@ -219,7 +230,8 @@ def watch_pipeline(
     ):
         dataflow.prepare(options, output)
         return retry_on_worker_death(
-            lambda: run_pipeline(build, options, default_runner(arguments)), finished
+            lambda: run_pipeline(build, options, default_runner(arguments, separate=separate)),
+            finished,
         )
 
 
@@ -234,7 +246,7 @@ def run_pipeline(
         UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
     try:
-        with _flink_checks(options):
+        with _flink_checks(options), _servers(options):
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
@@ -276,14 +288,23 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     return ready(options)
 
 
-def default_runner(arguments: Sequence[str]) -> FnApiRunner | None:
+def _servers(options: PipelineOptions) -> AbstractContextManager[None]:
+    """Keep Beam's servers on loopback, unless the user named workers that may be elsewhere."""
+    external = options.view_as(PortableOptions).environment_type == "EXTERNAL"
+    return nullcontext() if external else loopback_servers()
+
+
+def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:
     """The runner with local worker processes, unless the user names one or allows only one worker.
+
+    With `separate`, the only worker is a separate process too.
 
     A job that needs only one worker has it too: the memory of the model is in a separate process.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
-    return None if named or local_workers(arguments) < 2 else local_runner(options)
+    here = local_workers(arguments) < 2 and not separate
+    return None if named or here else local_runner(options)
 
 
 @contextmanager

@@ -152,8 +152,12 @@ class Translator:
                 call.reject(row, "the worker process died of it")
             done = {row for group in hints.isolated for row in group}.union(hints.poison)
             rest = [[row for row in batch if row not in done] for batch in batches]
-            call.work(hints.isolated, sources, 1, hints.under_way)
-            call.work([b for b in rest if b], sources, parallel, hints.under_way)
+            groups = [*hints.isolated, *filter(None, rest)]
+            first = len(hints.isolated)
+            if self.options.sampling:  # in the order of batches, which decides what is drawn
+                groups.sort(key=lambda group: (-len(sources[group[0]]), group[0]))
+            call.work(groups[:first], sources, 1, hints.under_way)
+            call.work(groups[first:], sources, parallel, hints.under_way)
             hints.under_way([])
         return call.finish(time.monotonic() - started)
 

@@ -22,6 +22,7 @@ import yaml
 from beam_jobs.runners.flink import cluster as clusters
 from beam_jobs.runners.flink.programs import NAMES, Cluster
 from beam_jobs.runners.flink.reach import get
+from tests.listening import exposed, listening
 from tests.sample import sample_config, sample_rows
 
 pytestmark = pytest.mark.flink
@@ -114,6 +115,22 @@ def test_the_same_rows_and_values(place: Path, cluster: Cluster) -> None:
     jobs = get(f"localhost:{cluster.rest}", "jobs/overview")["jobs"]
     names = {job["name"].rsplit("-", 1)[0] for job in jobs if job["state"] == "FINISHED"}
     assert {f"paraloom-{s}" for s in ("ingest", "back-translate", "score", "select")} <= names
+
+
+def test_nothing_listens_where_others_can_reach_it(place: Path, cluster: Cluster) -> None:
+    """Neither a process of the cluster nor the command that submits a job."""
+    process = paraloom(*on_flink(place, "heard", command="ingest"), cwd=place)
+    members = [p for name in NAMES if (p := clusters.process(FOLDER, name))]
+    found: set[str] = set()
+    while process.poll() is None:
+        for pid in (process.pid, *(member.pid for member in members)):
+            found |= listening(pid)
+        time.sleep(0.1)
+    finish(process)
+    ports = {int(address.split()[1]) for address in found}
+    assert {cluster.rest, cluster.rpc, cluster.job_server, cluster.artifacts} <= ports
+    assert cluster.workers in ports
+    assert exposed(found) == set()
 
 
 def test_the_same_command_again_does_nothing(place: Path, cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ from tests.faults import (
     disk_full,
     object_storage,
     out_of_memory,
+    random_kills,
     submitter_killed,
     task_manager_killed,
     worker_pool_restarted,
@@ -41,6 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
         damaged_shard,
         disk_full,
         pytest.param(out_of_memory, marks=SLOW),
+        pytest.param(random_kills, marks=SLOW),
         pytest.param(object_storage, marks=SLOW),
         pytest.param(task_manager_killed, marks=FLINK),
         pytest.param(worker_pool_restarted, marks=FLINK),
@@ -52,3 +54,10 @@ def test_the_corpus_is_that_of_an_undisturbed_run(
 ) -> None:
     code = main(script.fault, script.__doc__, model=nmt_model, whole=whole)
     assert code == 0  # pytest shows what it printed
+
+
+def test_a_few_random_kills(nmt_model: Path, whole: Path, tmp_path: Path) -> None:
+    """One of each kind that ended good sentences; see `random_kills` for more."""
+    ground = Ground(tmp_path, nmt_model, whole=whole)
+    random_kills.kill(ground, 3, 1, ("Ctrl-C", "SIGKILL of the command", "SIGTERM of the group"))
+    assert ground.ok

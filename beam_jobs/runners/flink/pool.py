@@ -3,21 +3,26 @@
 Each TaskManager numbers its own workers. Beam's own pool stops workers by number, so that one
 TaskManager would stop a worker of another. Here a worker ends when its TaskManager closes the
 connection or dies.
+
+The pool listens on loopback, as TaskManagers look for it there: it runs what it receives.
 """
 
 import argparse
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from apache_beam.portability.api import beam_fn_api_pb2
-from apache_beam.runners.worker.worker_pool_main import BeamFnExternalWorkerPoolServicer
+import grpc
+from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 
 from beam_jobs.runners.flink import worker
 from beam_jobs.runners.local.fork_server import fork_server
+from beam_jobs.runners.loopback import LOOPBACK
+from models.errors import UserError
 
 
-class Pool(BeamFnExternalWorkerPoolServicer):
+class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     """Starts a process for every worker that a TaskManager requests."""
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802 (gRPC's name)
@@ -35,17 +40,47 @@ class Pool(BeamFnExternalWorkerPoolServicer):
         return beam_fn_api_pb2.StopWorkerResponse()
 
 
-def main() -> None:
-    """Serve until SIGINT or SIGTERM."""
+def listen(host: str, port: int) -> tuple[grpc.Server, str]:
+    """Start a server with a pool; the server and its address.
+
+    Raises:
+        UserError: the address is taken, or is none of this machine.
+    """
+    server = grpc.server(ThreadPoolExecutor())
+    try:
+        port = server.add_insecure_port(f"{host}:{port}")
+    except RuntimeError as error:
+        raise UserError(
+            f"{host}:{port}: the worker pool cannot listen there; end the program that does, or "
+            "name another --service_port (or --service_host)"
+        ) from error
+    beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(Pool(), server)
+    server.start()
+    return server, f"{host}:{port}"
+
+
+def main() -> int:
+    """Serve until SIGINT or SIGTERM; the exit code is 0, or 2 after a one-line error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--service_port", type=int, required=True)
+    parser.add_argument(
+        "--service_host",
+        default=LOOPBACK,
+        help="address to listen at; whoever reaches it can run code as you (default: %(default)s)",
+    )
+    given = parser.parse_args()
     fork_server.prepare()
-    address, server = Pool.start(port=parser.parse_args().service_port)
+    try:
+        server, address = listen(given.service_host, given.service_port)
+    except UserError as error:
+        print(f"paraloom: {error}", file=sys.stderr)
+        return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit())
     print(f"worker pool at {address}", flush=True)
     server.wait_for_termination()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

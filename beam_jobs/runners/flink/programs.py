@@ -10,6 +10,7 @@ import yaml
 from apache_beam.options.pipeline_options import FlinkRunnerOptions
 
 from beam_jobs.runners.flink import install
+from beam_jobs.runners.flink.java_loopback import write_patch
 from beam_jobs.runners.launch import parse_options
 
 TASK_MANAGERS = 2
@@ -78,7 +79,9 @@ def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
     conf = str(folder / "conf")
     log = f"-Dlog4j.configurationFile={(_DATA / 'log4j.properties').resolve().as_uri()}"
     java = [install.java(), f"@{_DATA / 'java.options'}", log]
-    classes = ["-cp", f"{install.jars(folder_of_jars)}/*"]
+    (beam,) = install.jars(folder_of_jars).glob("beam-sdks-java-core-*.jar")
+    patch = write_patch(folder / "conf", beam)
+    classes = ["-cp", f"{patch}:{install.jars(folder_of_jars)}/*"]
     memory, settings = _memory(folder_of_jars, conf)
     runtime = "org.apache.flink.runtime"
     session = f"{runtime}.entrypoint.StandaloneSessionClusterEntrypoint"

@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.utils.subprocess_server import JavaJarServer, pick_port
 
 from beam_jobs.runners.flink import install
+from beam_jobs.runners.flink.java_loopback import write_patch
 from beam_jobs.runners.flink.reach import get, reachable, request
 from beam_jobs.runners.flink.worker import FolderOptions
 from models.errors import UserError
@@ -139,6 +141,20 @@ def cancel(master: str, name: str | None) -> None:
         time.sleep(1)
 
 
+def _java(jar: str, folder: Path) -> list[str]:
+    """The command that runs a job server's jar, whose servers then listen on loopback."""
+    try:
+        with zipfile.ZipFile(jar) as found:
+            manifest = found.read("META-INF/MANIFEST.MF").decode()
+        patch = write_patch(folder, Path(jar))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return [install.java(), "-jar", jar]  # Java says what is wrong with it
+    main = re.search(r"^Main-Class: *(\S+)", manifest, re.MULTILINE)
+    if main is None:
+        return [install.java(), "-jar", jar]
+    return [install.java(), "-cp", f"{patch}:{jar}", main[1]]
+
+
 @contextmanager
 def _job_server(jar: str, master: str) -> Iterator[str]:
     """Start a job server for the duration of the block; its address."""
@@ -153,7 +169,7 @@ def _job_server(jar: str, master: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="paraloom-job-server-") as folder:
         log = Path(folder, "log")
         ports = [f"--job-port={port}", "--artifact-port=0", "--expansion-port=0"]
-        server = [install.java(), "-jar", jar, f"--flink-master={master}", *ports]
+        server = [*_java(jar, Path(folder)), f"--flink-master={master}", *ports]
         with log.open("w") as stream:
             process = subprocess.Popen(
                 [*server, f"--artifacts-dir={folder}"], stdout=stream, stderr=stream

@@ -6,6 +6,9 @@ milliseconds. The server itself starts no threads, so that no lock is held when 
     launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server  --fork-->  worker
     launcher  <--(exit code)--  the pipe
 
+The server also tells every worker which earlier workers crashed, see `runners.crash_recovery`. It
+ends with the launcher, so that workers that end with the launcher are not among them.
+
 The standard library's fork server does not replace this one: it searches the current folder for the
 modules it imports, its start fails after the server was killed or could not fork, a killed launcher
 leaves a temporary folder behind, and starting a worker takes two to three times as long.
@@ -23,6 +26,8 @@ import subprocess
 import sys
 import threading
 import traceback
+import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +43,16 @@ _IMPORTED = (
 )
 _REQUEST = 1 << 20  # bytes at most
 _CODE = struct.Struct("i")
+
+WORKER = "PARALOOM_WORKER"
+"""Environment variable of a worker: its name, which no other worker has."""
+
+CRASHED = "PARALOOM_CRASHED"
+"""Environment variable of a worker: the names of workers that a signal killed before it began."""
+
+_REMEMBERED = 100  # workers that crashed
+_POLITE = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}
+"""Signals by which people and programs end processes; no crash has them."""
 
 
 class Worker:
@@ -135,17 +150,19 @@ def serve(requests: socket.socket) -> None:
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    pipes: dict[int, int] = {}
+    workers: dict[int, tuple[str, int]] = {}  # by process id: name, pipe
+    crashed: deque[str] = deque(maxlen=_REMEMBERED)
     while True:
         ready, _, _ = select.select([requests.fileno(), ended], [], [])
         if ended in ready:
             os.read(ended, 4096)
-            _report(pipes)
+            crashed.extend(_report(workers))
         if requests.fileno() in ready:
             message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST, 2)
             if not message:
                 return
             stderr, pipe = descriptors
+            name = uuid.uuid4().hex
             try:
                 pid = os.fork()
             except OSError as error:  # no memory, too many processes: report a dead worker
@@ -154,22 +171,31 @@ def serve(requests: socket.socket) -> None:
                 os.close(pipe)
             else:
                 if not pid:
-                    for each in (requests.fileno(), ended, write, pipe, *pipes.values()):
+                    others = (other for _, other in workers.values())
+                    for each in (requests.fileno(), ended, write, pipe, *others):
                         os.close(each)
-                    _work(json.loads(message), stderr, left)
-                pipes[pid] = pipe
+                    request = json.loads(message)
+                    request["environment"] |= {WORKER: name, CRASHED: " ".join(crashed)}
+                    _work(request, stderr, left)
+                workers[pid] = name, pipe
             os.close(stderr)
 
 
-def _report(pipes: dict[int, int]) -> None:
-    while pipes:
+def _report(workers: dict[int, tuple[str, int]]) -> list[str]:
+    """Report the exit codes of workers that have ended; return the names of those that crashed."""
+    crashed = []
+    while workers:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
-            return
-        pipe = pipes.pop(pid)
+            break
+        name, pipe = workers.pop(pid)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0 and -code not in _POLITE:
+            crashed.append(name)
         with suppress(BrokenPipeError):
-            os.write(pipe, _CODE.pack(os.waitstatus_to_exitcode(status)))
+            os.write(pipe, _CODE.pack(code))
         os.close(pipe)
+    return crashed
 
 
 def _work(request: dict[str, Any], stderr: int, left: Mapping[str, str]) -> NoReturn:

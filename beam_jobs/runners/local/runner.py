@@ -29,7 +29,7 @@ from beam_jobs.runners.local import worker
 from beam_jobs.runners.local.fork_server import fork_server
 from models.errors import UserError
 
-_TRIES = 6
+_TRIES = 8  # more than it takes to find a sentence that kills workers
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -60,7 +60,7 @@ def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lamb
     """Run a pipeline, and run it again if a worker died; finished units are not repeated.
 
     Raises:
-        UserError: workers died six times in a row without finishing anything.
+        UserError: workers died eight times in a row without finishing anything.
     """
     before, tries = done(), 0
     while True:

@@ -21,6 +21,7 @@ from beam_jobs.io.shards import (
     units,
     write_shard,
 )
+from beam_jobs.runners.crash_recovery import begin
 from beam_jobs.runners.launch import launch
 from beam_jobs.runners.local import runner, worker
 from models.errors import UserError
@@ -117,3 +118,44 @@ def test_a_table_is_collected_though_a_worker_dies(tmp_path: Path, work: list[Un
             return work | beam.Map(read) | beam.CombineGlobally(concatenate(TABLE.schema))
 
     assert len(collect("read", work, Read(), f"{tmp_path}/out", TWO)) == 12
+
+
+class Translate(beam.PTransform):
+    """A job of one unit, in batches of three rows; row 7 kills the worker, nothing else does."""
+
+    def __init__(self, output: str) -> None:
+        super().__init__()
+        self.output = output
+
+    def expand(self, work: Any) -> Any:
+        output = self.output
+
+        def translate(unit: Unit) -> Receipt:
+            attempt = begin(output, unit.name, unit.key)
+            done = {row for group in attempt.isolated for row in group}.union(attempt.poison)
+            rest = [[row for row in range(i, i + 3) if row not in done] for i in range(0, 12, 3)]
+            for group in [*attempt.isolated, *rest]:
+                attempt.under_way([group])
+                if 7 in group:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            kept = pa.table({"n": [row for row in range(12) if row not in attempt.poison]})
+            refused = pa.table({"reason": [f"row {row}" for row in attempt.poison]})
+            pieces = [(unit.name, kept, refused)]
+            receipt = commit(output, unit.name, unit.key, 12, pieces, started=time.monotonic())
+            attempt.over()
+            return receipt
+
+        return work | beam.Map(translate)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_sentence_that_kills_workers_is_found(tmp_path: Path, workers: str) -> None:
+    """Also on one core, after a kill of the command, which then did the work itself."""
+    table = pa.table({"n": range(12)})
+    work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
+    out = f"{tmp_path}/out"
+    begin(out, "part-0", work[0].key).failed()
+    result = launch("t", work, Translate(out), out, ["--direct_num_workers", workers], attempts=out)
+    (receipt,) = result.receipts
+    assert (receipt.rows_in, receipt.rows_out) == (12, 11)
+    assert read_shard(receipt.shards[0])["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11]

@@ -1,0 +1,48 @@
+"""gRPC servers on the loopback interface.
+
+Beam's servers listen on all interfaces and run the functions that they receive, for anyone.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import grpc
+
+LOOPBACK = "localhost"
+
+
+@contextmanager
+def loopback_servers() -> Iterator[None]:
+    """Let gRPC servers made in the block listen on loopback instead of all interfaces.
+
+    Whichever version of Beam makes them, and wherever it does. Other addresses are not changed.
+    """
+    server = grpc.server
+
+    def make(*arguments: Any, **options: Any) -> grpc.Server:
+        made = server(*arguments, **options)
+        add = made.add_insecure_port
+        made.add_insecure_port = lambda address: add(on_loopback(address))
+        return made
+
+    grpc.server = make
+    try:
+        yield
+    finally:
+        grpc.server = server
+
+
+def on_loopback(address: str) -> str:
+    """The address, on loopback if it names all interfaces.
+
+    >>> on_loopback("[::]:8099"), on_loopback("10.0.0.1:8099")
+    ('localhost:8099', '10.0.0.1:8099')
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        everywhere = ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        everywhere = False
+    return f"{LOOPBACK}:{port}" if everywhere else address

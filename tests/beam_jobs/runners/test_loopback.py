@@ -1,0 +1,94 @@
+"""What we start listens on loopback: other machines cannot send functions to it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import grpc
+import pytest
+
+from beam_jobs.runners.flink import pool
+from beam_jobs.runners.loopback import loopback_servers, on_loopback
+from models.errors import UserError
+from tests.listening import exposed, listening
+from tests.run_helpers import ROOT
+
+
+def test_a_run(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("zdroj\todkaz\n" * 40)
+    config = {
+        "run": "run",
+        "input": {"format": "tsv", "paths": ["pairs.tsv"], "shard_rows": 10},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    command = ["ingest", "--config", "config.yaml", "--", "--direct_num_workers", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    found: set[str] = set()
+    while process.poll() is None:
+        found |= listening(process.pid)
+        time.sleep(0.05)
+    _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert found, "Beam listens for its workers"
+    assert exposed(found) == set()
+
+
+def test_a_pool() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "beam_jobs.runners.flink.pool", "--service_port=0"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process, process.stdout:
+        port = process.stdout.readline().rstrip().rpartition(":")[2]
+        found = listening(process.pid)
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+    assert {address.split()[1] for address in found} == {port}
+    assert exposed(found) == set()
+
+
+def test_a_pool_where_the_user_says() -> None:
+    server, address = pool.listen("0.0.0.0", 0)
+    port = address.rpartition(":")[2]
+    assert {entry.split()[1] for entry in exposed(listening(os.getpid()))} >= {port}
+    server.stop(None)
+
+
+def test_a_pool_whose_port_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = "{}:{}".format(*taken.getsockname())
+        with pytest.raises(UserError, match=f"^{address}: the worker pool cannot listen there"):
+            pool.listen(*taken.getsockname())
+
+
+@pytest.mark.parametrize("wildcard", ["[::]:0", "0.0.0.0:0", "[0:0:0:0:0:0:0:0]:0"])
+def test_servers_of_any_beam(wildcard: str) -> None:
+    with loopback_servers():
+        server = grpc.server(ThreadPoolExecutor())
+        port = server.add_insecure_port(wildcard)
+    here = {address for address in listening(os.getpid()) if address.endswith(f" {port}")}
+    assert here
+    assert exposed(here) == set()
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1:0", "[fd00::1]:8099", "host:8099", "unix:/socket"])
+def test_addresses_that_someone_named(address: str) -> None:
+    assert on_loopback(address) == address

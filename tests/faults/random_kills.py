@@ -1,0 +1,156 @@
+"""Commands are killed at random moments, in every way: each time the same command resumes.
+
+`PARALOOM_KILLS` is the number of kills (50), `PARALOOM_SEED` chooses them; 1,000 take over an hour.
+The corpus must be that of an undisturbed run, to the last bit of every score.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+import psutil
+
+from beam_jobs.runners.crash_recovery import unfinished
+from tests.faults.ground import Ground, main
+
+NAME = "killed"
+Process = subprocess.Popen[str]
+
+
+def _one(number: signal.Signals) -> Callable[[Process], None]:
+    return lambda process: process.send_signal(number)
+
+
+def _group(number: signal.Signals) -> Callable[[Process], None]:
+    return lambda process: os.killpg(process.pid, number)
+
+
+def _impatient(process: Process) -> None:
+    """Ctrl-C, ten times a second."""
+    while process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.1)
+
+
+ENDS: dict[str, Callable[[Process], None]] = {
+    "SIGKILL of the command": _one(signal.SIGKILL),
+    "SIGKILL of the group": _group(signal.SIGKILL),
+    "SIGINT of the command": _one(signal.SIGINT),
+    "Ctrl-C": _group(signal.SIGINT),
+    "Ctrl-C again and again": _impatient,
+    "SIGTERM of the command": _one(signal.SIGTERM),
+    "SIGTERM of the group": _group(signal.SIGTERM),
+    "SIGHUP of the group": _group(signal.SIGHUP),
+}
+"""Ways to end a command."""
+
+SURVIVED = ("SIGKILL of a worker", "SIGKILL of the fork server")
+"""The command continues after these."""
+
+
+def fault(ground: Ground) -> None:
+    """Kill as often as the environment says."""
+    number, seed = (
+        int(os.environ.get(f"PARALOOM_{n}", d)) for n, d in (("KILLS", 50), ("SEED", 1))
+    )
+    kill(ground, number, seed)
+
+
+def kill(ground: Ground, kills: int, seed: int, ways: tuple[str, ...] = (*ENDS, *SURVIVED)) -> None:
+    """Kill that many times; a finished run is compared, and another one begins."""
+    chance = random.Random(seed)
+    ground.configure(NAME)
+    ground.env["PYTHONFAULTHANDLER"] = "1"
+    done: Counter[str] = Counter()
+    runs = 0
+    queue: list[str] = []
+    while done.total() < kills:
+        process = ground.start(NAME)
+        while process.poll() is None and done.total() < kills:
+            if not queue:
+                queue = chance.sample(ways, len(ways))
+            if _moment(ground, process, chance):
+                way = queue.pop()
+                done[way] += _apply(way, ground, process)
+        _, said = process.communicate()
+        if "Traceback" in said:
+            ground.expect(f"no traceback: {said}", False)
+        if process.returncode == 0:
+            ground.same(str(ground.folder / NAME))
+            shutil.rmtree(ground.folder / NAME)
+            runs += 1
+    ground.finish(NAME)
+    ground.same(str(ground.folder / NAME))
+    ground.say(f"seed {seed}, {runs + 1} runs, {done.total()} kills: {dict(sorted(done.items()))}")
+
+
+def _moment(ground: Ground, process: Process, chance: random.Random) -> bool:
+    """Wait for a random moment of the command, or of a shard's translation; False if it ended."""
+    before = _attempts(ground)
+    wait = chance.uniform(0, 10 if (anywhere := chance.random() < 0.3) else 2.5)
+    if not anywhere:
+        while process.poll() is None and _attempts(ground) == before:
+            time.sleep(0.01)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(wait)
+    return process.poll() is None
+
+
+def _attempts(ground: Ground) -> dict[str, int]:
+    found = {}
+    for path in (ground.folder / NAME).glob("back_translate/attempts/*.json"):
+        with suppress(FileNotFoundError):
+            found[path.name] = path.stat().st_mtime_ns
+    return found
+
+
+def _apply(way: str, ground: Ground, process: Process) -> bool:
+    """Kill; False if there is nothing to kill.
+
+    A worker is not killed where one was killed before: if that happens several times, it does not
+    differ from a sentence that kills workers.
+    """
+    if way in ENDS:
+        ENDS[way](process)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            ground.expect(f"{way}: the command ends", False)
+            process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
+            process.wait()
+            for log in (ground.folder / NAME / "logs").glob("*.log"):
+                print(log.read_text(), file=sys.stderr)
+        return True
+    found = _workers(process) if way == "SIGKILL of a worker" else _fork_servers(process)
+    folder = str(ground.folder / NAME / "back_translate")
+    if not found or any(attempt.suspects for attempt in unfinished(folder)):
+        return False
+    with suppress(psutil.NoSuchProcess):
+        found[0].kill()
+    return True
+
+
+def _fork_servers(process: Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(process.pid).children()
+        return [each for each in children if any("fork_server" in w for w in each.cmdline())]
+    return []
+
+
+def _workers(process: Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return [each for server in _fork_servers(process) for each in server.children()]
+    return []
+
+
+if __name__ == "__main__":
+    sys.exit(main(fault, __doc__))
