@@ -9,13 +9,17 @@ another version passes through unchanged.
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
 from models.scorers.plugins import column_of
+
+
+StageName = Annotated[str, Field(pattern=r"^(rounds/[0-9]+/)?[A-Za-z0-9_]+$")]
+"""The name of a stage, which is the path of its folder below the run's."""
 
 
 class Lenient(BaseModel):
@@ -276,7 +280,7 @@ class EvaluateRecord(StageRecord, stage="evaluate"):
 class UnderWay(Lenient):
     """The stage at work, and when it started, in seconds since the epoch."""
 
-    stage: str
+    stage: StageName
     since: float
 
 
@@ -345,10 +349,10 @@ class RunRecord(Lenient):
 
     config: ConfigRecord = ConfigRecord()
     versions: dict[str, str] = {}
-    planned: list[str] = []  # all stages that the configuration has
-    wanted: list[str] = []  # the stages of the last command
+    planned: list[StageName] = []  # all stages that the configuration has
+    wanted: list[StageName] = []  # the stages of the last command
     inputs: list[InputFile] = []
-    stages: dict[str, SerializeAsAny[StageRecord]]
+    stages: dict[StageName, SerializeAsAny[StageRecord]]
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
 
     @field_validator("stages", mode="before")
