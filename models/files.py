@@ -69,6 +69,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             temporary.chmod(0o755)
             for file in temporary.rglob("*"):
                 if file.is_file():
+                    file.chmod(0o644)  # some libraries let nobody else read what they write
                     _flush(file)
             if path.exists():
                 old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -153,7 +154,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
                 continue
             if relative.as_posix() in ignored or (file.name == CARD and _is_own_card(file)):
                 continue
-            total.update(f"{relative.as_posix()}\0{digest(file)}\n".encode())
+            total.update(os.fsencode(relative.as_posix()) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
     try:
         with path.open("rb") as stream:

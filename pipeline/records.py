@@ -11,12 +11,11 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
 from models.scorers.plugins import column_of
-
 
 StageName = Annotated[str, Field(pattern=r"^(rounds/[0-9]+/)?[A-Za-z0-9_]+$")]
 """The name of a stage, which is the path of its folder below the run's."""
@@ -43,7 +42,7 @@ class StageRecord(Lenient):
 
     key: str = ""  # of all that the result depends on
     digest: str = ""  # of the result; the keys of the stages that read it depend on it
-    seconds: float = 0.0  # from the stage's start to its end
+    seconds: FiniteFloat = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is a copy of that round's
 
@@ -281,7 +280,7 @@ class UnderWay(Lenient):
     """The stage at work, and when it started, in seconds since the epoch."""
 
     stage: StageName
-    since: float
+    since: FiniteFloat
 
 
 class InputSection(Lenient):
@@ -383,14 +382,12 @@ class RunRecord(Lenient):
     @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
         """The scorers that are not Paraloom's, by column."""
-        scored = self.find(ScoreRecord)
-        return scored.scorers if scored else {}
+        return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     @property
     def bleu(self) -> float | None:
         """BLEU of the translation model that the run trained, if it did."""
-        trained = self.find(NmtRecord)
-        return trained.training.bleu if trained else None
+        return (self.find(NmtRecord) or NmtRecord()).training.bleu
 
     @property
     def pair_records(self) -> dict[str, PairsRecord]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import yaml
 
+from models.errors import UserError
 from models.languages import short_code
+from models.structured import parse_yaml
 from pipeline.report.render import Markdown
 
 
@@ -31,7 +33,7 @@ def license_of(folder: Path) -> str | None:
     try:
         text = (folder / "README.md").read_text(encoding="utf-8")
         _, metadata, _ = text.split("---\n", 2)
-        value = yaml.safe_load(metadata).get("license")
-    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        value = parse_yaml(metadata, "").get("license")
+    except (OSError, ValueError, AttributeError, UserError):
         return None
     return ", ".join(map(str, value if isinstance(value, list) else [value])) if value else None
