@@ -15,8 +15,10 @@ from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, 
 from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
+from models.errors import UserError
 from models.files import CARD, digest
 from models.languages import ENGLISH
+from models.printing import not_text
 from models.scorers import ENCODER, SCORERS
 from pipeline.config.options import Config, InputOptions
 from pipeline.manifest import Manifest
@@ -112,11 +114,19 @@ class Run:
 
     @cached_property
     def input_files(self) -> list[InputFile]:
-        """The files of the bitext with their digests."""
+        """The files of the bitext with their digests.
+
+        Raises:
+            UserError: the name of a file is not UTF-8: the manifest, which holds it, is.
+        """
+        bitexts = find_bitext(self.input.format, self.input.paths)
+        paths = [path for bitext in bitexts for path in bitext.paths]
+        for path in paths:
+            if problem := not_text(path):
+                raise UserError(f"{path}: its name {problem}; rename it")
         return [
             InputFile(path=path, bytes=storage.size(path), sha256=storage.file_digest(path))
-            for bitext in find_bitext(self.input.format, self.input.paths)
-            for path in bitext.paths
+            for path in paths
         ]
 
     @property

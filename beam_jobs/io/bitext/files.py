@@ -7,24 +7,18 @@ from pathlib import Path
 from beam_jobs.io import storage
 from beam_jobs.io.storage import is_remote
 from models.errors import UserError
-from models.printing import not_text
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:
     """The files that `patterns` match; the matches of each are sorted.
 
     Raises:
-        UserError: there is no pattern (names the configuration `key`), one matches nothing, or a
-            name is not UTF-8.
+        UserError: there is no pattern (names the configuration `key`), or one matches nothing.
     """
     patterns = [patterns] if isinstance(patterns, str) else patterns
     if not patterns:
         raise UserError(f"{key}: names no file")
-    found = [path for pattern in patterns for path in _matches(pattern)]
-    for path in found:
-        if problem := not_text(path):  # ids and records hold the name
-            raise UserError(f"{path}: its name {problem}; rename it")
-    return found
+    return [path for pattern in patterns for path in _matches(pattern)]
 
 
 def unit_name(position: int, path: str) -> str:
