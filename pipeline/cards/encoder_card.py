@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-import yaml
-
 from beam_jobs.io import storage
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.settings import EncoderSettings
@@ -18,7 +16,7 @@ from models.printing import say
 from models.structured import parse_json
 from pipeline.cards.data_card import model_name
 from pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
-from pipeline.cards.metadata import front_matter
+from pipeline.cards.metadata import front_matter, yaml_block
 from pipeline.publishing.provenance import cleaned
 from pipeline.records import (
     BackTranslateRecord,
@@ -187,7 +185,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         seed=view.config.seed,
         packages=_packages(trained.versions or view.versions),
         files=list(_files(view, trained, on_corpus=on_corpus)),
-        config=Markdown(yaml.safe_dump(cleaned(_set(settings["options"])), sort_keys=False)),
+        config=yaml_block(cleaned(_set(settings["options"]))),
     )
 
 
