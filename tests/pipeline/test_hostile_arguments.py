@@ -130,3 +130,29 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixt
     found = line(capsys, "ingest", "--config", str(tmp_path / "config.yaml"))
     assert r"/a\udcff.tsv: its name is not UTF-8; rename it" in found
     assert len(digest(tmp_path)) == 64
+
+
+def test_rows_send_nothing_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
+    text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
+    (tmp_path / "a.tsv").write_text(text)
+    config = {
+        "run": str(tmp_path / "run"),
+        "input": {"format": "tsv", "paths": [str(tmp_path / "a.tsv")]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    one = ["--", "--direct_num_workers", "1"]
+    assert main(["ingest", "--config", str(tmp_path / "config.yaml"), *one]) == 0
+    for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), ("1-a.tsv:2", r"x\u202ey")):
+        assert main(["explain", str(tmp_path / "run"), id]) == 0
+        out, err = capsys.readouterr()
+        assert shown in out
+        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
+    assert main(["status", str(tmp_path / "run")]) == 0
+    assert main(["explain", str(tmp_path / "run"), escape]) == 2
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and r"no row with the id \x1b]8;;" in err
