@@ -6,7 +6,7 @@ it shows, so control characters are shown, not sent.
 
 import re
 import sys
-from typing import TextIO
+from typing import IO
 
 # C0 without tab and line feed, DEL, C1; overrides of the direction of text; separators of lines and
 # paragraphs; halves of surrogate pairs, which cannot be encoded.
@@ -32,7 +32,7 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def say(line: object, stream: TextIO | None = None) -> None:
+def say(line: object, stream: IO[str] | None = None) -> None:
     """Print a message of one line on standard error, or on `stream`."""
     print(on_one_line(str(line)), file=stream or sys.stderr, flush=True)
 

@@ -108,9 +108,8 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
         if self.depth > DEEPEST:
-            mark = self.peek_event().start_mark
             problem = f"nested more than {DEEPEST} levels deep"
-            raise yaml.composer.ComposerError(None, None, problem, mark)
+            raise yaml.composer.ComposerError(None, None, problem, self.get_mark())
         self.depth += 1
         node: yaml.Node | None = super().compose_node(parent, index)
         self.depth -= 1
