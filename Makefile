@@ -16,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: setup setup-dev corpus train-embeddings test test-faults test-flink flink-up flink-down bench \
-	experiments docs lock
+.PHONY: setup setup-dev corpus train-embeddings test test-faults test-flink flink-up flink-down fuzz \
+	bench experiments docs lock
 
 # Packages that torch needs on a GPU only.
 CUDA := ^(cuda|nvidia|triton)
@@ -84,6 +84,11 @@ flink-down: setup
 # Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
 test-faults: setup-dev
 	$(BIN)/pytest -s -m '' tests/faults
+
+# Damaged input of every kind; `make fuzz SECONDS=3600` prints how many cases an hour had.
+SECONDS ?= 60
+fuzz: setup-dev
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 bench: setup
 	$(BIN)/python -m benchmarks

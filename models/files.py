@@ -4,7 +4,9 @@ import fcntl
 import gzip
 import hashlib
 import os
+import re
 import shutil
+import stat
 import tempfile
 import zlib
 from collections.abc import Container, Iterator
@@ -15,6 +17,7 @@ from typing import IO
 from models.errors import UserError
 
 CARD = "README.md"
+_RUST_ERROR = re.compile(r"\(os error (\d+)\)")
 OWN_CARD = "# Written by Paraloom"
 """How the second line of the model cards begins that Paraloom writes into encoder folders."""
 
@@ -69,6 +72,8 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             temporary.chmod(0o755)
             for file in temporary.rglob("*"):
                 if file.is_file():
+                    if not file.is_symlink():  # some libraries let nobody else read their files
+                        file.chmod(stat.S_IMODE(file.stat().st_mode) | 0o644)
                     _flush(file)
             if path.exists():
                 old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
@@ -111,8 +116,14 @@ def _writing_errors(path: Path) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
+    except Exception as error:  # libraries in Rust have classes of their own for it
+        if found := _RUST_ERROR.search(str(error)):
+            raise UserError(f"{path}: cannot be written ({os.strerror(int(found[1]))})") from error
+        raise
 
 
 @contextmanager
@@ -153,7 +164,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
                 continue
             if relative.as_posix() in ignored or (file.name == CARD and _is_own_card(file)):
                 continue
-            total.update(f"{relative.as_posix()}\0{digest(file)}\n".encode())
+            total.update(os.fsencode(relative.as_posix()) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
     try:
         with path.open("rb") as stream:

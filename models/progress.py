@@ -15,6 +15,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
+from models.printing import say
+
 _LINE_EVERY = 15.0  # seconds between lines
 _WHOLE_TIME = 1e9  # seconds: the rate is that of the whole work
 
@@ -32,7 +34,7 @@ class Meter:
         if self._bar.disable and time.monotonic() - self._printed >= _LINE_EVERY:
             self._printed = time.monotonic()
             task = self._bar.tasks[0]
-            print(f"{task.description}: {_state(task)}", file=self._bar.console.file, flush=True)
+            say(f"{task.description}: {_state(task)}", self._bar.console.file)
 
 
 class _State(ProgressColumn):

@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from models.errors import UserError
+from models.printing import not_text, say, show
 
 PANELS = {
     "corpus": "Build a corpus",
@@ -99,7 +100,7 @@ class _LazyGroup(TyperGroup):
         name, *rest = args
         if name in RENAMED:
             if not ctx.resilient_parsing:  # which is set while a shell completes
-                print(f"paraloom: {name} is now called {RENAMED[name]}", file=sys.stderr)
+                say(f"paraloom: {name} is now called {RENAMED[name]}")
             name = RENAMED[name]
         found, listed, rest = super().resolve_command(ctx, [name, *rest])
         if listed is None:
@@ -123,17 +124,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.getLogger().setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
     try:
+        for argument in given:
+            if problem := not_text(argument):
+                raise UserError(f"{argument!r}: this argument {problem}")
         code = _application().main(
             given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
         )
     except UserError as error:
-        print(f"paraloom: {error}", file=sys.stderr)
+        say(f"paraloom: {error}")
         return 2
     except typer.TyperException as error:
-        print(f"paraloom: {_one_line(error)}", file=sys.stderr)
+        say(f"paraloom: {_one_line(error)}")
+        return 2
+    except OSError as error:  # of a file that no check foresaw: its name is too long, the disk full
+        say(f"paraloom: {_of_the_system(error)}")
+        return 2
+    except (MemoryError, RuntimeError) as error:
+        if not _is_of_memory(error):
+            raise
+        say("paraloom: out of memory; `paraloom estimate` shows how much a run needs")
         return 2
     if code == 130:
-        print("paraloom: interrupted; the same command resumes the work", file=sys.stderr)
+        say("paraloom: interrupted; the same command resumes the work")
     return code or 0
 
 
@@ -154,7 +166,7 @@ def _application() -> Any:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"paraloom {metadata.version('paraloom')}")
+        show(f"paraloom {metadata.version('paraloom')}")
         raise typer.Exit
 
 
@@ -167,6 +179,19 @@ def _root(
     ] = False,
 ) -> None:
     """Build paraphrase corpora and paraphrastic sentence embeddings from bitext."""
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether it says that memory is full; torch has no class for that on a CPU."""
+    texts = ("can't allocate memory", "out of memory", "bad_alloc")
+    return isinstance(error, MemoryError) or any(text in str(error) for text in texts)
+
+
+def _of_the_system(error: OSError) -> str:
+    """The message of an error of the operating system."""
+    name = error.filename if isinstance(error.filename, str) else None
+    what = f"{name}: cannot be used" if name else "a file cannot be read or written"
+    return f"{what} ({error.strerror or error})"
 
 
 def _one_line(error: typer.TyperException) -> str:

@@ -1,9 +1,22 @@
 """The console for tables and text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
+
+from models.printing import visible
+
+
+class _Visible(Console):
+    """A console that shows the control characters of texts; styles are its own."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
 
 
 def console(width: int = 120) -> Console:
@@ -12,8 +25,8 @@ def console(width: int = 120) -> Console:
     Args:
         width: in characters, if standard output is not a terminal.
     """
-    terminal = Console(markup=False, emoji=False)
-    return terminal if terminal.is_terminal else Console(width=width, markup=False, emoji=False)
+    terminal = _Visible(markup=False, emoji=False)
+    return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)
 
 
 def number_table(title: str | None, *columns: str, numbers: Sequence[str] = ()) -> Table:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.languages import ENGLISH, language_name, parse_language, short_code
+from models.printing import say
 from pipeline.config import Config
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _ENGLISH_FORMATS = ("czeng16", "czeng20")
 def notify(lines: Iterable[str]) -> None:
     """Print notices on standard error."""
     for line in lines:
-        print(f"paraloom: {line}", file=sys.stderr)
+        say(f"paraloom: {line}")
 
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:

@@ -9,13 +9,16 @@ another version passes through unchanged.
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
 from models.scorers.plugins import column_of
+
+StageName = Annotated[str, Field(pattern=r"^(rounds/[0-9]+/)?[A-Za-z0-9_]+$")]
+"""The name of a stage, which is the path of its folder below the run's."""
 
 
 class Lenient(BaseModel):
@@ -39,7 +42,7 @@ class StageRecord(Lenient):
 
     key: str = ""  # of all that the result depends on
     digest: str = ""  # of the result; the keys of the stages that read it depend on it
-    seconds: float = 0.0  # from the stage's start to its end
+    seconds: FiniteFloat = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is a copy of that round's
 
@@ -276,8 +279,8 @@ class EvaluateRecord(StageRecord, stage="evaluate"):
 class UnderWay(Lenient):
     """The stage at work, and when it started, in seconds since the epoch."""
 
-    stage: str
-    since: float
+    stage: StageName
+    since: FiniteFloat
 
 
 class InputSection(Lenient):
@@ -345,10 +348,10 @@ class RunRecord(Lenient):
 
     config: ConfigRecord = ConfigRecord()
     versions: dict[str, str] = {}
-    planned: list[str] = []  # all stages that the configuration has
-    wanted: list[str] = []  # the stages of the last command
+    planned: list[StageName] = []  # all stages that the configuration has
+    wanted: list[StageName] = []  # the stages of the last command
     inputs: list[InputFile] = []
-    stages: dict[str, SerializeAsAny[StageRecord]]
+    stages: dict[StageName, SerializeAsAny[StageRecord]]
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
 
     @field_validator("stages", mode="before")
@@ -379,14 +382,12 @@ class RunRecord(Lenient):
     @property
     def own_scorers(self) -> dict[str, ScorerRecord]:
         """The scorers that are not Paraloom's, by column."""
-        scored = self.find(ScoreRecord)
-        return scored.scorers if scored else {}
+        return (self.find(ScoreRecord) or ScoreRecord()).scorers
 
     @property
     def bleu(self) -> float | None:
         """BLEU of the translation model that the run trained, if it did."""
-        trained = self.find(NmtRecord)
-        return trained.training.bleu if trained else None
+        return (self.find(NmtRecord) or NmtRecord()).training.bleu
 
     @property
     def pair_records(self) -> dict[str, PairsRecord]:

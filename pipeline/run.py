@@ -1,7 +1,6 @@
 """Running the stages of a run in order, each one only if it is not up to date."""
 
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from models.errors import UserError
 from models.hub import is_hub_name
 from models.memory import forget_peak, peak_memory
 from models.options import InputPath
+from models.printing import say
 from pipeline import notices
 from pipeline.cards.data_card import write_data_card
 from pipeline.cards.encoder_card import write_encoder_cards
@@ -140,7 +140,7 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
             if copied := copy_finished(stage, run, key):
                 run.manifest.finish(stage.name, copied)
                 continue
-        print(f"{stage.name} …", file=sys.stderr, flush=True)
+        say(f"{stage.name} …")
         forgotten = run.manifest.forget(dependents({stage.name}, run.config))
         run.manifest.start(stage.name)
         if stage.name in state.forced:
@@ -180,7 +180,7 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
         ) from error
     state.repaired.add(path)
     state.suspect.add(stage)
-    print(f"{path}: damaged, made again", file=sys.stderr, flush=True)
+    say(f"{path}: damaged, made again")
 
 
 def remove_temporary(folder: str) -> None:

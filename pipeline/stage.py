@@ -15,8 +15,10 @@ from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, 
 from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
+from models.errors import UserError
 from models.files import CARD, digest
 from models.languages import ENGLISH
+from models.printing import not_text
 from models.scorers import ENCODER, SCORERS
 from pipeline.config.options import Config, InputOptions
 from pipeline.manifest import Manifest
@@ -112,10 +114,18 @@ class Run:
 
     @cached_property
     def bitexts(self) -> list[Bitext]:
-        """The bitext with the digests of its files, which are read once."""
+        """The bitext with the digests of its files, which are read once.
+
+        Raises:
+            UserError: the name of a file is not UTF-8: the manifest, which holds it, is.
+        """
+        found = find_bitext(self.input.format, self.input.paths)
+        for path in (path for bitext in found for path in bitext.paths):
+            if problem := not_text(path):
+                raise UserError(f"{path}: its name {problem}; rename it")
         return [
             replace(bitext, sha256=tuple(map(storage.file_digest, bitext.paths)))
-            for bitext in find_bitext(self.input.format, self.input.paths)
+            for bitext in found
         ]
 
     @property

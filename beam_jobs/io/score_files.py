@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from models.errors import UserError
 from models.scorers.elsewhere.numbers import numbers
 
 _PARQUET = b"PAR1"
+_WRONG_ROW = re.compile(r"(?:Row #(\d+): )?Expected \d+ columns, got (\d+): (.*)")
 _BLOCK = 1 << 20  # bytes of text, which no line may be longer than
 _ROWS = 1 << 16  # of Parquet, at once
 
@@ -107,12 +109,6 @@ def _unnamed(path: str, cells: list[str]) -> list[str]:
 
 def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
     names = [f"{i}" for i in range(file.width)]
-    wrong: list[pacsv.InvalidRow] = []
-
-    def refuse(row: pacsv.InvalidRow) -> str:
-        wrong.append(row)
-        return "error"
-
     with open_text(file.path) as stream:
         if file.header:
             stream.readline()
@@ -124,9 +120,7 @@ def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
                 read_options=pacsv.ReadOptions(
                     use_threads=False, column_names=names, block_size=_BLOCK
                 ),
-                parse_options=pacsv.ParseOptions(
-                    delimiter="\t", quote_char=False, invalid_row_handler=refuse
-                ),
+                parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
                 convert_options=pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.binary()),
                     include_columns=[names[i] for i in file.columns],
@@ -137,15 +131,16 @@ def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
                 *ids, values = batch.columns
                 yield [*ids, numbers(values)[0]]
         except pa.ArrowInvalid as error:
-            for row in wrong:
-                which = f"{row.number + file.header:,}" if row.number else repr(row.text)
+            reason = " ".join(str(error).split())
+            # Not with `invalid_row_handler`, which fails if the row is not UTF-8.
+            if found := _WRONG_ROW.search(reason):
+                which = f"{int(found[1]) + file.header:,}" if found[1] else repr(found[3][:100])
                 raise UserError(
-                    f"{file.path}: row {which} has {row.actual_columns} columns instead of "
-                    f"{file.width}"
+                    f"{file.path}: row {which} has {found[2]} columns instead of {file.width}"
                 ) from error
-            if "straddling" in str(error):
-                error = pa.ArrowInvalid(f"a line is longer than {_BLOCK >> 20} MiB")
-            raise UserError(f"{file.path}: cannot be read ({error})") from error
+            if "straddling" in reason:
+                reason = f"a line is longer than {_BLOCK >> 20} MiB"
+            raise UserError(f"{file.path}: cannot be read ({reason})") from error
 
 
 def _parquet_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:

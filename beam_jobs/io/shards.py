@@ -14,6 +14,7 @@ expected key and its part files have their checksums. A part file without a rece
 import hashlib
 import json
 import os
+import re
 import socket
 import time
 from collections import Counter
@@ -62,6 +63,9 @@ class DamagedError(UserError):
         """The path in the message."""
         return str(self).split(_DAMAGED)[0]
 
+
+_PART = re.compile(r"(rejected/)?[^/\0]+\.parquet")
+"""The path of a part file in a receipt, below the stage's folder."""
 
 _DAMAGED = (
     ": damaged, its checksum is not the one it was written with; "
@@ -294,10 +298,17 @@ def write_receipt(folder: str, receipt: Receipt, kind: str = "receipts") -> None
 
 
 def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | None:
-    """The receipt of a unit, or None if it is missing or invalid."""
+    """The receipt of a unit, or None if it is missing or invalid.
+
+    Files are removed by the names in receipts, so one that names another unit or a file outside the
+    stage's folder is invalid.
+    """
     try:
         receipt = Receipt.model_validate_json(storage.read_bytes(_receipt_path(folder, name, kind)))
     except (MissingError, ValueError):
+        return None
+    paths = [shard.path for shard in (*receipt.shards, *receipt.rejected_shards)]
+    if receipt.name != name or not all(map(_PART.fullmatch, paths)):
         return None
     return receipt.moved(lambda path: storage.join(folder, path))
 

@@ -135,11 +135,11 @@ def match(pattern: str) -> list[FileMetadata]:
 
 def remove(path: str) -> None:
     """Remove the file at `path`, if it exists."""
-    if not is_remote(path):
-        Path(path).unlink(missing_ok=True)
-        return
     with _file_errors(path, "removed"):
-        FileSystems.delete([path])
+        if is_remote(path):
+            FileSystems.delete([path])
+        else:
+            Path(path).unlink(missing_ok=True)
 
 
 def remove_temporary(folder: str) -> None:

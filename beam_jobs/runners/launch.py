@@ -116,10 +116,12 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
         with contextlib.redirect_stderr(printed):
             options = PipelineOptions(list(arguments))
             options.get_all_options()  # otherwise Beam parses each on first use
-            return options
     except SystemExit as error:  # argparse has printed its usage and the reason
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
+    if (workers := options.view_as(DirectOptions).direct_num_workers) < 0:
+        raise UserError(f"Beam options: --direct_num_workers {workers}: must be 0 or more")
+    return options
 
 
 def launch(

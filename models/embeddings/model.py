@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,15 +34,15 @@ from models.embeddings.export.layout import native_layout, our_layout
 from models.embeddings.heads import Head, open_head
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
+from models.embeddings.settings import FORMAT, read_settings
 from models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from models.errors import UserError
 from models.files import atomic_folder
 from models.languages import ENGLISH
+from models.printing import say
 
 _HEAD = "head.safetensors"
-FORMAT = 1  # of the folder; bump when this code could not read it
-_FORMER_PHRASES = {"split": "phrases", "dropout": 0.0, "train_words": True}
-"""How models of version 1 of task `phrases` were trained."""
+_NO_ENCODER = "not the configuration of an encoder"
 
 
 class SentenceEncoder:
@@ -142,7 +141,7 @@ class SentenceEncoder:
             if log is not None and log.exists():
                 shutil.copyfile(log, temporary / "metrics.jsonl")
         if notice := _notice(found):
-            print(f"paraloom: {folder}: {notice}", file=sys.stderr)
+            say(f"paraloom: {folder}: {notice}")
 
     def write(
         self, folder: Path, texts: Iterable[pa.StringArray] = (), *, native: bool = True
@@ -242,58 +241,62 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         UserError: a file is missing, damaged, or does not fit the other files; names it.
     """
     folder = Path(folder)
-    path = folder / "config.json"
+    path, settings = folder / "config.json", read_settings(folder)
     try:
-        config = json.loads(path.read_text())
-        if config["format"] != FORMAT:
-            raise UserError(f"{path}: format {config['format']}, this version reads {FORMAT}")
-        options = EmbeddingOptions.of(_present_options(config))
-        sizes = config["vocabularies"]
+        options = settings.encoder_options()
         names = kinds(options.model)
-        head = open_head(config["head"]) if "head" in config else None
-        language = config.get("language", ENGLISH)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not the configuration of an encoder ({error})") from error
-    vocabularies = {kind: Vocabulary.load(folder / f"{kind}.txt", language) for kind in names}
+    except ValueError as error:
+        raise UserError(f"{path}: {_NO_ENCODER} ({error})") from error
+    sizes = settings.vocabularies
+    vocabularies = {
+        kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
+    }
     for kind, vocabulary in vocabularies.items():
+        file = folder / f"{kind}.txt"
+        if vocabulary.kind != kind:
+            raise UserError(f"{file}: a vocabulary of {vocabulary.kind}")
         if len(vocabulary) != sizes.get(kind):
             raise UserError(
-                f"{folder / f'{kind}.txt'}: {len(vocabulary)} entries, "
-                f"but {path} was written with {sizes.get(kind)}"
+                f"{file}: {len(vocabulary)} entries, but {path} was written with {sizes.get(kind)}"
             )
-    vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
-    encoder = build_encoder(options, vectors, outputs=config.get("outputs"))
-    if not config.get("divided_by_length"):  # of an earlier version, which did not divide
+
+    def build() -> tuple[Encoder, Head | None]:
+        vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
+        encoder = build_encoder(options, vectors, outputs=settings.outputs)
+        head = None if settings.head is None else open_head(settings.head.model_dump())
+        return encoder, head
+
+    try:
+        with torch.device("meta"):  # without memory, for the sizes
+            encoder, head = build()
+        layout = our_layout(encoder)
+        if settings.sentence_transformers.native:
+            tags = any(vocabulary.tags for vocabulary in vocabularies.values())
+            layout = native_layout(encoder, tags=tags)
+        if (settings.outputs or 0) > min(map(len, vocabularies.values())):
+            raise ValueError(f"{settings.outputs} outputs are more than there are words")
+    except (ValueError, LookupError, TypeError, RuntimeError, InexpressibleError) as error:
+        raise UserError(f"{path}: {_NO_ENCODER} ({' '.join(str(error).split())})") from error
+    state, main = files.read_weights(folder, layout), folder / next(iter(layout.weights))
+    check_weights(encoder, state, main)
+    of_head = {} if head is None else files.read_tensors(folder / _HEAD)
+    if head is not None:
+        check_weights(head, of_head, folder / _HEAD)
+    encoder, head = build()
+    if not settings.divided_by_length:  # of an earlier version, which did not divide
         for module in _divided(encoder):
             module.pooling = "last"
     if isinstance(encoder, Context):
-        encoder.max_words = config.get("max_words")  # earlier versions truncated nothing
-    if config.get("sentence_transformers", {}).get("native"):
-        tags = any(vocabulary.tags for vocabulary in vocabularies.values())
-        layout = native_layout(encoder, tags=tags)
-    else:
-        layout = our_layout(encoder)
-    main = folder / next(iter(layout.weights))
-    load_weights(encoder, files.read_weights(folder, layout), main)
+        encoder.max_words = settings.max_words  # earlier versions truncated nothing
+    encoder.load_state_dict(state)
     if head is not None:
-        load_weights(head, files.read_tensors(folder / _HEAD), folder / _HEAD)
+        head.load_state_dict(of_head)
         head.to(device).eval()
     return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
 
 
-def _present_options(config: dict[str, Any]) -> Any:
-    """The options in the configuration of a model folder; those of an earlier version's training
-    have other values than today's defaults."""
-    values = config["options"]
-    if "phrases" in values and "task_version" not in config:
-        return {**values, "phrases": {**_FORMER_PHRASES, **values["phrases"]}}
-    return values
-
-
-def load_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
-    """Set the weights of an encoder or a head to those of a file.
+def check_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
+    """Check that the weights of a file are those of an encoder or a head.
 
     Raises:
         UserError: they are the weights of another module; names `path`.
@@ -306,4 +309,3 @@ def load_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> 
                 f"{path}: weight {name!r} is {found.get(name, 'not there')}, "
                 f"the model expects {expected.get(name, 'none')}"
             )
-    module.load_state_dict(state)

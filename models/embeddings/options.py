@@ -24,6 +24,7 @@ from models.options import (
     Options,
     PositiveNumber,
     Rate,
+    Size,
 )
 
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
@@ -83,9 +84,9 @@ class EmbeddingOptions(Options):
     model: str = "word-avg"
     """Name of the encoder, such as word-avg, trigram-avg, lstm-avg, bilstm-max or gran (an unknown
     name lists all); names joined by `+` are trained as one encoder (`word-avg+trigram-avg`)."""
-    dim: Count = 300
+    dim: Size = 300
     """Dimension of word vectors."""
-    hidden: Count | None = None
+    hidden: Size | None = None
     """Dimension of the recurrent state in each direction; null: that of word vectors."""
     cell: Literal["torch", "peephole", "normalised", "cho"] = "torch"
     """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, a
@@ -270,7 +271,7 @@ class ParagramOptions(Options):
     format: Literal["auto", "ppdb", "tsv", "lexicon"] = "auto"
     """Format of the phrase pairs: PPDB's `|||`, tab-separated, `word paraphrase …`; auto detects
     it."""
-    dim: Count = 300
+    dim: Size = 300
     """Dimension of word vectors."""
     epochs: Count = 5
     """Passes over all pairs."""

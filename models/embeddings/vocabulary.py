@@ -148,13 +148,16 @@ class Vocabulary:
             raise UserError(f"{path}: not a vocabulary (its first line is not `{_MAGIC} …`)")
         kind: Any
         kind, tags, size, check = first.groups()
-        if (found := body.count(b"\n")) != int(size):
-            raise UserError(f"{path}: {found} entries where its first line says {size}")
+        if size != str(found := body.count(b"\n")):
+            raise UserError(f"{path}: {found} entries where its first line says {size[:20]}")
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
-        # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
-        entries = body.decode().split("\n")[:-1]
-        return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
+        try:
+            # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
+            entries = body.decode().split("\n")[:-1]
+            return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
+        except ValueError as error:
+            raise UserError(f"{path}: not a vocabulary ({error})") from error
 
 
 def tag_edges(tags: Tags) -> tuple[bool, bool]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from models.options import Count, InputPath, Options, PositiveNumber, Rate
+from models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
 
 Engine = Literal["ctranslate2", "fairseq", "transformers"]
 
@@ -15,21 +15,21 @@ class NmtTrainingOptions(Options):
     The defaults suit 10,000 to 100,000 short pairs on a laptop's CPU.
     """
 
-    pieces: Count = 4000
+    pieces: Size = 4000
     """Size of the SentencePiece vocabulary that both languages share (smaller if the text yields
     fewer pieces)."""
-    layers: Count = 3
+    layers: Size = 3
     """Transformer layers in the encoder, and as many in the decoder."""
-    encoder_layers: Count | None = None
+    encoder_layers: Size | None = None
     """Layers in the encoder; null: `layers`. A deep encoder with a shallow decoder (6 and 1)
     decodes faster at about the same BLEU."""
-    decoder_layers: Count | None = None
+    decoder_layers: Size | None = None
     """Layers in the decoder; null: `layers`."""
-    dim: Count = 256
+    dim: Size = 256
     """Width of the model; even and a multiple of `heads`."""
-    heads: Count = 4
+    heads: Size = 4
     """Attention heads."""
-    ffn: Count = 1024
+    ffn: Size = 1024
     """Width of the feed-forward layers."""
     dropout: Rate = 0.1
     """Probability that an activation is dropped in training."""
@@ -43,7 +43,7 @@ class NmtTrainingOptions(Options):
     """Updates in total."""
     batch_tokens: Count = 4096
     """Target subwords in an update."""
-    checkpoints: Count = 5
+    checkpoints: Size = 5
     """Evenly spaced checkpoints; the one with the best BLEU on half of `held_out` is the model."""
     held_out: Count = 500
     """Pairs left out of training: half choose the checkpoint, half measure its BLEU."""
@@ -61,7 +61,7 @@ class SamplingOptions(Options):
     The same seed gives the same translations, for the same shards.
     """
 
-    top_k: Count = 10
+    top_k: Size = 10
     """Subwords to draw from: the most probable ones."""
     temperature: PositiveNumber = 1.0
     """Divides the logits: above 1 the translations differ more, below 1 less."""
@@ -80,7 +80,7 @@ class NmtOptions(Options):
     engine: Engine = "ctranslate2"
     """Decoder: CTranslate2 is several times faster; fairseq and transformers are the references,
     each for its own models."""
-    beam: Count = 12
+    beam: Size = 12
     """Beam size; the best hypothesis is the translation."""
     candidates: Annotated[int, Field(ge=1, le=100)] = 1
     """Translations of a source to keep, as rows with the same id and a `candidate` number (0 the

@@ -30,6 +30,7 @@ from models.nmt.training_data import (
     write_pieces,
     write_text,
 )
+from models.printing import show
 from models.progress import meter
 
 REPORT = "training.json"
@@ -110,7 +111,7 @@ def train_nmt(
         _assemble(new, data, languages, candidates[chosen])
         (new / REPORT).write_text(json.dumps(report, indent=1) + "\n")
     shutil.rmtree(work)
-    print(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
+    show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
     return report
 
 

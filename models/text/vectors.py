@@ -19,10 +19,11 @@ import pyarrow.csv as pacsv
 from models.errors import UserError
 from models.files import atomic_file, atomic_folder, opened
 from models.hashing import text_hashes
-from models.text.word2vec import LARGEST, binary_blocks, is_binary
+from models.text.word2vec import HEADER, LARGEST, binary_blocks, check_dimension, is_binary
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes of text parsed at once
+_COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
 
 class WordVectors:
@@ -153,7 +154,7 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
                 stream.write(np.ascontiguousarray(matrix).data)
         words = pa.concat_arrays(blocks)
         hashes, order = _index(words)
-        table = pa.table({"word": words, "hash": hashes, "row": order})
+        table = pa.table([words, hashes, order], schema=_COMPACT)
         with pa.ipc.new_file(temporary / "words.arrow", table.schema) as writer:
             writer.write_table(table, max_chunksize=len(table))
 
@@ -170,10 +171,16 @@ def open_vectors(folder: Path | str) -> WordVectors:
             table = pa.ipc.open_file(source).read_all().combine_chunks()
         flat = np.memmap(folder / "matrix.f32", np.float32, "r")
         matrix = np.asarray(flat).reshape(len(table), -1)
-        word, hashes, order = (table[name].chunk(0) for name in ("word", "hash", "row"))
-    except (OSError, ValueError, KeyError, pa.ArrowInvalid) as error:
-        raise UserError(f"{folder}: no compact word vectors, make them again ({error})") from error
-    return WordVectors(word, matrix, index=(hashes.to_numpy(), order.to_numpy()))
+        if not table.schema.equals(_COMPACT):
+            raise ValueError(f"columns {table.schema.names}")
+        word, hashes, order = (table[name].chunk(0) for name in _COMPACT.names)
+        index = hashes.to_numpy(), order.to_numpy()
+        if index[1].min() < 0 or index[1].max() >= len(table):
+            raise ValueError("a row that is not there")
+    except (OSError, ValueError, IndexError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{folder}: no compact word vectors, make them again ({reason})") from error
+    return WordVectors(word, matrix, index=index)
 
 
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
@@ -198,18 +205,16 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
     delimiter = " "
     for text in _texts(path):
         if line == 0:
-            first = text.split(b"\n", 1)[0].split()
-            if len(first) == 2 and all(field.isdigit() for field in first):
-                promised, dim = map(int, first)
+            if first := HEADER.match(text):
+                promised, dim = map(int, first.groups())
                 text = text.partition(b"\n")[2]
                 line = 1
             delimiter = "\t" if b"\t" in text.split(b"\n", 1)[0] else " "
         if not text.strip():
             line += text.count(b"\n")
             continue
-        dim = dim or len(text.lstrip().split(b"\n", 1)[0].split()) - 1
-        if dim < 1:
-            raise UserError(f"{path}: line {line + 1} holds no vector")
+        if not found:
+            dim = _dimension(path, text, delimiter, dim, line)
         words, matrix = _parse(text, delimiter, dim, f"{path}: line", line)
         found += len(words)
         line += text.count(b"\n")
@@ -218,6 +223,24 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
         raise UserError(f"{path}: holds no word vectors")
     if promised is not None and promised != found:
         raise UserError(f"{path}: line 1 promises {promised:,} words, but {found:,} are there")
+
+
+def _dimension(path: Path, text: bytes, delimiter: str, promised: int, before: int) -> int:
+    """The dimension of the first vector in a block of lines; nothing is allocated for more.
+
+    Args:
+        promised: the dimension in word2vec's first line; 0 if there is none.
+        before: lines before the block.
+    """
+    line = text.lstrip().split(b"\n", 1)[0]
+    dim = promised or len(line.split()) - 1
+    number = before + 1 + text[: text.index(line)].count(b"\n")
+    if dim < 1:
+        raise UserError(f"{path}: line {number} holds no vector")
+    if (there := line.rstrip().count(delimiter.encode())) < dim:
+        raise UserError(f"{path}: line {number} has {there} numbers, but {dim:,} are needed")
+    check_dimension(path, dim)
+    return dim
 
 
 def _texts(path: Path) -> Iterator[bytes]:

@@ -15,10 +15,24 @@ from models.errors import UserError
 from models.files import opened
 
 LARGEST = 1e12  # of a value, so that sums of squares fit float32
-_FIRST_LINE = re.compile(rb"(\d+) (\d+) ?\r?\n")
+HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")
+"""The first line: words, dimensions."""
+_LARGEST_DIMENSION = 1 << 16
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _BLOCK = 8 << 20  # bytes
 _LONGEST = 10_000  # bytes of a word
+
+
+def check_dimension(path: Path, dim: int) -> None:
+    """Check the dimension that a file claims before memory is taken for it.
+
+    Raises:
+        UserError: it is too large.
+    """
+    if dim > _LARGEST_DIMENSION:
+        raise UserError(
+            f"{path}: vectors of {dim:,} dimensions; at most {_LARGEST_DIMENSION:,} can be read"
+        )
 
 
 def is_binary(path: Path) -> bool:
@@ -29,7 +43,7 @@ def is_binary(path: Path) -> bool:
     """
     with opened(path) as stream:
         start = stream.read(4096)
-    first = _FIRST_LINE.match(start)
+    first = HEADER.match(start)
     if first is None:
         return False
     _, space, values = start[first.end() :].partition(b" ")
@@ -54,6 +68,7 @@ def binary_blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
     """
     with opened(path) as stream:
         promised, dim = map(int, stream.readline(100).split())
+        check_dimension(path, dim)
         size = 4 * dim
         number = 0
         rest = b""

@@ -3,20 +3,20 @@
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-import yaml
-
 from beam_jobs.io import storage
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.settings import EncoderSettings
 from models.files import CARD, OWN_CARD
 from models.languages import ENGLISH, language_name
+from models.printing import say
+from models.structured import parse_json
 from pipeline.cards.data_card import model_name
 from pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
-from pipeline.cards.metadata import front_matter
+from pipeline.cards.metadata import front_matter, yaml_block
 from pipeline.publishing.provenance import cleaned
 from pipeline.records import (
     BackTranslateRecord,
@@ -87,9 +87,10 @@ def write_encoder_cards(folder: str, record: RunRecord) -> None:
 def _write(folder: str, view: RunRecord, number: int) -> None:
     storage.remove_temporary(folder)
     try:
-        settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
-        EmbeddingOptions.of(settings["options"])
-    except (ValueError, KeyError):
+        data = storage.read_bytes(storage.join(folder, "config.json"))
+        parse_json(data, EncoderSettings).encoder_options()
+        settings = json.loads(data)
+    except ValueError:
         return  # an encoder of another version, which this one cannot read
     text, path = _marked(encoder_card(view, settings, number)), storage.join(folder, CARD)
     if storage.exists(path):
@@ -98,7 +99,7 @@ def _write(folder: str, view: RunRecord, number: int) -> None:
             return
         if not _is_as_written(before):
             notice = "changed by hand, so it stays as it is; remove it to get a new one"
-            print(f"paraloom: {path}: {notice}", file=sys.stderr)
+            say(f"paraloom: {path}: {notice}")
             return
     storage.write_bytes(path, text.encode())
 
@@ -184,7 +185,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         seed=view.config.seed,
         packages=_packages(trained.versions or view.versions),
         files=list(_files(view, trained, on_corpus=on_corpus)),
-        config=Markdown(yaml.safe_dump(cleaned(_set(settings["options"])), sort_keys=False)),
+        config=yaml_block(cleaned(_set(settings["options"]))),
     )
 
 
@@ -207,7 +208,7 @@ def _kind(options: EmbeddingOptions) -> str:
 
 def _facts(settings: dict[str, Any], options: EmbeddingOptions) -> Iterator[tuple[object, ...]]:
     yield "encoder", code(options.model)
-    yield "numbers in a vector", count(settings["dim"])
+    yield "numbers in a vector", count(settings.get("dim", 0))
     for kind, size in settings["vocabularies"].items():
         yield "vocabulary", f"{count(size)} {'trigrams' if kind == 'trigrams' else 'words'}"
     yield "language", language_name(settings.get("language", ENGLISH))

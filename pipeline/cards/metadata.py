@@ -7,13 +7,32 @@ from typing import Any
 
 import yaml
 
+from models.errors import UserError
 from models.languages import short_code
+from models.structured import parse_yaml
 from pipeline.report.render import Markdown
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes every text on one line, where it can end neither the metadata nor a block of code."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = '"' if len(data.splitlines()) > 1 else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
+
+
+def yaml_block(values: Any) -> Markdown:
+    """Values as YAML for a card."""
+    text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    return Markdown(text)
 
 
 def front_matter(values: Mapping[str, Any]) -> Markdown:
     """The metadata as YAML, without the lines `---` around it."""
-    return Markdown(yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True))
+    return yaml_block(dict(values))
 
 
 def hub_languages(codes: Iterable[str]) -> list[str]:
@@ -31,7 +50,7 @@ def license_of(folder: Path) -> str | None:
     try:
         text = (folder / "README.md").read_text(encoding="utf-8")
         _, metadata, _ = text.split("---\n", 2)
-        value = yaml.safe_load(metadata).get("license")
-    except (OSError, ValueError, AttributeError, yaml.YAMLError):
+        value = parse_yaml(metadata, "").get("license")
+    except (OSError, ValueError, AttributeError, UserError):
         return None
     return ", ".join(map(str, value if isinstance(value, list) else [value])) if value else None

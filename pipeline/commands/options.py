@@ -1,6 +1,7 @@
 """Options and arguments that several commands share, and what they do."""
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,6 +17,12 @@ def _not_a_folder(file: str | None) -> str | None:
     if file and Path(file).is_dir():
         raise UserError(f"--json {file}: is a folder; name a file")
     return file
+
+
+def _price(value: float | None) -> float | None:
+    if value is not None and not 0 <= value < math.inf:
+        raise UserError(f"--gpu-hour: must be a price, 0 or more, not {value:g}")
+    return value
 
 
 RunFolder = Annotated[
@@ -34,6 +41,7 @@ GpuHour = Annotated[
     float | None,
     typer.Option(
         metavar="PRICE",
+        callback=_price,
         help="Price of an hour of one translating machine; prints the cost of back-translation.",
     ),
 ]

@@ -198,7 +198,7 @@ class AutoOptions(Options):
     """Encoder to train, by name (lstm-avg as in ParaNMT)."""
     pairs: Annotated[int, Field(ge=2)] = 10_000
     """Largest number of pairs to train on; smaller ranges are used whole."""
-    seeds: Count = 3
+    seeds: Annotated[int, Field(ge=1, le=100)] = 3
     """Number of times that each range is sampled and trained on, with different seeds."""
     best: Annotated[Count | None, Field(exclude_if=operator.not_)] = None
     """Select so many deciles, neighbours or not: the best ones of the score that has the best one
@@ -250,7 +250,7 @@ class SelectOptions(Options):
 class LoopOptions(Options):
     """Rounds: the encoder scores the corpus that it was trained on."""
 
-    rounds: Count = 1
+    rounds: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of rounds of selection and training. From the second round on, pairs are selected by
     the similarity that the encoder of the round before gives them. The encoder that agrees best
     with `select.labelled` is the result."""

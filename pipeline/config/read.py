@@ -2,8 +2,7 @@
 
 import os
 import re
-import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ import yaml
 
 from models.embeddings.options import HALVED, halved
 from models.errors import UserError
+from models.printing import not_text, say
+from models.structured import parse_yaml, read_yaml
 from pipeline.config.options import Config
 
 RENAMED_KEYS = {
@@ -43,41 +44,10 @@ def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
 
 
 def _read(path: str | Path) -> dict[str, Any]:
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise UserError(f"{path}: cannot be read ({reason})") from error
-    values = _parse(text, str(path))
+    values = read_yaml(path)
     if not isinstance(values, dict):
         raise UserError(f"{path}: not a configuration (key: value)")
     return values
-
-
-def _parse(text: str, where: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}:" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise UserError(f"{where}:{line} {problem}") from error
-    except (ValueError, TypeError) as error:  # such as a date with a 13th month, or a list as a key
-        raise UserError(f"{where}: {error}") from error
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"duplicate key {key.value}", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
 
 
 def _set(values: dict[str, Any], change: str) -> None:
@@ -91,7 +61,7 @@ def _set(values: dict[str, Any], change: str) -> None:
         values = values[section]
         if not isinstance(values, dict):
             raise UserError(f"--set {change}: {section} has no keys below it")
-    values[last] = _parse(text, f"--set {change}")
+    values[last] = parse_yaml(text, f"--set {change}")
 
 
 def _replace_old_keys(values: dict[str, Any]) -> None:
@@ -104,7 +74,7 @@ def _replace_old_keys(values: dict[str, Any]) -> None:
             if successor in section:
                 raise ValueError(f"{old}: is the old name of {new}, which is set too; remove {old}")
             section[successor] = section.pop(name)
-            print(f"paraloom: {old} is now called {new}; please rename it", file=sys.stderr)
+            say(f"paraloom: {old} is now called {new}; please rename it")
     section = _section(values, "embeddings.l2")
     former = [name for name in HALVED if name in section]
     if former:
@@ -112,10 +82,9 @@ def _replace_old_keys(values: dict[str, Any]) -> None:
     for name in former:
         new = HALVED[name]
         line = yaml.safe_dump({new: section[new]}).strip()
-        print(
+        say(
             f"paraloom: embeddings.{name} is replaced by embeddings.{new}, which is half as large; "
-            f"please write {line}",
-            file=sys.stderr,
+            f"please write {line}"
         )
 
 
@@ -132,9 +101,12 @@ def _section(values: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _expand(value: Any, key: str) -> Any:
-    """Replace `${NAME}` by the environment variable in all text."""
+    """Replace `${NAME}` by the environment variable in all text, which must be fit for paths."""
     if isinstance(value, Mapping):
-        return {str(n): _expand(v, f"{key}.{n}" if key else str(n)) for n, v in value.items()}
+        return {
+            _checked(str(n), key): _expand(v, f"{key}.{n}" if key else str(n))
+            for n, v in value.items()
+        }
     if isinstance(value, list):
         return [_expand(item, f"{key}[{i}]") for i, item in enumerate(value)]
     if not isinstance(value, str):
@@ -142,4 +114,12 @@ def _expand(value: Any, key: str) -> Any:
     for name in re.findall(r"\$\{(\w+)\}", value):
         if name not in os.environ:
             raise ValueError(f"{key}: the environment variable {name} is not set")
-    return re.sub(r"\$\{(\w+)\}", lambda found: os.environ[found.group(1)], value)
+    expanded = re.sub(r"\$\{(\w+)\}", lambda found: os.environ[found.group(1)], value)
+    return _checked(expanded, key)
+
+
+def _checked(text: str, key: str) -> str:
+    """The text; files could not have it in their names, nor JSON hold it, if it were not UTF-8."""
+    if problem := not_text(text):
+        raise ValueError(f"{key}: {text!r} {problem}")
+    return text

@@ -10,6 +10,7 @@ from statistics import fmean
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from models.printing import visible
 from pipeline.judging import describe as judged
 from pipeline.report import (
     auto_select,
@@ -96,7 +97,7 @@ def _plain(value: object) -> str:
     """
     if isinstance(value, Markdown):
         return value
-    line = " ".join(str(value).split())
+    line = visible(" ".join(str(value).split()))
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"[\\`*\[\]]", r"\\\g<0>", line)
 
@@ -107,7 +108,7 @@ def code(value: object) -> Markdown:
     >>> code("part-*"), code("a`b")
     ('`part-*`', '`` a`b ``')
     """
-    line = " ".join(str(value).split())
+    line = visible(" ".join(str(value).split()))
     ticks = max(map(len, re.findall("`+", line)), default=0)
     space = " " if ticks else ""
     return Markdown(f"{'`' * (ticks + 1)}{space}{line}{space}{'`' * (ticks + 1)}")

@@ -74,6 +74,10 @@ def test_a_finished_stage_ends_what_is_under_way(tmp_path: Path) -> None:
         {"inputs": [{"path": "x"}]},
         {"under_way": "nmt"},
         {"versions": 3},
+        {"stages": {"../../victim/ingest": {}}},
+        {"wanted": ["rounds/../../score"]},
+        {"planned": ["/victim"]},
+        {"under_way": {"stage": "score\n", "since": 0}},
     ],
 )
 def test_wrong_types_are_one_line(tmp_path: Path, change: dict[str, Any]) -> None:

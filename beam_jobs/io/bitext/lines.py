@@ -49,7 +49,7 @@ class _Digested(io.RawIOBase):
 
 @contextmanager
 def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReader]:
-    """Open a file of UTF-8 text, decompressed if it is gzip, after its byte order mark.
+    """Open a file of UTF-8 text, decompressed if it is gzip, without byte order marks.
 
     Args:
         sha256: of the file that the caller expects.
@@ -63,7 +63,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
         digested = _Digested(raw) if sha256 else None
         stream = _buffered(digested or raw)
         if stream.peek(2).startswith(GZIP):
-            stream = _buffered(gzip.GzipFile(fileobj=stream))
+            stream = _buffered(_Gzip(stream))
         head = stream.peek(8)
         for magic, kind in _UNREADABLE.items():
             if head.startswith(magic):
@@ -108,6 +108,58 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
         shown = min(limit, _SHOWN)
         lines = [line if len(line) <= limit else line[:shown] + b"\n" for line in lines]
     return lines
+
+
+class _Gzip(io.RawIOBase):
+    """The text of a gzip file, which may be several files one after another: each of them may begin
+    with a byte order mark, which is left out.
+    """
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._stream = stream
+        self._member: Any = None  # that is being decompressed
+        self._rest = b""  # compressed
+        self._begins = True  # a line, as far as is known
+        self._held: bytes | None = None  # the beginning of a member that begins a line
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        text, size = b"", max(len(buffer) - len(_BOM), 1)
+        while not text and (self._member or self._next_member()):
+            data = self._rest or self._stream.read1(_CHUNK)
+            if not data:
+                raise EOFError("the file ends within a member")
+            text = self._without_mark(self._member.decompress(data, size))
+            self._rest = self._member.unconsumed_tail
+            if self._member.eof:
+                self._rest, self._member = self._member.unused_data, None
+        buffer[: len(text)] = text
+        self._begins = text.endswith(b"\n") if text else self._begins
+        return len(text)
+
+    def _next_member(self) -> bool:
+        """Begin a member; False at the end of the file."""
+        while not (rest := self._rest.lstrip(b"\0")):  # padding
+            self._rest = self._stream.read1(_CHUNK)
+            if not self._rest:
+                return False
+        self._rest = rest
+        if not GZIP.startswith(rest[:2]):
+            raise gzip.BadGzipFile("something else follows")
+        self._member, self._held = zlib.decompressobj(31), b"" if self._begins else None
+        return True
+
+    def _without_mark(self, text: bytes) -> bytes:
+        if self._held is None:
+            return text
+        text = self._held + text
+        if len(text) < len(_BOM) and _BOM.startswith(text) and not self._member.eof:
+            self._held = text
+            return b""
+        self._held = None
+        return text.removeprefix(_BOM)
 
 
 def _buffered(stream: object) -> io.BufferedReader:

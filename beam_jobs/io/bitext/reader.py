@@ -72,7 +72,11 @@ class BitextReader:
         return [(path,) for path in expand(paths, "input.paths")]
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """The columns of one file, where they are not the same in all files of the format."""
+        """The columns of one file, where they are not the same in all files of the format.
+
+        Args:
+            first_line: the first one that is not too long.
+        """
         return self.columns
 
     def split_columns(self, lines: list[bytes]) -> list[bytes]:
@@ -95,7 +99,7 @@ class BitextReader:
         """
         # Three columns of up to 4 bytes a character, and the scores between them.
         limit = 12 * max_characters + 1_000
-        rules: Rules | None = None
+        names: tuple[str, ...] | None = None
         before = total = 0
         with ExitStack() as stack:
             files = zip_longest(bitext.paths, bitext.sha256)
@@ -105,13 +109,14 @@ class BitextReader:
                 if len({len(lines) for lines in group}) > 1:
                     counts = [before + len(lines) for lines in group]
                     raise _different_lengths(bitext, counts, sides)
-                if rules is None:
-                    names = self.columns_of(bitext.paths[0], group[0][0])
-                    rules = Rules(
-                        names=names,
-                        max_characters=max_characters,
-                        id_is_optional=self.id_is_optional,
-                    )
+                if names is None:  # a line that was cut may lack columns
+                    whole = next((line for line in group[0] if not line.endswith(b"\n")), None)
+                    names = None if whole is None else self.columns_of(bitext.paths[0], whole)
+                rules = Rules(
+                    names=names or self.columns,
+                    max_characters=max_characters,
+                    id_is_optional=self.id_is_optional,
+                )
                 block = self._block(bitext.name, rules, limit, group, before)
                 before += len(group[0])
                 total += block.rows

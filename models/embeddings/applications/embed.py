@@ -25,6 +25,7 @@ from models.embeddings.applications.evaluation import (
 )
 from models.errors import UserError
 from models.files import atomic_file, opened
+from models.printing import visible
 
 _BATCH = 8192  # lines
 
@@ -203,8 +204,9 @@ def neighbour_lines(
     with opened(path) as stream:
         blocks = (pa.array(batch, pa.string()) for batch in line_batches(stream, f"{path}, "))
         found = nearest(embed, pa.array(sentences, pa.string()), blocks, count=count, rank=rank)
+    shown = visible if out.isatty() else str  # what another program reads stays as it is
     with writing():
         for sentence, neighbours in zip(sentences, found, strict=True):
             for similarity, neighbour in neighbours:
-                out.write(f"{sentence}\t{similarity:.6f}\t{neighbour}\n".encode())
+                out.write(shown(f"{sentence}\t{similarity:.6f}\t{neighbour}\n").encode())
         out.flush()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from models.embeddings.applications.evaluation import Model, Vectors
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError
 from models.sentence_models import is_sentence_model, load_sentence_model
+from models.structured import parse_json
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -53,10 +53,9 @@ class OpenedModel:
 def is_ours(folder: Path) -> bool:
     """Whether a folder was written by `SentenceEncoder.save`, not by others."""
     try:
-        config = json.loads((folder / "config.json").read_bytes())
+        return "vocabularies" in parse_json((folder / "config.json").read_bytes(), dict[str, Any])
     except (OSError, ValueError):
         return False
-    return isinstance(config, dict) and "vocabularies" in config
 
 
 def open_model(name: str, option: str = "--model") -> OpenedModel:

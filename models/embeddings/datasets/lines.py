@@ -25,14 +25,20 @@ def wrong_columns(path: Path, number: int, row: list[str], expected: int | str) 
     return UserError(f"{path}, row {number}: {len(row)} tab-separated columns, expected {expected}")
 
 
+_LONGEST = 1 << 24
+"""Bytes of a line: a damaged file may have no line ends."""
+
+
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1.
 
     Raises:
-        UserError: the file cannot be read, or a line is not UTF-8.
+        UserError: the file cannot be read, or a line is not UTF-8 or has more than 16 MiB.
     """
     with opened(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST), b""), 1):
+            if len(line) == _LONGEST:
+                raise UserError(f"{path}, row {number}: longer than {_LONGEST:,} bytes")
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             try:
                 yield number, text.decode().removesuffix("\n").removesuffix("\r")

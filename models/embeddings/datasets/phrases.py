@@ -52,7 +52,7 @@ def read_phrases(
     Raises:
         UserError: the file cannot be read, or a row does not have the format; names the row.
     """
-    number = 0
+    empty = True
     for number, line in numbered_lines(Path(path)):
         text = line.strip(" \r\n")  # other Unicode white space can be a word in PPDB
         if not text:
@@ -62,8 +62,9 @@ def read_phrases(
         pairs = list(_parse(text, format))
         if not pairs or not all(left and right for left, right in pairs):
             raise UserError(f"{path}: line {number} holds no pair of phrases (format {format})")
+        empty = False
         yield from pairs
-    if number == 0:
+    if empty:
         raise UserError(f"{path}: empty, no phrase pairs")
 
 

@@ -109,7 +109,8 @@ def check_encoder(options: EmbeddingOptions) -> None:
     Raises:
         ValueError: there is no such encoder, or the options do not fit each other.
     """
-    build_encoder(options, {kind: torch.zeros(3, options.dim) for kind in kinds(options.model)})
+    with torch.device("meta"):  # without memory
+        build_encoder(options, {kind: torch.zeros(3, options.dim) for kind in kinds(options.model)})
 
 
 def embedding_matrices(encoder: nn.Module) -> dict[str, EmbeddingMatrix]:

@@ -11,7 +11,16 @@ from pydantic import (
     model_serializer,
 )
 
-from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, former_name
+from models.options import (
+    Count,
+    Fraction,
+    InputFile,
+    Options,
+    PositiveNumber,
+    Rate,
+    Size,
+    former_name,
+)
 
 READ_THE_CORPUS = ("paraphrases",)
 """The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
@@ -74,7 +83,7 @@ class SimilarityOptions(TaskOptions):
     start: InputFile | None = None
     """Folder of a trained model: training starts from its encoder, and `lambda_c` and
     `lambda_w` pull towards it."""
-    units: Count = 50
+    units: Size = 50
     """Units of the hidden layer over products and distances."""
     held_out: Fraction | None = 0.1
     """Fraction of SICK's training pairs left out, to choose the epoch; null: SICK's trial pairs
@@ -168,7 +177,7 @@ class ContextOptions(TaskOptions):
     vector: Literal["encoder", "concat", "mean"] = "encoder"
     """Vector of a sentence: the encoder's, or the states of both decoders, concatenated or
     averaged."""
-    steps: Count = 5
+    steps: Size = 5
     """Number of words for which the decoders are unrolled."""
     expand: InputFile | None = None
     """Word vectors; a linear map adds their other words to the vocabulary."""

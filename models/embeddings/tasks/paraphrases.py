@@ -1,7 +1,6 @@
 """Pairs of the corpus or of files, by the margin loss; probes of the corpus without files."""
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from models.embeddings.training.trainer import Memory, Progress
 from models.errors import UserError
 from models.files import digest
 from models.languages import ENGLISH
+from models.printing import say
 from models.text.vectors import WordVectors, load_vectors
 
 _COLUMNS = ("reference", "translation")
@@ -99,10 +99,9 @@ def _initial(options: EmbeddingOptions, path: str | None) -> WordVectors | None:
     vectors = load_vectors(Path(path))
     if vectors.dim == options.dim:
         return vectors
-    print(
+    say(
         f"paraloom: embeddings.initial_vectors: the run's PARAGRAM vectors have {vectors.dim} "
-        f"dimensions, embeddings.dim is {options.dim}; training starts from random vectors",
-        file=sys.stderr,
+        f"dimensions, embeddings.dim is {options.dim}; training starts from random vectors"
     )
     return None
 

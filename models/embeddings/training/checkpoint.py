@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from models.errors import UserError
 from models.files import atomic_file, atomic_folder
+from models.printing import say
 
 
 class TrainingFolder:
@@ -31,7 +31,7 @@ class TrainingFolder:
         text = json.dumps(key, indent=1, sort_keys=True) + "\n"
         path = folder / "key.json"
         if folder.exists() and (not path.exists() or path.read_text() != text):
-            print(f"{folder}: other options or pairs, starting afresh", file=sys.stderr)
+            say(f"{folder}: other options or pairs, starting afresh")
             self.remove()
         if not path.exists():
             with atomic_file(path) as temporary:

@@ -4,7 +4,6 @@ The copy has row groups of a bounded size, so that the memory of training does n
 the user's files, and its texts are known to be valid: every error is found before training.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from models.embeddings.tasks.options import PairsOptions
 from models.embeddings.training.data import PairColumns, opened_parquet
 from models.errors import UserError
 from models.files import atomic_folder
+from models.printing import say
 
 _ROWS = 20_000  # in a row group
 _MAGIC = b"PAR1"
@@ -67,10 +67,7 @@ def _copy(source: PairsOptions, copy: Path, schema: pa.Schema) -> None:
         raise UserError(f"{', '.join(source.paths)}: no pairs (no rows)")
     if empty:
         names = source.paths[0] if len(source.paths) == 1 else f"{len(source.paths)} files"
-        print(
-            f"{names}: {empty:,} of {rows:,} pairs have an empty side and are left out",
-            file=sys.stderr,
-        )
+        say(f"{names}: {empty:,} of {rows:,} pairs have an empty side and are left out")
 
 
 def _files(source: PairsOptions) -> Iterator[Path]:
@@ -183,10 +180,9 @@ def _positions(
     names = [column for column in columns if isinstance(column, str)]
     missing = [name for name in names if name not in header]
     if names == missing == list(_BY_NAME):
-        print(
+        say(
             f"{path}: row {row} does not name the columns reference and translation, so that it is "
-            "a pair, and columns 1 and 2 are read",
-            file=sys.stderr,
+            "a pair, and columns 1 and 2 are read"
         )
         numbers = {"reference": 1, "translation": 2}
         columns = [

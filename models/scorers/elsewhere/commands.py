@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from models.errors import UserError
+from models.printing import say
 from models.scorers.base import Outcome, Scorer
 from models.scorers.elsewhere import supervise
 from models.scorers.elsewhere.numbers import numbers
@@ -111,7 +112,7 @@ def _output(scorer: CommandScorer, table: bytes, rows: int) -> tuple[list[bytes]
         ended = _run(scorer, table, rows)
         if not ended.failure:
             return ended.lines, ended.stderr
-        print(f"{scorer.shown} {ended.failure}", file=sys.stderr, flush=True)
+        say(f"{scorer.shown} {ended.failure}")
     raise UserError(f"{scorer.shown} {ended.failure}, {_TRIES} times; {_last_line(ended.stderr)}")
 
 

@@ -8,6 +8,7 @@ from beam_jobs.analysis import phrase_table
 from beam_jobs.io import storage
 from beam_jobs.io.shards import receipts, units
 from models.errors import UserError
+from models.printing import show
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.manifest import Manifest
 
@@ -50,4 +51,4 @@ def command(
             f"{run}: no phrase pair occurs {min_count} times in {pairs:,} sentence pairs; lower "
             "--min-count or make a larger corpus"
         )
-    print(f"{table}: {found:,} phrase pairs of {pairs:,} sentence pairs")
+    show(f"{table}: {found:,} phrase pairs of {pairs:,} sentence pairs")

@@ -12,6 +12,7 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import read_shard, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from models.printing import on_one_line
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
@@ -82,7 +83,7 @@ def _describe(steps: list[Step], criteria: str) -> list[Text | Table]:
     lines: list[Text | Table] = []
     for name in ("id", "source", "reference", "candidate", "translation"):
         if name in merged:
-            lines.append(Text.assemble((f"{name:12}", "bold"), str(merged[name])))
+            lines.append(Text.assemble((f"{name:12}", "bold"), on_one_line(str(merged[name]))))
     for name in ("reference_tokens", "translation_tokens", "translation_subwords"):
         if name in merged:
             lines.append(Text(f"{name:22}{merged[name]}"))
@@ -95,8 +96,8 @@ def _describe(steps: list[Step], criteria: str) -> list[Text | Table]:
         lines.append(table)
     for step in steps:
         if step.rejected:
-            text = f": {step.row['text']}" if "text" in step.row else ""
-            reason = step.row["reason"]
+            text = on_one_line(f": {step.row['text']}" if "text" in step.row else "")
+            reason = on_one_line(step.row["reason"])
             lines.append(Text.assemble((f"out at {step.stage}: ", "bold"), reason, text))
     last = steps[-1]
     if not last.rejected and last.stage == "corpus":

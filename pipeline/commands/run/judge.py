@@ -9,6 +9,7 @@ import typer
 
 from models.errors import UserError
 from models.languages import direction, short_code
+from models.printing import show
 from pipeline.judging.import_file import import_judgments
 from pipeline.judging.judges import describe_judges
 from pipeline.judging.judgments import checked_name, judging, read_judgments
@@ -61,12 +62,12 @@ def command(
             sample = sample_pairs(found, pairs, names)
             server = judging_server(found, sample, scale, judge, port)
             _print_judges(run)
-            print(f"{len(sample):,} pairs to judge at {server.url}", flush=True)
-            print("Ctrl-C stops; every judgment is saved at once", flush=True)
+            show(f"{len(sample):,} pairs to judge at {server.url}")
+            show("Ctrl-C stops; every judgment is saved at once")
             if open:
                 webbrowser.open(server.url)
             server.serve()
-            print()
+            show()
         _print_judges(run)
 
 
@@ -100,10 +101,10 @@ def judging_server(
 
 def _import(run: ScoredRun, file: str) -> None:
     done = import_judgments(run, file)
-    print(f"{file}: judgments added: {done.added:,}, there already: {done.unchanged:,}")
+    show(f"{file}: judgments added: {done.added:,}, there already: {done.unchanged:,}")
     if done.unknown:
         first = done.unknown[0]
-        print(
+        show(
             f"{file}: rows that are not of a pair of the run: {len(done.unknown):,}, the first is "
             f"row {first.number}: {first.id or first.reference}"
         )
@@ -111,4 +112,4 @@ def _import(run: ScoredRun, file: str) -> None:
 
 def _print_judges(run: str) -> None:
     for line in describe_judges(read_judgments(run)):
-        print(line, flush=True)
+        show(line)

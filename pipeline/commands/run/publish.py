@@ -9,6 +9,7 @@ import typer
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from models.printing import show
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.publishing import hub
 from pipeline.publishing.provenance import files_of
@@ -69,12 +70,12 @@ def command(
         held_out=held_out, license=license, license_link=license_link, repo=repo
     )
     made = make_release(run, out, options)
-    print(f"{out}: {'made and checked' if made else 'up to date'}\n")
+    show(f"{out}: {'made and checked' if made else 'up to date'}\n")
     _list(out)
     if send and repo:
-        print(f"\nsent to {hub.push(out, repo)}")
+        show(f"\nsent to {hub.push(out, repo)}")
     else:
-        print("\nnothing was sent; --push --repo OWNER/NAME sends these files")
+        show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
 
 
 def _list(folder: Path) -> None:
@@ -82,7 +83,7 @@ def _list(folder: Path) -> None:
     names = files_of(folder)
     sizes = [(folder / name).stat().st_size for name in names]
     for name, size in zip(names, sizes, strict=True):
-        print(f"{size:>16,}  {name}")
-    print(f"{sum(sizes):>16,}  bytes in {len(names):,} files")
+        show(f"{size:>16,}  {name}")
+    show(f"{sum(sizes):>16,}  bytes in {len(names):,} files")
     splits = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["splits"]
-    print("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))
+    show("rows: " + ", ".join(f"{name} {rows:,}" for name, rows in splits.items()))

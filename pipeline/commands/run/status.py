@@ -88,8 +88,9 @@ def status(folder: str, now: float | None = None) -> Status:
             start = record.under_way.since
             done = _work_done(folder, name, record) if _has_pairs(name) else []
             last = max((receipt.ended for receipt in done), default=0.0)
-            last_shard_age = now - last if last >= start else None
-            end = max(last, start) if is_running is False else now
+            last_shard_age = max(now - last, 0.0) if last >= start else None
+            # The clock may have been set back since.
+            end = max(last, start) if is_running is False else max(now, start)
             current = _current(folder, name, record, done, start, end)
             if is_running is False:
                 current.state, current.remaining = "stopped", None
@@ -219,7 +220,7 @@ def _has_pairs(name: str) -> bool:
 def _record_before(name: str, record: RunRecord) -> PairsRecord | None:
     """The record of the stage that a stage of pairs reads: of the same round, if there is one."""
     prefix, _, base = name.rpartition("/")
-    stages = [n for n in PAIR_STAGES if n != "pivot" or n in record.planned]
+    stages = [n for n in PAIR_STAGES if n != "pivot" or n in (base, *record.planned)]
     before = stages[stages.index(base) - 1]
     return record.find(PairsRecord, f"{prefix}/{before}") or record.find(PairsRecord, before)
 
@@ -238,6 +239,8 @@ def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None
     if not ours:
         return None
     since = ours[-_RECENT - 1].ended if len(ours) > _RECENT else start
+    if end <= since:  # the clock was set back
+        return None
     return sum(map(_rows, ours[-_RECENT:])) / max(end - since, 1e-3)
 
 

@@ -244,6 +244,30 @@ def test_blocks_depend_on_the_lines_alone(one: Callable[[Format, bytes], Bitext]
         assert [block.pairs for block in blocks] == expected
 
 
+def test_every_member_of_a_gzip_file_may_have_a_byte_order_mark(
+    one: Callable[[Format, bytes], Bitext],
+) -> None:
+    mark = "\ufeff".encode()
+    first, second, third = (mark + b"%d\t1\ta\tb\n" % n for n in range(3))
+    parts = [first, b"", second, mark, third[:4], mark + third[4:], mark[:2]]
+    content = b"".join(gzip.compress(part) for part in parts) + b"\0" * 600
+    pairs, rejected = read(one("czeng16", content))
+    # Within a line it is a character of the text.
+    assert [pair[0] for pair in pairs] == ["0", "1", "2\ufeff"]
+    assert [row[1:] for row in rejected] == [(4, "\ufffd", "1 column instead of 4")]
+
+
+def test_a_first_line_that_is_too_long_does_not_say_how_many_columns(
+    one: Callable[[Format, bytes], Bitext],
+) -> None:
+    long = b"id\t" + b"x" * 100_000 + b"\ty\n"
+    for content in (long, 12 * long):  # in the first block of ten lines, or all of it
+        pairs, rejected = read(one("tsv", content + b"a\tb\tc\n"), rows=10)
+        assert pairs == [("a", "b", "c")]
+        assert {row[0] for row in rejected} == {"id"}
+        assert len(rejected) == content.count(b"\n")
+
+
 def test_a_file_without_rows_ends_the_run(one: Callable[[Format, bytes], Bitext]) -> None:
     with pytest.raises(UserError, match="corpus: no rows"):
         read(one("czeng20", b"\n\n"))

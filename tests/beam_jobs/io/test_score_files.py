@@ -111,6 +111,7 @@ LONG = "x" * (9 << 20)
     ("data", "message"),
     [
         ("a\t1\nb\t2\t3\n", "row 2 has 3 columns instead of 2"),
+        (b"a\t1\nb\xff\t2\t3\n", "row 2 has 3 columns instead of 2"),
         ("id\tcomet\na\t1\n" + "b\n", "row 3 has 1 columns instead of 2"),
         ("a\t1\t2\nb\t1\n", "has a column candidate"),
         ("a\n", "the first line has 1 column; it must name the columns"),
@@ -123,7 +124,7 @@ LONG = "x" * (9 << 20)
         (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated gzip"),
         (gzip.compress(b"a\t1\n" * 100_000)[:-8] + bytes(8), "corrupt gzip"),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_what_cannot_be_read(tmp_path: Path, data: str | bytes, message: str) -> None:
     path = tmp_path / "scores"

@@ -3,8 +3,9 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +24,7 @@ from beam_jobs.io.shards import (
     units,
     write_shard,
 )
+from beam_jobs.runners.launch import launch
 from models.errors import UserError
 
 TABLE = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
@@ -134,6 +136,36 @@ def test_a_damaged_receipt_is_none(tmp_path: Path, text: str) -> None:
     assert read_receipt(str(tmp_path), "part-0") is None
     assert finished(str(tmp_path), "part-0", "key") is None
     assert receipts(str(tmp_path)) == []
+
+
+VICTIM = {"path": "../victim/a.parquet", "rows": 3, "digest": "x"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "../../victim/a"},
+        {"name": "/victim/a"},
+        {"shards": [VICTIM]},
+        {"shards": [{**VICTIM, "path": "/victim/a.parquet"}]},
+        {"rejected_shards": [{**VICTIM, "path": "rejected/../../victim/a.parquet"}]},
+        {"rejected_shards": [{**VICTIM, "path": "a.parquet\0.parquet"}]},
+    ],
+)
+def test_a_receipt_removes_nothing_outside_its_folder(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    stage, victim = tmp_path / "stage", tmp_path / "victim"
+    put(stage)
+    victim.mkdir()
+    for name in ("a.json", "a.parquet"):
+        (victim / name).touch()
+    path = stage / "receipts" / "part-0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    assert read_receipt(str(stage), "part-0") is None
+    assert launch("test", [], beam.Filter(bool), str(stage), []).receipts == ()
+    assert sorted(p.name for p in victim.iterdir()) == ["a.json", "a.parquet"]
+    assert not path.exists()  # it belongs to no unit
 
 
 @pytest.mark.parametrize("ending", ["", "/"])

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,6 +81,10 @@ def test_a_word_with_spaces_is_kept(tmp_path: Path) -> None:
         (TEXT + "\n 1 2\n", "line 5 has no word"),
         (TEXT.encode() + b"\xff\xfe 1 2\n", "line 4 is not UTF-8"),
         ("word\nother\n", "line 1 holds no vector"),
+        ("3 200000000000\n\n" + TEXT, "line 3 has 2 numbers, but 200,000,000,000 are needed"),
+        ("3 -1\n" + TEXT, "line 2 has 2 numbers, but 1 are needed"),
+        ("9" * 5000 + " 2\n" + TEXT, "line 2 has 2 numbers, but 1 are needed"),
+        ("a" + " 1" * 70_000 + "\n", "vectors of 70,000 dimensions; at most 65,536"),
         (gzip.compress(TEXT.encode() * 100, mtime=0)[:-20], "damaged gzip file"),
         (b"\x1f\x8b" + b"x" * 50, "damaged gzip file"),
     ],
@@ -200,6 +205,30 @@ def test_a_damaged_compact_form_is_named(tmp_path: Path, damage: str) -> None:
     file.unlink()
     with pytest.raises(UserError, match="no compact word vectors"):
         open_vectors(tmp_path / "compact")
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"row": pa.array([0, 3, 2], pa.int32())},
+        {"row": pa.array([0, -1, 2], pa.int32())},
+        {"row": pa.array([0, None, 2], pa.int32())},
+        {"hash": pa.array(["a", "b", "c"])},
+        {"word": pa.array([1, 2, 3])},
+    ],
+)
+def test_a_crafted_compact_form_is_named(tmp_path: Path, columns: dict[str, pa.Array]) -> None:
+    (tmp_path / "v.txt").write_text(TEXT)
+    compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    file = tmp_path / "compact" / "words.arrow"
+    table = pa.ipc.open_file(file.read_bytes()).read_all()
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(UserError, match="no compact word vectors, make them again") as error:
+        open_vectors(tmp_path / "compact")
+    assert "\n" not in str(error.value)
 
 
 def test_a_failed_conversion_leaves_nothing(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ def test_it_is_recognised(tmp_path: Path, special: np.ndarray) -> None:
         (binary(WORDS, MATRIX).replace("日本".encode(), b"\xff\xfe"), "word 3 .* is not UTF-8"),
         (binary(["the", "", "x"], MATRIX[:3]), "word 2 of the binary file is empty"),
         (gzip.compress(binary(WORDS, MATRIX))[:-12], "damaged gzip file"),
+        (binary(WORDS, MATRIX).replace(b"5 7", b"5 900000000", 1), "of 900,000,000 dimensions"),
+        (binary(WORDS, MATRIX).replace(b"5 7", b"900000000000 7", 1), "900,000,000,000 words"),
     ],
 )
 def test_damage_is_one_line(tmp_path: Path, data: bytes, message: str) -> None:

@@ -1,6 +1,7 @@
 """The data card: what it says, and that datasets opens the corpus with and without it."""
 
 import copy
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from beam_jobs.io.shards import read_shard, receipts, write_shard
 from pipeline.cards import data_card as card
 from pipeline.cards.data_card import card_path
 from pipeline.cards.data_card_metadata import size_category
+from pipeline.cards.metadata import yaml_block
 from pipeline.records import RunRecord
 from tests.pipeline.report.made_run import MadeRun
 
@@ -171,3 +173,29 @@ def test_it_is_written_when_it_would_say_another_thing(run: Path, made_run: Made
 def test_sizes() -> None:
     assert size_category(1000) == "1K<n<10K"
     assert size_category(2_000_000_000) == "1B<n<10B"  # the Hub's list goes up to n>1T
+
+
+EVIL = "<script>x</script>\n---\n\n```\n# Heading\n<img src=x> `a` [b](javascript:c) | \x1b[2J"
+
+
+def test_hostile_text_stays_text(run: Path, made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    record["config"]["input"]["license"] = EVIL
+    record["config"]["run"] = f"runs/{EVIL}"
+    model = {"license": EVIL, "path": EVIL, "family": EVIL, "revision": EVIL, "sha256": EVIL}
+    record["stages"]["back_translate"]["model"] = model
+    text = data_card(record, 10)
+    body = text.split("\n---\n", 1)[1]
+    assert text.count("\n---\n") == 1  # the end of the metadata
+    assert "\x1b" not in text and "# Heading" in body
+    assert body.count("\n```") == data_card(made_run.record, 10).count("\n```")
+    for line in body.splitlines():
+        assert not line.strip().startswith(("# Heading", "---"))
+        outside = re.sub("````.*?````", "", line)  # code spans show what is in them
+        assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
+
+
+def test_metadata_of_several_lines_is_one() -> None:
+    block = yaml_block({"name": EVIL, "list": [EVIL, "x" * 500 + " ``` y"]})
+    assert block.count("\n") == 4
+    assert yaml.safe_load(block)["name"] == EVIL

@@ -64,6 +64,33 @@ def test_a_stage_under_way(under_way: Path, capsys: pytest.CaptureFixture[str]) 
     assert "│ 4 of 6 │ 79 of 119 │ 0 │" in out
 
 
+def test_a_clock_that_was_set_back(under_way: Path) -> None:
+    run = str(under_way / "run")
+    with locked(run):
+        found = status(run, NOW - 3600)
+    assert found.last_shard_age == 0
+    stage = found.stages[1]
+    assert (stage.seconds, stage.rate, stage.remaining) == (0, None, None)
+
+
+@pytest.mark.parametrize("stage", ["pivot", "ingest", "score", "nmt", "rounds/3/corpus", "other"])
+@pytest.mark.parametrize("since", [0, -1e300, 1e300])
+def test_a_hand_made_manifest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stage: str, since: float
+) -> None:
+    content = {
+        "config": {},
+        "wanted": [stage],
+        "stages": {},
+        "under_way": {"stage": stage, "since": since},
+    }
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(content))
+    code, out, err = told(tmp_path, capsys, "--gpu-hour", "1")
+    assert (code, err) == (0, "")
+    assert f"stopped in {stage}" in out
+
+
 def test_a_run_whose_process_is_gone_is_stopped(
     under_way: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,8 +1,27 @@
-"""The type of the fixture `made_run`."""
+"""A run as the stages leave it, written without them: enough for its report and data card."""
 
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import yaml
+
+from beam_jobs import bucket
+from beam_jobs.io import schema
+from beam_jobs.io.shards import Measurements, Receipt, commit
+from beam_jobs.select import Criteria, judge
+from beam_jobs.transforms.predicates import Predicate
+from models.embeddings.applications.evaluation import evaluate_models
+from models.scorers import PairScorer
+from pipeline.config import read_config
+from pipeline.manifest import versions
+
+SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
+ROWS, SHARDS = 360, 3
+WORDS = "a the dog cat boy girl runs sits on in red old street house & <b>x</b> | näive".split()  # noqa: SIM905
 
 
 class MadeRun(NamedTuple):
@@ -11,3 +30,132 @@ class MadeRun(NamedTuple):
     folder: str
     record: dict[str, Any]
     pairs: pa.Table
+
+
+def make_run(folder: Path) -> MadeRun:
+    """Write the part files and receipts of a run into a new folder; its manifest is not written."""
+    pairs = scored_pairs()
+    config = {
+        "run": str(folder),
+        "input": {"format": "tsv", "paths": ["captions.tsv"], "license": "CC BY 4.0"},
+        "nmt": {"model": "somewhere"},
+        "score": {"scorers": list(SCORERS)},
+        "select": {
+            "by": "unigram_f1",
+            "deciles": [4, 5, 6, 7, 8],
+            "max_tokens": 11,
+            "where": ["trigram_overlap <= 0.6"],
+        },
+    }
+    path = folder.parent / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    resolved = read_config(path)
+    criteria = Criteria(
+        by="unigram_f1",
+        deciles=(4, 5, 6, 7, 8),
+        max_tokens=11,
+        size=None,
+        seed=1,
+        where=(Predicate.parse("trigram_overlap <= 0.6"),),
+    )
+    bucketed, selected = [], []
+    for i in range(SHARDS):
+        part = pairs.slice(i * ROWS // SHARDS, ROWS // SHARDS)
+        nothing = pairs.select([]).slice(0, 0).append_column("reason", pa.array([], pa.string()))
+        deciles = {
+            name: bucket._by_decile(part[name].to_numpy(), part[schema.decile(name)].to_numpy())
+            for name in SCORERS
+        }
+        pieces = [(f"part-{i}", part, nothing)]
+        place = str(folder / "bucket")
+        numbers = Measurements(deciles=deciles)
+        rows = part.num_rows
+        bucketed.append(commit(place, f"part-{i}", "k", rows, pieces, started=0, numbers=numbers))
+        reasons, _ = judge(part, criteria)
+        out = pa.array(reasons != "")
+        rejected = part.select(["id"]).append_column("reason", pa.array(reasons, pa.string()))
+        pieces = [(f"part-{i}", part.filter(pa.array(reasons == "")), rejected.filter(out))]
+        selected.append(commit(str(folder / "corpus"), f"part-{i}", "k", rows, pieces, started=0))
+    rejected = {"empty reference": 30, "a reason that needs more than one line " * 2: 10}
+    record = {
+        "config": resolved.model_dump(),
+        "versions": versions(),
+        "inputs": [{"path": "/data/captions.tsv", "bytes": 12345, "sha256": "0" * 64}],
+        "stages": {
+            "ingest": {**account(ROWS + 40, ROWS, rejected)},
+            "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
+            "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
+            "corpus": account(ROWS, sum(r.rows_out for r in selected), reasons_of(selected)),
+            "evaluate": {"results": results(folder.parent), "seconds": 0.5},
+        },
+    }
+    return MadeRun(str(folder), record, pairs)
+
+
+def scored_pairs() -> pa.Table:
+    """Random texts with their real scores; the deciles have no ties across their bounds."""
+    rng = random.Random(5)
+    reference = [[rng.choice(WORDS) for _ in range(rng.randint(4, 12))] for _ in range(ROWS)]
+    translation = [[w if rng.random() < 0.7 else rng.choice(WORDS) for w in r] for r in reference]
+    sides = [pa.array([" ".join(words) for words in side]) for side in (reference, translation)]
+    numbers = PairScorer(SCORERS[1:]).score(*sides)
+    numbers["translation_score"] = -np.random.default_rng(5).exponential(0.4, ROWS)
+    columns: dict[str, Any] = {
+        "id": [f"c-{i}" for i in range(ROWS)],
+        "source": [f"Věta {i} o psovi." for i in range(ROWS)],
+        "reference": sides[0],
+        "translation": sides[1],
+        "translation_subwords": np.full(ROWS, 9),
+        **numbers,
+    }
+    for name in SCORERS:
+        ranks = np.argsort(np.argsort(numbers[name], kind="stable"))
+        columns[schema.decile(name)] = 10 * ranks // ROWS
+    target = schema.bucketed(SCORERS)
+    return pa.table([pa.array(columns[f.name]).cast(f.type) for f in target], schema=target)
+
+
+def account(rows_in: int, rows_out: int, rejected: dict[str, int]) -> dict[str, Any]:
+    """As the manifest has it of a stage of pairs."""
+    assert rows_in == rows_out + sum(rejected.values())
+    return {
+        "rows_in": rows_in,
+        "rows_out": rows_out,
+        "rows_rejected": rows_in - rows_out,
+        "rejected": rejected,
+        "shards": SHARDS,
+        "seconds": 1.5,
+        "worker_seconds": 1.25,
+    }
+
+
+def deciles_of(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """The deciles of a bucketed run as JSON values."""
+    return {score: found.model_dump() for score, found in bucket.summarise(receipts).items()}
+
+
+def reasons_of(receipts: Iterable[Receipt]) -> dict[str, int]:
+    """Rows per reason over all receipts."""
+    found: dict[str, int] = {}
+    for receipt in receipts:
+        for reason, rows in receipt.rejected.items():
+            found[reason] = found.get(reason, 0) + rows
+    return found
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """An evaluation of bags of letters on a labelled sample, in the form of the manifest."""
+    rng = random.Random(7)
+    lines = []
+    for _ in range(30):
+        words = rng.sample(WORDS[:10], 5)
+        kept = rng.randint(0, 5)
+        lines.append(f"{kept}\t{' '.join(words)}\t{' '.join(words[:kept])} street\n")
+    (folder / "sts" / "2015").mkdir(parents=True)
+    (folder / "sts" / "2015" / "images.tsv").write_text("".join(lines))
+
+    def embed(sentences: pa.Array) -> np.ndarray:
+        bags = [np.bincount([ord(c) % 64 for c in s.as_py()], minlength=64) for s in sentences]
+        return np.array(bags, float)
+
+    return evaluate_models([("letters", embed)], sts=folder / "sts").json()

@@ -1,0 +1,53 @@
+"""Lines for people, on standard output and standard error: all printing goes through here.
+
+Sentences, names and messages may come from anywhere. A terminal obeys the escape sequences in what
+it shows, so control characters are shown, not sent.
+"""
+
+import re
+import sys
+from typing import IO
+
+# C0 without tab and line feed, DEL, C1; overrides of the direction of text; separators of lines and
+# paragraphs; halves of surrogate pairs, which cannot be encoded.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters in a visible form; tabs and line feeds stay.
+
+    >>> visible("a\x1b[31mb\u202ec")
+    'a\\x1b[31mb\\u202ec'
+    """
+    return _CONTROL.sub(_escaped, text)
+
+
+def on_one_line(text: str) -> str:
+    r"""`visible`, and line feeds as `\n`."""
+    return visible(text).replace("\n", "\\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def say(line: object, stream: IO[str] | None = None) -> None:
+    """Print a message of one line on standard error, or on `stream`."""
+    print(on_one_line(str(line)), file=stream or sys.stderr, flush=True)
+
+
+def show(text: object = "") -> None:
+    """Print a result on standard output."""
+    print(visible(str(text)), flush=True)
+
+
+def not_text(text: str) -> str | None:
+    """Why a text cannot be a path or be written as UTF-8; None if it can."""
+    if "\0" in text:
+        return "holds a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8"
+    return None

@@ -1,0 +1,146 @@
+"""YAML and JSON that others may have written: bounded in size and depth, checked against a type."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from models.errors import UserError
+
+LARGEST = 1 << 20
+"""Characters of a YAML text, and its values after aliases are replaced by what they stand for."""
+
+DEEPEST = 50
+"""Levels of a YAML text."""
+
+T = TypeVar("T")
+
+
+def read_yaml(path: Path | str) -> Any:
+    """The content of a YAML file; `parse_yaml`'s errors, and those of a file that is not text.
+
+    Raises:
+        UserError: one line that names the file.
+    """
+    try:
+        with Path(path).open(encoding="utf-8") as stream:
+            text = stream.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        unreadable = isinstance(error, OSError)
+        reason = getattr(error, "strerror", None) if unreadable else "not UTF-8"
+        raise UserError(f"{path}: cannot be read ({reason or error})") from error
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """The content of a YAML text; a duplicate key is an error.
+
+    Args:
+        where: the text comes from, for errors.
+
+    Raises:
+        UserError: it is not YAML, nested deeply, or long, in itself or through aliases; one line.
+    """
+    if len(text) > LARGEST:
+        raise UserError(f"{where}: longer than {LARGEST:,} characters")
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        if _size(root, {}) > LARGEST:
+            raise UserError(f"{where}: its aliases stand for more than {LARGEST:,} values")
+        return loader.construct_document(root)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}:" if mark else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise UserError(f"{where}:{line} {problem}") from error
+    except (ValueError, TypeError) as error:  # a date with a 13th month, a list as a key
+        raise UserError(f"{where}: {' '.join(str(error).split())}") from error
+    except (LookupError, AttributeError, OverflowError) as error:  # `!!bool maybe`
+        raise UserError(f"{where}: a value does not have the type that is given for it") from error
+
+
+def read_json(path: Path, kind: type[T], what: str) -> T:
+    """The content of a JSON file of a type, which may be a pydantic model.
+
+    Args:
+        what: the file is, for errors.
+
+    Raises:
+        UserError: the file cannot be read, or holds something else; one line.
+    """
+    try:
+        return parse_json(path.read_bytes(), kind)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:
+        raise UserError(f"{path}: not {what} ({error})") from error
+
+
+def parse_json(data: bytes | str, kind: type[T]) -> T:
+    """The content of a JSON text of a type.
+
+    Raises:
+        ValueError: the first thing that is wrong, on one line.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(data)
+    except ValidationError as error:
+        raise ValueError(_first(error)) from None
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    at = ".".join(map(str, problem["loc"]))
+    return f"{at}: {problem['msg']}" if at else problem["msg"]
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which a duplicate key is an error; plain YAML silently takes the last one."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
+        if self.depth > DEEPEST:
+            problem = f"nested more than {DEEPEST} levels deep"
+            raise yaml.composer.ComposerError(None, None, problem, self.get_mark())
+        self.depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key {key.value}", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """The values in a node, those that aliases stand for included.
+
+    Raises:
+        ValueError: it holds itself.
+    """
+    if (found := known.get(id(node))) is not None:
+        if not found:
+            raise ValueError("an alias stands for a value that holds it")
+        return found
+    known[id(node)] = 0
+    total = 1
+    if isinstance(node, yaml.MappingNode):
+        total += sum(_size(key, known) + _size(value, known) for key, value in node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        total += sum(_size(value, known) for value in node.value)
+    known[id(node)] = total
+    return total

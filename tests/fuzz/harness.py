@@ -1,0 +1,109 @@
+"""Runs cases: each ends well or in one line, in bounded time and memory, and touches no victim."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import resource
+import shutil
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from models.errors import UserError
+from pipeline.cli import main
+
+SECONDS = 60  # that a case may take; a busy machine is no failure
+MEMORY = 2 << 30  # bytes by which a case may enlarge the process
+
+Case = Callable[[Random, Path], None]
+"""Tries one input, given random numbers and an empty folder; raises what it finds."""
+
+
+@dataclass
+class Found:
+    """What cases found, and how many there were of each target."""
+
+    cases: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)  # the first case, by kind of failure
+
+
+def allowed(call: Callable[[], Any]) -> Any:
+    """Call a function, which may raise a UserError of one line; None then."""
+    try:
+        return call()
+    except UserError as error:
+        assert "\n" not in str(error), f"several lines: {error}"
+        return None
+
+
+def command(arguments: Sequence[str]) -> int:
+    """Run the command line; an error of the user is one line, and the last one."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(list(arguments))
+    lines = err.getvalue().splitlines()
+    assert code in (0, 1, 2), f"exit code {code}"
+    assert code != 2 or (lines and lines[-1].startswith("paraloom: ")), f"exit code 2: {lines}"
+    assert not any("Traceback" in line for line in lines), lines
+    assert "\x1b" not in out.getvalue() + err.getvalue(), "an escape sequence was printed"
+    return code
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON values, also those that no JSON has."""
+    path.write_bytes(json.dumps(value).encode())
+
+
+def run_case(name: str, case: Case, seed: str, folder: Path, found: Found) -> None:
+    """Run the case of a seed in a folder of its own, and record what it finds."""
+    place, victim = folder / "case", folder / "victim"
+    shutil.rmtree(place, ignore_errors=True)
+    (place / "deep" / "er").mkdir(parents=True)
+    if not victim.exists():
+        victim.mkdir()
+        for file in ("a.json", "a.parquet", "manifest.json"):
+            (victim / file).touch()
+    before = sorted(path.name for path in victim.iterdir())
+    memory, here = _peak(), Path.cwd()
+    found.cases[name] += 1
+    try:
+        os.chdir(place)
+        with _limited():
+            case(Random(seed), place / "deep" / "er")
+        assert sorted(path.name for path in victim.iterdir()) == before, "a victim was changed"
+        grown = _peak() - memory
+        assert grown < MEMORY, f"the process grew by {grown >> 20} MiB"
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [f for f in frames if f"{Path(__file__).parents[2]}/" in f.filename]
+        last = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+        text = " ".join(str(error).split())[:300]
+        found.failures.setdefault(f"{name} {type(error).__name__} {last}", f"seed {seed}: {text}")
+    finally:
+        os.chdir(here)
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    def late(*_: Any) -> None:
+        raise TimeoutError(f"more than {SECONDS} s")
+
+    former = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -1,0 +1,29 @@
+"""A short selection; `make fuzz SECONDS=3600` is the long one."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import offline, targets
+from tests.fuzz.harness import Found, run_case
+
+CASES = {"ingest": 1, "dictionaries": 2, "run": 5, "receipts": 10, "configuration": 12}
+MOST = 25
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+def test_any_input_ends_well_or_in_one_line(
+    tmp_path: Path,
+    name: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offline()
+    if name == "dictionaries":
+        model = request.getfixturevalue("nmt_model")
+        monkeypatch.setattr(targets, "translation_model", lambda: model)
+    found = Found()
+    for number in range(CASES.get(name, MOST)):
+        run_case(name, targets.TARGETS[name][0], f"short-{number}", tmp_path, found)
+    assert not found.failures
+    assert found.cases.total() == CASES.get(name, MOST)

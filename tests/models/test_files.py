@@ -1,0 +1,75 @@
+"""Folders that are complete or absent, when a disk is full."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from models.embeddings.encoders import build_encoder
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.training.checkpoint import TrainingFolder
+from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
+from models.files import atomic_folder
+
+
+@contextmanager
+def small_files(size: int) -> Iterator[None]:
+    """No file may grow beyond `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def encoder(name: str, words: int) -> SentenceEncoder:
+    vocabulary = Vocabulary([f"w{number}" for number in range(words)])
+    options = EmbeddingOptions(model=name, dim=2)
+    built = build_encoder(options, {"words": torch.zeros(len(vocabulary), 2)})
+    return SentenceEncoder(built, {"words": vocabulary}, options)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("word-avg", 200), ("word-avg", 20_000), ("gran", 200)],
+)  # the weights, or the tokeniser
+def test_a_full_disk_while_an_encoder_is_saved(tmp_path: Path, name: str, size: int) -> None:
+    model = encoder(name, 4000)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "former").touch()
+    with small_files(size), pytest.raises(UserError) as error:
+        model.save(tmp_path / "model")
+    assert str(error.value) == f"{tmp_path}/model: cannot be written (File too large)"
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "former"]
+
+
+def test_a_full_disk_while_a_checkpoint_is_saved(tmp_path: Path) -> None:
+    folder = TrainingFolder(tmp_path / "training", {})
+    with small_files(200), pytest.raises(UserError, match=r"step-3: cannot be written \(File too"):
+        folder.save(3, {}, {"a": torch.zeros(1000)})
+    assert folder.last() is None
+
+
+def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="a bug"), atomic_folder(tmp_path / "a"):
+        raise RuntimeError("a bug")
+    with pytest.raises(UserError, match="b is damaged"), atomic_folder(tmp_path / "a"):
+        raise UserError("b is damaged (os error 5)")
+
+
+def test_everybody_may_read_what_is_written(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch(0o600)
+    with atomic_folder(tmp_path / "model") as folder:
+        save_file({"a": torch.zeros(3)}, folder / "head.safetensors")
+        (folder / "run.sh").touch(0o700)
+        (folder / "link").symlink_to(tmp_path / "elsewhere")
+    modes = {path.name: path.lstat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert (modes["head.safetensors"], modes["run.sh"]) == (0o644, 0o744)
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,71 @@
+"""What is printed moves no cursor and forges no line."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from models.printing import on_one_line, say, show, visible
+from pipeline.console import console
+from tests.sample import ROOT
+
+HOSTILE = "\x1b[2J\x1b]8;;http://evil\x1b\\here\x07\r\x9b31m\u202ereversed\u2066\x7f"
+HARMLESS = r"\x1b[2J\x1b]8;;http://evil\x1b\here\x07\x0d\x9b31m\u202ereversed\u2066\x7f"
+
+
+def test_control_characters_are_shown() -> None:
+    assert visible(HOSTILE) == HARMLESS
+    assert visible(text := "žluťoučký\tkůň\n日本 — שלום") == text
+    assert on_one_line("a\nb\x1bc") == r"a\nb\x1bc"
+    assert visible("\udcff") == r"\udcff"
+
+
+def test_messages_and_results(capsys: pytest.CaptureFixture[str]) -> None:
+    say(f"paraloom: {HOSTILE}\nforged: line")
+    show(HOSTILE)
+    out, err = capsys.readouterr()
+    assert err == f"paraloom: {HARMLESS}\\nforged: line\n"
+    assert out == f"{HARMLESS}\n"
+
+
+def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("score", title=HOSTILE)
+    table.add_row(HOSTILE)
+    console().print(table, HOSTILE)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out and "\x9b" not in out and "\u202e" not in out
+    assert r"\x1b[2J" in out
+
+
+def test_a_terminal_gets_styles_but_no_sequences_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    terminal = console()
+    with terminal.capture() as captured:
+        terminal.print(HOSTILE, style="bold", highlight=False)
+    shown = HARMLESS.replace(r"\x07\x0d", "")  # rich leaves these out
+    assert captured.get() == f"\x1b[1m{shown}\x1b[0m\n"
+
+
+def test_all_printing_goes_through_here() -> None:
+    elsewhere = {
+        "models/printing.py",
+        "models/embeddings/applications/cost.py",  # a number, to its parent
+        # Addresses and paths of their own, to the user's shell and to log files.
+        "beam_jobs/runners/flink/__main__.py",
+        "beam_jobs/runners/flink/install.py",
+        "beam_jobs/runners/flink/pool.py",
+        "beam_jobs/runners/local/fork_server.py",
+    }
+    for package in ("models", "beam_jobs", "pipeline"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name, text = path.relative_to(ROOT).as_posix(), path.read_text()
+            if "print(" not in text and "Console(" not in text:
+                continue
+            for node in ast.walk(ast.parse(text)):
+                called = node.func if isinstance(node, ast.Call) else None
+                if isinstance(called, ast.Name) and called.id == "print":
+                    assert name in elsewhere, f"{name}:{called.lineno}: use say or show"
+                if isinstance(called, ast.Name) and called.id == "Console":
+                    assert name == "models/progress.py", f"{name}: use pipeline.console"
+    assert all(Path(ROOT, name).exists() for name in elsewhere)

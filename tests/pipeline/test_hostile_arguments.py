@@ -1,0 +1,158 @@
+"""Arguments and configurations that nobody means well: one line, exit code 2, no traceback."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from models.files import digest
+from pipeline.cli import main
+
+LONG = "/tmp/" + 5000 * "x"
+
+
+def line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that a command ends with."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert captured.err.startswith("paraloom: ")
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ingest", "--config", "/tmp/\udcff.yaml"], "this argument is not UTF-8"),
+        (["ingest", "--config", "/tmp/\0.yaml"], "this argument holds a NUL character"),
+        (["ingest", "--config", LONG], "File name too long"),
+        (["ingest", "--config", "a\n\x1b[2Jb"], r"a\n\x1b[2Jb: cannot be read"),
+        (["status", "\udcff"], "this argument is not UTF-8"),
+        (["status", LONG], "File name too long"),
+        (["explain", LONG, "id"], "File name too long"),
+        (["compare", LONG, LONG], "File name too long"),
+        (["agreement", LONG], "File name too long"),
+        (["judge", LONG], "File name too long"),
+        (["publish", LONG, "--out", "x"], "File name too long"),
+        (["embed", "--model", LONG], "File name too long"),
+        (["status", "x", "--gpu-hour", "nan"], "--gpu-hour: must be a price, 0 or more, not nan"),
+        (["status", "x", "--gpu-hour", "-1"], "--gpu-hour: must be a price, 0 or more, not -1"),
+    ],
+)
+def test_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert message in line(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("run", "a\0b", r"run: 'a\x00b' holds a NUL character"),
+        ("run", "a\ud800b", r"run: 'a\ud800b' is not UTF-8"),
+        ("run", LONG, "File name too long"),
+        ("input.paths", [LONG], "File name too long"),
+        ("input.paths", ["a\0"], r"input.paths[0]: 'a\x00' holds a NUL character"),
+        ("nmt.model", LONG, "File name too long"),
+        ("score.resources", {"a\0": "x"}, r"score.resources: 'a\x00' holds a NUL character"),
+        ("input.shard_rows", 10**30, "input.shard_rows: must be at most 1,000,000,000,000"),
+        ("input.max_characters", 10**30, "input.max_characters: must be at most"),
+        ("select.size", 10**30, "select.size: must be at most"),
+        ("loop.rounds", 10**30, "loop.rounds: must be at most 100"),
+        ("nmt.beam", 10**9, "nmt.beam: must be at most 65,536"),
+        ("embeddings.dim", 10**9, "embeddings.dim: must be at most 65,536"),
+        ("embeddings.hidden", 10**9, "embeddings.hidden: must be at most 65,536"),
+        ("embeddings.learning_rate", float("nan"), "must be a finite number, not nan"),
+        ("embeddings.margin", float("-inf"), "must be a finite number, not -inf"),
+        ("embeddings.development", float("nan"), "embeddings.development: must be a finite"),
+        ("select.max_overlap", float("nan"), "select.max_overlap: must be a finite number"),
+    ],
+)
+def test_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: Any, message: str
+) -> None:
+    (tmp_path / "a.tsv").write_text("a\tb\n")
+    config: dict[str, Any] = {
+        "run": str(tmp_path / "run"),
+        "input": {"format": "tsv", "paths": [str(tmp_path / "a.tsv")]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    section, _, name = key.rpartition(".")
+    (config.setdefault(section, {}) if section else config)[name] = value
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    assert message in line(capsys, "select", "--config", str(path))
+
+
+def test_a_negative_number_of_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["status", str(tmp_path), "--", "--direct_num_workers", "-3"]
+    assert "--direct_num_workers -3: must be 0 or more" in line(capsys, *arguments)
+
+
+def test_a_vast_encoder_takes_no_memory_to_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.yaml"
+    section = {"model": "bilstm+gran", "mix": "add", "dim": 65_536, "hidden": 65_535}
+    path.write_text(yaml.safe_dump({"run": "x", "embeddings": {**section, "task": "similarity"}}))
+    assert main(["train-embeddings", "--config", str(path)]) == 2
+    assert "embeddings.similarity: is missing" in capsys.readouterr().err
+
+
+def test_errors_of_the_system_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(error: Exception) -> str:
+        def raising(*_: Any) -> None:
+            raise error
+
+        monkeypatch.setattr("pipeline.commands.run.status.status", raising)
+        return line(capsys, "status", str(tmp_path))
+
+    full = OSError(28, "No space left on device", "/a/b\x1b")
+    assert r"/a/b\x1b: cannot be used (No space left on device)" in fail(full)
+    assert "a file cannot be read or written (No space" in fail(OSError(28, "No space left"))
+    assert "out of memory" in fail(MemoryError())
+    assert "out of memory" in fail(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    with pytest.raises(RuntimeError, match="a bug"):
+        fail(RuntimeError("a bug"))
+
+
+def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(f"{tmp_path}/a\udcff.tsv").write_text("a\tb\n")
+    config = {
+        "run": str(tmp_path / "run"),
+        "input": {"format": "tsv", "paths": [f"{tmp_path}/*.tsv"]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    found = line(capsys, "ingest", "--config", str(tmp_path / "config.yaml"))
+    assert r"/a\udcff.tsv: its name is not UTF-8; rename it" in found
+    assert len(digest(tmp_path)) == 64
+
+
+def test_rows_send_nothing_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
+    text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
+    (tmp_path / "a.tsv").write_text(text)
+    config = {
+        "run": str(tmp_path / "run"),
+        "input": {"format": "tsv", "paths": [str(tmp_path / "a.tsv")]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    one = ["--", "--direct_num_workers", "1"]
+    assert main(["ingest", "--config", str(tmp_path / "config.yaml"), *one]) == 0
+    for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), ("1-a.tsv:2", r"x\u202ey")):
+        assert main(["explain", str(tmp_path / "run"), id]) == 0
+        out, err = capsys.readouterr()
+        assert shown in out
+        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
+    assert main(["status", str(tmp_path / "run")]) == 0
+    assert main(["explain", str(tmp_path / "run"), escape]) == 2
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and r"no row with the id \x1b]8;;" in err
