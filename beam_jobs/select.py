@@ -17,7 +17,13 @@ from beam_jobs.io.shards import Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
-from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
+from beam_jobs.transforms.order_statistics import (
+    Column,
+    Columns,
+    OrderStatistics,
+    Targets,
+    position,
+)
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.languages import ENGLISH
@@ -108,14 +114,14 @@ class Select(beam.PTransform):
         self.output, self.criteria, self.rows = output, criteria, rows
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """One pass for duplicates, four for sampling (if `size` is set), and one that writes."""
+        """One scan for duplicates, two for sampling (if `size` is set), and one that writes."""
         criteria = self.criteria
 
         def hashes(unit: Unit) -> Iterator[Hashes]:
             reasons, hashed = judge(read_shard(unit.shard, criteria.columns), criteria)
             yield hashed, np.flatnonzero(reasons == "")
 
-        def accepted(element: tuple[Unit, np.ndarray]) -> dict[str, Column]:
+        def accepted(element: tuple[Unit, np.ndarray]) -> Columns:
             unit, duplicates = element
             table = read_shard(unit.shard, criteria.columns)
             reasons, _ = judge(table, criteria)
