@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Receipt, Unit, read_shard
-from beam_jobs.runners.launch import Result, launch
+from beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
+from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
 from beam_jobs.transforms.order_statistics import (
@@ -144,7 +146,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
     result = launch("select", units, Select(output, criteria, rows), output, arguments)
-    export_tsv(result.receipts, tsv_path(output), criteria.by)
+    export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
     return result
 
 
@@ -153,18 +155,33 @@ def tsv_path(output: str) -> str:
     return storage.join(output, "corpus.tsv.gz")
 
 
-def export_tsv(receipts: Sequence[Receipt], path: str, score: str) -> None:
-    """Write reference, translation and score, tab-separated, one pair a line, gzip."""
-    with storage.writing(path) as stream, gzip.GzipFile("", "wb", 6, stream, mtime=0) as text:
-        for receipt in receipts:
-            for shard in receipt.shards:
-                table = read_shard(shard, ["reference", "translation", score])
-                values = table[score].cast(pa.string())
-                lines = pc.binary_join_element_wise(
-                    table["reference"], table["translation"], values, "\t"
-                )
-                if len(lines):
-                    text.write("\n".join([*lines.to_pylist(), ""]).encode())
+def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:
+    """Write reference, translation and score, tab-separated, one pair a line, gzip.
+
+    Each part file becomes a gzip member of its own, so that several are compressed at once.
+    """
+    shards = [shard for receipt in receipts for shard in receipt.shards if shard.rows]
+    with ThreadPoolExecutor(threads) as pool, storage.writing(path) as stream:
+        waiting: deque[Future[bytes]] = deque()
+        for shard in shards:
+            waiting.append(pool.submit(_tsv_member, shard, score))
+            if len(waiting) > threads:
+                stream.write(waiting.popleft().result())
+        for member in waiting:
+            stream.write(member.result())
+        if not shards:
+            stream.write(gzip.compress(b"", mtime=0))
+
+
+def _tsv_member(shard: Shard, score: str) -> bytes:
+    table = read_shard(shard, ["reference", "translation", score])
+    values = table[score].cast(pa.string())
+    lines = pc.binary_join_element_wise(
+        table["reference"], table["translation"], values, "\t"
+    ).combine_chunks()
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
+    text = pc.binary_join(whole, "\n")[0].as_buffer()  # without the GIL, as is the compression
+    return gzip.compress(text.to_pybytes() + b"\n", 6, mtime=0)
 
 
 @dataclass(eq=False)
