@@ -3,9 +3,9 @@
 python -m benchmarks.scale [--workers N] [--shard-rows N] [--folder FOLDER] ROWS …
 
 Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
-`bucket`, `select` (with duplicates, `size` and `where`), statistics with report and data card, the
-same command once more with nothing to do, and the commands that look at a run. One pair in 50
-repeats one of the shard before.
+`bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select` once
+more with nothing to do, and the commands that look at a run. One pair in 50 repeats one of the
+shard before.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from pipeline.stage import Run, pairs_record
 COMMANDS = {
     "score": ("score",),
     "bucket": ("bucket",),
-    "select": ("select",),
-    "statistics, report, card": ("select", "--set", "statistics={}"),
-    "nothing to do": ("select", "--set", "statistics={}"),
+    "select, report, data card": ("select",),
+    "nothing to do": ("select",),
 }
 
 
@@ -102,6 +101,7 @@ def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tupl
         found.append((name, spent, size(run) - before))
         before = size(run)
     asked = {
+        "statistics": ("statistics", str(run / "bucket"), str(run / "corpus"), *beam),
         "status": ("status", str(run)),
         "explain": ("explain", str(run), f"generated-{rows // 2}"),
         "compare": ("compare", str(run), str(run)),

@@ -1,10 +1,10 @@
 """Exact quantiles of a distributed column in two scans.
 
-Rows are ordered by (score, hash of id). The first scan samples the keys of all rows: a deterministic
-sketch that merges in any order and knows how far its ranks may be off (Manku, Rajagopalan & Lindsay
-1998; Agarwal et al., "Mergeable summaries", 2012). It bounds the key at every rank. The second scan
-counts the rows below these bounds and collects the few within them, among which the exact key is
-found. The sketch depends on the order of merging, the result does not.
+Rows are ordered by (score, hash of id). The first scan samples the keys of all rows: a
+deterministic sketch that merges in any order and knows how far its ranks may be off (Manku,
+Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). It bounds the key at every
+rank. The second scan counts the rows below these bounds and collects the few within them, among
+which the exact key is found. The sketch depends on the order of merging, the result does not.
 
 Of n rows, a sketch holds about 16,384 × log2(n / 16,384) keys of 8 bytes. The second scan collects
 at most n / 16,384 × log2(n / 16,384) rows for each rank: 1 in 1,400 rows if n is 50 million. Two
@@ -243,4 +243,8 @@ def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.nda
     hashes = None
     for name, column in columns.items():
         hashes = text_hashes(column.ids, seed) if hashes is None else hashes
-        yield name, column.score.astype(np.uint64) << np.uint64(32) | hashes >> np.uint64(32), hashes
+        yield (
+            name,
+            column.score.astype(np.uint64) << np.uint64(32) | hashes >> np.uint64(32),
+            hashes,
+        )

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from models.languages import ENGLISH, is_unspaced, short_code
 
-# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. By Moses'
-# rules a token of theirs begins after white space and at every mark, and nowhere else, which NumPy
-# finds for whole columns. A final word that may be an abbreviation (Mr., vs.) is not plain.
+# Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. By the
+# rules of Moses a token of theirs begins after white space and at every mark, and nowhere else,
+# which NumPy finds for whole columns. A final word that may be an abbreviation (Mr., vs.) is not
+# plain.
 _MARKS = b",'.?!"
 _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
