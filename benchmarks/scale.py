@@ -3,8 +3,8 @@
 python -m benchmarks.scale [--workers N] [--shard-rows N] [--folder FOLDER] ROWS …
 
 Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
-`bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select` once
-more with nothing to do, and the commands that look at a run. One pair in 50 repeats one of the
+`bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select`
+once more with nothing to do, and those that look at a run. One pair in 50 repeats one of the
 shard before.
 """
 
