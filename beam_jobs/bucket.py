@@ -17,6 +17,7 @@ from beam_jobs.io.shards import Deciles, Measurements, Receipt, Unit, read_shard
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.order_statistics import (
     Column,
+    Columns,
     OrderStatistics,
     Targets,
     position,
@@ -38,7 +39,7 @@ def decile_ranks(rows: int) -> list[int]:
 
 
 class Bucket(beam.PTransform):
-    """Units in, receipts out; reads the scores four times, then writes each shard."""
+    """Units in, receipts out; reads the scores twice, then writes each shard."""
 
     def __init__(self, output: str, scorers: Sequence[str]):
         super().__init__()
@@ -48,7 +49,7 @@ class Bucket(beam.PTransform):
         """Find the bounds over the whole corpus, then assign every row to its deciles."""
         scorers = self.scorers
 
-        def read(unit: Unit) -> dict[str, Column]:
+        def read(unit: Unit) -> Columns:
             table = read_shard(unit.shard, [*schema.ROW, *scorers])
             ids = schema.row_ids(table)
             return {s: Column(sortable(table[s].to_numpy()), ids) for s in scorers}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, Bitext, Block, read_bitext
 from beam_jobs.io.shards import REPEATS, Measurements, Receipt, Saved, content_key
-from beam_jobs.runners.launch import Result, launch
+from beam_jobs.runners.launch import Result, launch, scratch_folder
 from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.conditions import FAILED, reasons
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
@@ -57,6 +57,7 @@ class Ingest(beam.PTransform):
         where: conditions on a pair.
         unique_pairs: accept only the first of equal pairs.
         languages: of the two sides, for their tokens; None: both English.
+        scratch: a folder for the hashes of ids, see `WithDuplicates`.
     """
 
     def __init__(
@@ -69,9 +70,11 @@ class Ingest(beam.PTransform):
         where: Sequence[Predicate] = (),
         unique_pairs: bool = False,
         languages: Languages | None = None,
+        scratch: str | None = None,
     ):
         super().__init__()
         self.output, self.rows, self.languages = output, rows, languages
+        self.scratch = scratch
         self.where, self.unique_pairs = tuple(where), unique_pairs
         self.limits = {"rows": shard_rows, "max_characters": max_characters}
 
@@ -95,7 +98,7 @@ class Ingest(beam.PTransform):
                 hashed = row_hash(found["source"], found["reference"])
                 yield (hashed, block.lines[rows]), found["id"]
 
-        joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows)
+        joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.scratch)
         if self.unique_pairs:
             joined = joined | "Repeated pairs" >> WithRepeats(pairs, self.rows)
         return joined | "Write" >> beam.ParDo(
@@ -128,21 +131,23 @@ def run(
         IngestUnit(index=i, key=content_key(key, bitext.name), bitext=bitext)
         for i, bitext in enumerate(bitexts)
     ]
-    transform = Ingest(
-        output,
-        shard_rows=shard_rows,
-        max_characters=max_characters,
-        rows=rows,
-        where=where,
-        unique_pairs=unique_pairs,
-        languages=languages,
-    )
     limit = Limit(
         share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
     )
-    return launch(
-        "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
-    )
+    with scratch_folder(output, arguments) as scratch:
+        transform = Ingest(
+            output,
+            shard_rows=shard_rows,
+            max_characters=max_characters,
+            rows=rows,
+            where=where,
+            unique_pairs=unique_pairs,
+            languages=languages,
+            scratch=scratch,
+        )
+        return launch(
+            "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
+        )
 
 
 @dataclass(eq=False)

@@ -90,22 +90,24 @@ def score_table(
         for name in lacking:
             column = target.field(name)
             scored = scored.append_column(column, pa.array(found[name], column.type))
+    input_schema = pa.schema([f for f in target if f.name in table.column_names])
     reasons = np.full(table.num_rows, "", object)
     for name in scorers:
         if name in missing:
             rows = (reasons == "") & (missing[name] != "")
             reasons[rows] = [f"{name}: {_one_line(reason)}" for reason in missing[name][rows]]
         values = scored[name].to_numpy()
-        reasons[(reasons == "") & ~np.isfinite(values)] = f"{name} is not finite"
-        if one := scorer.scorers.get(name):
-            reasons[(reasons == "") & outside(values, one)] = f"{name} is outside {_range(one)}"
-    good = pa.array(reasons == "")
-    rejected = table.append_column("reason", pa.array(reasons, pa.string())).filter(pc.invert(good))
-    input_schema = pa.schema([f for f in target if f.name in table.column_names])
-    return (
-        scored.filter(good).select(target.names).cast(target),
-        rejected.cast(schema.rejected(input_schema)),
-    )
+        if not (finite := np.isfinite(values)).all():
+            reasons[(reasons == "") & ~finite] = f"{name} is not finite"
+        if (one := scorer.scorers.get(name)) and (beyond := outside(values, one)).any():
+            reasons[(reasons == "") & beyond] = f"{name} is outside {_range(one)}"
+    scored = scored.select(target.names)
+    rejected = schema.rejected(input_schema).empty_table()
+    if not (good := reasons == "").all():
+        rejected = table.append_column("reason", pa.array(reasons, pa.string()))
+        rejected = rejected.filter(pa.array(~good)).cast(schema.rejected(input_schema))
+        scored = scored.filter(pa.array(good))
+    return scored.cast(target), rejected
 
 
 def _one_line(reason: Any) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,11 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Receipt, Unit, read_shard
-from beam_jobs.runners.launch import Result, launch
+from beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
+from beam_jobs.runners.launch import Result, launch, local_workers, scratch_folder
 from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
-from beam_jobs.transforms.order_statistics import Column, OrderStatistics, Targets, position
+from beam_jobs.transforms.order_statistics import (
+    Column,
+    Columns,
+    OrderStatistics,
+    Targets,
+    position,
+)
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.languages import ENGLISH
@@ -102,28 +110,33 @@ _REPEATS = "repeats an earlier pair"
 
 
 class Select(beam.PTransform):
-    """Units in, receipts out: judge, find duplicate pairs, sample, write."""
+    """Units in, receipts out: judge, find duplicate pairs, sample, write.
 
-    def __init__(self, output: str, criteria: Criteria, rows: int):
+    Args:
+        rows: approximate number of rows, for the search for duplicates.
+        scratch: a folder for the hashes of pairs, see `WithDuplicates`.
+    """
+
+    def __init__(self, output: str, criteria: Criteria, rows: int, scratch: str | None = None):
         super().__init__()
-        self.output, self.criteria, self.rows = output, criteria, rows
+        self.output, self.criteria, self.rows, self.scratch = output, criteria, rows, scratch
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """One pass for duplicates, four for sampling (if `size` is set), and one that writes."""
+        """One scan for duplicates, two for sampling (if `size` is set), and one that writes."""
         criteria = self.criteria
 
         def hashes(unit: Unit) -> Iterator[Hashes]:
             reasons, hashed = judge(read_shard(unit.shard, criteria.columns), criteria)
             yield hashed, np.flatnonzero(reasons == "")
 
-        def accepted(element: tuple[Unit, np.ndarray]) -> dict[str, Column]:
+        def accepted(element: tuple[Unit, np.ndarray]) -> Columns:
             unit, duplicates = element
             table = read_shard(unit.shard, criteria.columns)
             reasons, _ = judge(table, criteria)
             reasons[duplicates] = _REPEATS
             return {"sample": _column(table, np.flatnonzero(reasons == ""))}
 
-        joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows)
+        joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.scratch)
         write = _Write(self.output, criteria)
         if criteria.size is None:
             return joined | "Write" >> beam.ParDo(write)
@@ -138,8 +151,10 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     """Select from `units` into `output`, and export the TSV."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
-    result = launch("select", units, Select(output, criteria, rows), output, arguments)
-    export_tsv(result.receipts, tsv_path(output), criteria.by)
+    with scratch_folder(output, arguments) as scratch:
+        select = Select(output, criteria, rows, scratch)
+        result = launch("select", units, select, output, arguments)
+    export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
     return result
 
 
@@ -148,21 +163,34 @@ def tsv_path(output: str) -> str:
     return storage.join(output, "corpus.tsv.gz")
 
 
-def export_tsv(receipts: Sequence[Receipt], path: str, score: str) -> None:
+def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:
     """Write reference, translation and score, tab-separated, one pair a line, gzip.
 
+    Each part file becomes a gzip member of its own, so that several are compressed at once.
     Translations of earlier versions may hold control characters, which become spaces.
     """
-    with storage.writing(path) as stream, gzip.GzipFile("", "wb", 6, stream, mtime=0) as text:
-        for receipt in receipts:
-            for shard in receipt.shards:
-                table = read_shard(shard, ["reference", "translation", score])
-                values = table[score].cast(pa.string())
-                lines = pc.binary_join_element_wise(
-                    spaced(table["reference"]), spaced(table["translation"]), values, "\t"
-                )
-                if len(lines):
-                    text.write("\n".join([*lines.to_pylist(), ""]).encode())
+    shards = [shard for receipt in receipts for shard in receipt.shards if shard.rows]
+    with ThreadPoolExecutor(threads) as pool, storage.writing(path) as stream:
+        waiting: deque[Future[bytes]] = deque()
+        for shard in shards:
+            waiting.append(pool.submit(_tsv_member, shard, score))
+            if len(waiting) > threads:
+                stream.write(waiting.popleft().result())
+        for member in waiting:
+            stream.write(member.result())
+        if not shards:
+            stream.write(gzip.compress(b"", mtime=0))
+
+
+def _tsv_member(shard: Shard, score: str) -> bytes:
+    table = read_shard(shard, ["reference", "translation", score])
+    values = table[score].cast(pa.string())
+    lines = pc.binary_join_element_wise(
+        spaced(table["reference"]), spaced(table["translation"]), values, "\t"
+    ).combine_chunks()
+    whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
+    text = pc.binary_join(whole, "\n")[0].as_buffer()  # without the GIL, as is the compression
+    return gzip.compress(text.to_pybytes() + b"\n", 6, mtime=0)
 
 
 @dataclass(eq=False)

@@ -64,19 +64,31 @@ def _sentences(words: pa.Array, numbers: np.ndarray, offsets: np.ndarray) -> pa.
     return pc.binary_join_element_wise(pc.binary_join(lists, " "), ".", "")
 
 
-def write(folder: Path, rows: int, *, shard_rows: int = 10_000) -> list[Shard]:
-    """Write `rows` pairs as finished shards of a stage; the shards."""
+def write(
+    folder: Path, rows: int, *, shard_rows: int = 10_000, repeats: float = 0.0
+) -> list[Shard]:
+    """Write `rows` pairs as finished shards of a stage; the shards.
+
+    Args:
+        repeats: the share of a shard's rows with the texts of rows of the shard before.
+    """
     found: list[Shard] = []
+    before: pa.Table | None = None
     nothing = schema.rejected(schema.INGEST).empty_table()
     for index, first in enumerate(range(0, rows, shard_rows)):
         n = min(shard_rows, rows - first)
         name = f"part-{index:05d}"
+        table = pairs(n, first)
+        if before is not None and (repeated := int(repeats * n)):
+            texts = before.slice(0, repeated).set_column(0, "id", table["id"].slice(0, repeated))
+            table = pa.concat_tables([texts.cast(table.schema), table.slice(repeated)])
+        before = table
         receipt: Receipt = commit(
             str(folder),
             name,
             content_key(name),
             n,
-            [(name, pairs(n, first), nothing)],
+            [(name, table.combine_chunks(), nothing)],
             started=0.0,
         )
         found += receipt.shards

@@ -1,50 +1,65 @@
-"""Seconds and memory of a command and all processes that it starts."""
+"""Seconds, memory and open files of a command and all processes that it starts."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Wall-clock seconds, and the peak of the process tree's memory.
+    """Wall-clock and CPU seconds, and peaks of the process tree: memory in bytes, open files.
 
     `peak_rss` counts pages that processes share once for each of them, `peak_pss` once in all.
     """
 
     seconds: float
+    cpu_seconds: float
     peak_rss: int
     peak_pss: int
+    peak_files: int
 
 
-def cost(command: list[str], *, every: float = 0.2) -> Cost:
-    """Run a command to its end and watch its process tree; bytes.
+def cost(command: list[str], *, every: float = 0.2, log: Path | None = None) -> Cost:
+    """Run a command to its end and watch its process tree.
+
+    Args:
+        every: seconds between two looks.
+        log: a file for what the command prints.
 
     Raises:
         subprocess.CalledProcessError: it failed.
     """
     started = time.monotonic()
-    process = subprocess.Popen(command)
+    stream = log.open("wb") if log else None
+    process = subprocess.Popen(command, stdout=stream, stderr=stream)
     root = psutil.Process(process.pid)
-    peak_rss = peak_pss = 0
+    peak_rss = peak_pss = peak_files = 0
+    cpu: dict[int, float] = {}
     while process.poll() is None:
-        rss = pss = 0
+        rss = pss = files = 0
         try:
             tree = [root, *root.children(recursive=True)]
         except psutil.Error:
             break
         for member in tree:
             try:
-                memory = member.memory_full_info()
+                memory, times = member.memory_full_info(), member.cpu_times()
+                files += member.num_fds()
             except psutil.Error:
                 continue
             rss, pss = rss + memory.rss, pss + memory.pss
+            cpu[member.pid] = times.user + times.system
         peak_rss, peak_pss = max(peak_rss, rss), max(peak_pss, pss)
+        peak_files = max(peak_files, files)
         time.sleep(every)
+    if stream:
+        stream.close()
     if process.wait():
         raise subprocess.CalledProcessError(process.returncode, command)
-    return Cost(time.monotonic() - started, peak_rss, peak_pss)
+    seconds = time.monotonic() - started
+    return Cost(seconds, sum(cpu.values()), peak_rss, peak_pss, peak_files)

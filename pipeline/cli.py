@@ -4,6 +4,7 @@ A command is one module below `pipeline/commands/` with a function `command`, wh
 and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
 """
 
+import gc
 import importlib
 import inspect
 import logging
@@ -45,7 +46,11 @@ class Command(NamedTuple):
 
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
-        function = importlib.import_module(f"pipeline.commands.{self.module}").command
+        gc.disable()  # modules leave no garbage, and visiting all their objects takes long
+        try:
+            function = importlib.import_module(f"pipeline.commands.{self.module}").command
+        finally:
+            gc.enable()
         paragraphs = f"{self.summary}.\n\n{inspect.getdoc(function)}".split("\n\n")
         details = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         app = typer.Typer(add_completion=False)

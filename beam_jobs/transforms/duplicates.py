@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -10,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
+
+from models.errors import UserError
 
 _ROWS_PER_PARTITION = 2_000_000
 
@@ -73,6 +76,40 @@ def partition_hashes(
             yield int(partition), (unit, hashes[here], rows[here])
 
 
+def write_hashes(
+    folder: str, unit: int, hashed: Iterable[Hashes], count: int
+) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """Write the hashes of a unit to a file in `folder`, each block ordered by partition.
+
+    Yields the partition, and where it is: the unit, and the first and the last row in its file.
+    """
+    path, written = Path(folder, str(unit)), 0
+    try:
+        with path.open("wb") as stream:
+            for hashes, rows in hashed:
+                part = hashes[:, 0] % np.uint64(count)
+                order = np.argsort(part, kind="stable")
+                records = np.column_stack([hashes, rows.astype(np.uint64)])[order]
+                stream.write(records.tobytes())
+                found, starts = np.unique(part[order], return_index=True)
+                stops = np.searchsorted(part[order], found, side="right")
+                for number, start, stop in zip(found, starts, stops, strict=True):
+                    yield int(number), (unit, written + int(start), written + int(stop))
+                written += len(order)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def read_hashes(
+    folder: str, groups: Iterable[tuple[int, int, int]]
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """The hashes and rows of a partition, by unit, from the files of `write_hashes`."""
+    for unit, start, stop in groups:
+        path = Path(folder, str(unit))
+        records = np.fromfile(path, np.uint64, (stop - start) * 3, offset=start * 24).reshape(-1, 3)
+        yield unit, records[:, :2], records[:, 2].astype(np.int64)
+
+
 def together(
     groups: Iterable[tuple[int, np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -90,23 +127,28 @@ class WithDuplicates(beam.PTransform):
     Args:
         hashes: reads a unit's hashes, in blocks of any size.
         rows: approximate number of rows of all units; it determines the number of partitions.
+        folder: for files with the hashes, which all workers can read; None shuffles them. Beam's
+            local runner keeps what it shuffles in memory.
     """
 
-    def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int):
+    def __init__(
+        self, hashes: Callable[[Any], Iterable[Hashes]], rows: int, folder: str | None = None
+    ):
         super().__init__()
-        self.hashes, self.partitions = hashes, partitions(rows)
+        self.hashes, self.partitions, self.folder = hashes, partitions(rows), folder
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find equal hashes, partition by partition, then join the duplicates with their units."""
-        read, count = self.hashes, self.partitions
+        read, count, folder = self.hashes, self.partitions, self.folder
 
         def split(unit: Any) -> Iterator[tuple[int, Any]]:
+            if folder:
+                return write_hashes(folder, unit.index, read(unit), count)
             return partition_hashes(unit.index, read(unit), count)
 
-        def find(
-            element: tuple[int, Iterable[tuple[int, np.ndarray, np.ndarray]]],
-        ) -> Iterator[tuple[int, np.ndarray]]:
-            hashes, units, rows = together(element[1])
+        def find(element: tuple[int, Iterable[Any]]) -> Iterator[tuple[int, np.ndarray]]:
+            groups = read_hashes(folder, element[1]) if folder else element[1]
+            hashes, units, rows = together(groups)
             again = repeated(hashes, units, rows)
             for unit in np.unique(units[again]):
                 yield int(unit), rows[again & (units == unit)]

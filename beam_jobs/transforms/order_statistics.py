@@ -1,15 +1,20 @@
-"""Exact quantiles of a distributed column, by radix selection in four passes.
+"""Exact quantiles of a distributed column in two scans.
 
-Rows are ordered by (score, hash of id). Each pass counts one digit of that key among the rows that
-share the digits found so far, and so finds the next digit at every rank. The digits are the score's
-high 16 bits, its low 16 bits, the hash's high 16 bits, and the whole hash, which few of the
-remaining rows share. Counts add up in any order, so the result is the same on any runner.
+Rows are ordered by (score, hash of id). The first scan samples the keys of all rows: a
+deterministic sketch that merges in any order and knows how far its ranks may be off (Manku,
+Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). It bounds the key at every
+rank. The second scan counts the rows below these bounds and collects the few within them, among
+which the exact key is found. The sketch depends on the order of merging, the result does not.
+
+Of n rows, a sketch holds about 16,384 × log2(n / 16,384) keys of 8 bytes. The second scan collects
+at most n / 16,384 × log2(n / 16,384) rows for each rank: 1 in 1,400 rows if n is 50 million. Two
+scans cannot do without such a part that grows (Munro & Paterson 1980).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
@@ -18,10 +23,8 @@ import pyarrow as pa
 
 from models.hashing import text_hashes
 
-LEVELS = 4
-
-Counts = dict[tuple[str, tuple[int, ...]], tuple[np.ndarray, np.ndarray]]
-"""(score, digits so far) → the next digits that occur, and the count of each."""
+CAPACITY = 1 << 14
+"""Keys of each weight that a sketch keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +35,13 @@ class Column:
     ids: pa.Array
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A rank to find: the key's digits so far, and the rank among the rows that share them."""
+Columns = dict[str, Column]
+"""The scores of a shard by name; they have the same rows."""
 
-    digits: tuple[int, ...]
-    rank: int
+Targets = dict[str, list[tuple[int, int]]]
+"""(score, hash) of the rows at the ranks, by the name of the score."""
 
-    @property
-    def key(self) -> tuple[int, int]:
-        """(score, hash) of the row at the rank, once all digits are known."""
-        high, low, _, hashed = self.digits
-        return high << 16 | low, hashed
-
-
-Targets = dict[str, list[Target]]
-ReadColumns = Callable[[Any], dict[str, Column]]
+ReadColumns = Callable[[Any], Columns]
 Ranks = Callable[[int], list[int]]
 
 
@@ -62,71 +56,148 @@ def sortable(score: np.ndarray) -> np.ndarray:
     return np.where(negative, ~bits, bits | np.uint32(1 << 31))
 
 
-def count(columns: dict[str, Column], targets: Targets | None, seed: int = 0) -> Counts:
-    """Count the next digit of one shard's keys among the rows that share a target's digits."""
-    counts: Counts = {}
-    for name, column in columns.items():
-        if targets is None:
-            counts[name, ()] = _occurrences((column.score >> 16).astype(np.uint16))
-            continue
-        for digits in {target.digits for target in targets.get(name, [])}:
-            if len(digits) == 1:
-                found = column.score[column.score >> 16 == digits[0]].astype(np.uint16)
-            else:
-                same = column.score == (digits[0] << 16 | digits[1])
-                if not same.any():
-                    continue
-                found = text_hashes(column.ids.filter(pa.array(same)), seed)
-                if len(digits) == 2:
-                    found = (found >> np.uint64(48)).astype(np.uint16)
-                else:
-                    found = found[found >> np.uint64(48) == digits[2]]
-            if len(found):
-                counts[name, digits] = _occurrences(found)
-    return counts
+@dataclass(slots=True)
+class Sketch:
+    """A sample of keys: each of `levels[l]` (uint64) stands for 2^l rows.
+
+    Attributes:
+        over, under: how many rows too many or too few the sketch may count up to a key.
+    """
+
+    levels: list[np.ndarray] = field(default_factory=list)
+    over: int = 0
+    under: int = 0
+
+    def compress(self) -> None:
+        """Replace pairs of neighbouring keys by one of the two, where a level has too many."""
+        for level, keys in enumerate(self.levels):
+            if len(keys) <= CAPACITY:
+                continue
+            keys = np.sort(keys)
+            odd = len(keys) % 2
+            self.levels[level], pairs = keys[:odd], keys[odd:]
+            lower = self.over <= self.under  # the lower key of a pair counts too early
+            self.over += lower << level
+            self.under += (not lower) << level
+            if level + 1 == len(self.levels):
+                self.levels.append(np.empty(0, np.uint64))
+            kept = pairs[not lower :: 2]
+            self.levels[level + 1] = np.concatenate([self.levels[level + 1], kept])
+
+    def windows(self, ranks: Ranks) -> Windows:
+        """Bounds of the keys at `ranks(n)`, n the rows of the sketch."""
+        rows = sum(len(keys) << level for level, keys in enumerate(self.levels))
+        wanted = np.array([rank for rank in ranks(rows) if 0 <= rank < rows], np.int64)
+        if not len(wanted):
+            return Windows(wanted, np.empty(0, np.uint64), np.empty(0, np.uint64))
+        keys = np.concatenate(self.levels)
+        weights = np.repeat(1 << np.arange(len(self.levels)), [*map(len, self.levels)])
+        order = np.argsort(keys)
+        keys, up_to = keys[order], np.cumsum(weights[order])
+        last = np.append(keys[1:] != keys[:-1], True)
+        keys, up_to = keys[last], up_to[last]
+        # The key at a rank is above every key up to which at most `rank` rows stand.
+        below = np.searchsorted(up_to + self.under, wanted, side="right")
+        first = np.where(below > 0, keys[below - 1] + np.uint64(1), np.uint64(0))
+        # It is not above a key up to which at least `rank` + 1 rows stand.
+        above = np.searchsorted(up_to - self.over, wanted, side="right")
+        largest = np.append(keys, np.uint64(2**64 - 1))
+        return Windows(wanted, first, largest[above])
 
 
-def merge(many: Iterable[Counts]) -> Counts:
-    """Add up counts."""
-    groups: dict[tuple[str, tuple[int, ...]], list[tuple[np.ndarray, np.ndarray]]] = {}
-    for counts in many:
-        for key, value in counts.items():
-            groups.setdefault(key, []).append(value)
-    merged = {}
-    for key, values in groups.items():
-        if len(values) == 1:
-            merged[key] = values[0]
-            continue
-        digits, where = np.unique(np.concatenate([v[0] for v in values]), return_inverse=True)
-        totals = np.zeros(len(digits), np.uint64)
-        np.add.at(totals, where, np.concatenate([v[1] for v in values]))
-        merged[key] = digits, _narrowed(totals)
-    return merged
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Ranks, and the first and the last key that each may have: int64, uint64, uint64 [n]."""
+
+    ranks: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
 
 
-def narrow(counts: Counts, targets: Targets | None, ranks: Ranks) -> Targets:
-    """Fix the next digit of every target, from the counts over the whole corpus."""
-    if targets is None:
-        targets = {}
-        for (name, _), (_, totals) in counts.items():
-            rows = int(totals.sum())
-            targets[name] = [Target((), rank) for rank in ranks(rows) if 0 <= rank < rows]
-    result: Targets = {}
-    for name, of_score in targets.items():
-        result[name] = []
-        for target in of_score:
-            digits, totals = counts[name, target.digits]
-            upto = np.cumsum(totals)
-            at = int(np.searchsorted(upto, target.rank, side="right"))
-            before = int(upto[at - 1]) if at else 0
-            result[name].append(Target((*target.digits, int(digits[at])), target.rank - before))
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Rows `below` each window, int64 [n]; and keys and whole hashes of those within each."""
+
+    below: np.ndarray
+    within: list[tuple[np.ndarray, np.ndarray]]  # uint64 [m], uint64 [m]
+
+    def target(self, rank: int, window: int) -> tuple[int, int]:
+        """(score, hash) of the row at a rank."""
+        keys, hashes = self.within[window]
+        row = np.lexsort((hashes, keys))[rank - self.below[window]]
+        return int(keys[row]) >> 32, int(hashes[row])
+
+
+def sample(columns: Columns, seed: int = 0) -> dict[str, Sketch]:
+    """The sketches of one shard's scores: all of its keys."""
+    return {name: Sketch([keys]) for name, keys, _ in _keys(columns, seed)}
+
+
+def merge_samples(many: Iterable[dict[str, Sketch]]) -> dict[str, Sketch]:
+    """One sketch for each score."""
+    groups: dict[str, list[Sketch]] = {}
+    for sketches in many:
+        for name, sketch in sketches.items():
+            groups.setdefault(name, []).append(sketch)
+    return {name: _merged(group) for name, group in groups.items()}
+
+
+def _merged(sketches: Sequence[Sketch]) -> Sketch:
+    result = Sketch(
+        over=sum(sketch.over for sketch in sketches), under=sum(sketch.under for sketch in sketches)
+    )
+    for level in range(max(len(sketch.levels) for sketch in sketches)):
+        of_level = [sketch.levels[level] for sketch in sketches if level < len(sketch.levels)]
+        result.levels.append(np.concatenate(of_level))
+    result.compress()
     return result
 
 
-def position(column: Column, targets: list[Target], seed: int = 0) -> np.ndarray:
+def collect(columns: Columns, windows: dict[str, Windows], seed: int = 0) -> dict[str, Candidates]:
+    """The candidates of one shard."""
+    found = {}
+    for name, keys, hashes in _keys(columns, seed):
+        order = np.argsort(keys)
+        keys = keys[order]
+        window = windows[name]
+        first = np.searchsorted(keys, window.first, side="left")
+        last = np.searchsorted(keys, window.last, side="right")
+        rows = [slice(*ends) for ends in zip(first, last, strict=True)]
+        found[name] = Candidates(first, [(keys[r], hashes[order[r]]) for r in rows])
+    return found
+
+
+def merge_candidates(many: Iterable[dict[str, Candidates]]) -> dict[str, Candidates]:
+    """The candidates of several shards."""
+    groups: dict[str, list[Candidates]] = {}
+    for candidates in many:
+        for name, found in candidates.items():
+            groups.setdefault(name, []).append(found)
+    merged = {}
+    for name, group in groups.items():
+        within = [
+            (np.concatenate(keys), np.concatenate(hashes))
+            for keys, hashes in (
+                zip(*windows, strict=True)
+                for windows in zip(*(found.within for found in group), strict=True)
+            )
+        ]
+        merged[name] = Candidates(np.sum([found.below for found in group], axis=0), within)
+    return merged
+
+
+def choose(candidates: dict[str, Candidates], windows: dict[str, Windows]) -> Targets:
+    """The keys at the ranks, from the candidates of all shards."""
+    return {
+        name: [found.target(rank, i) for i, rank in enumerate(windows[name].ranks.tolist())]
+        for name, found in candidates.items()
+    }
+
+
+def position(column: Column, targets: list[tuple[int, int]], seed: int = 0) -> np.ndarray:
     """How many targets' keys are at or below each row's key, int8 [n]."""
     result = np.zeros(len(column.score), np.int8)
-    for score, hashed in (target.key for target in targets):
+    for score, hashed in targets:
         result += column.score > score
         tied = np.flatnonzero(column.score == score)
         if len(tied):
@@ -138,7 +209,7 @@ class OrderStatistics(beam.PTransform):
     """Units in, one element out: the `Targets` at `ranks(n)` of every score, n its rows.
 
     Args:
-        read: reads a unit's columns; called once per pass.
+        read: reads a unit's columns; called once per scan.
         ranks: maps the number of rows to the ranks to find (0 is the lowest row).
     """
 
@@ -147,26 +218,33 @@ class OrderStatistics(beam.PTransform):
         self.read, self.ranks, self.seed = read, ranks, seed
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
-        """Four passes, each with the targets of the previous one as a side input."""
+        """Two scans; the second has the windows as a side input."""
         read, ranks, seed = self.read, self.ranks, self.seed
 
-        def count_digit(unit: Any, targets: Targets | None) -> Counts:
-            return count(read(unit), targets, seed)
+        def bound(sketches: dict[str, Sketch]) -> dict[str, Windows]:
+            return {name: sketch.windows(ranks) for name, sketch in sketches.items()}
 
-        targets = None
-        for level in range(LEVELS):
-            before = None if targets is None else beam.pvalue.AsSingleton(targets)
-            counts = units | f"Count digit {level}" >> beam.Map(count_digit, before)
-            total = counts | f"Add digit {level}" >> beam.CombineGlobally(merge)
-            targets = total | f"Narrow digit {level}" >> beam.Map(narrow, before, ranks)
-        return targets
+        windows = beam.pvalue.AsSingleton(
+            units
+            | "Sample" >> beam.Map(lambda unit: sample(read(unit), seed))
+            | "Merge samples" >> beam.CombineGlobally(merge_samples)
+            | "Bound" >> beam.Map(bound)
+        )
+        return (
+            units
+            | "Collect" >> beam.Map(lambda unit, of: collect(read(unit), of, seed), windows)
+            | "Merge candidates" >> beam.CombineGlobally(merge_candidates)
+            | "Choose" >> beam.Map(choose, windows)
+        )
 
 
-def _occurrences(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    found, totals = np.unique(digits, return_counts=True)
-    return found, _narrowed(totals)
-
-
-def _narrowed(totals: np.ndarray) -> np.ndarray:
-    """The smallest sufficient type: a large corpus has millions of counts, which workers send."""
-    return totals.astype(np.uint32 if totals.max(initial=0) < 1 << 32 else np.uint64)
+def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:
+    """Each score's name, keys (uint64 [n]: the score and half of the hash), and hashes."""
+    hashes = None
+    for name, column in columns.items():
+        hashes = text_hashes(column.ids, seed) if hashes is None else hashes
+        yield (
+            name,
+            column.score.astype(np.uint64) << np.uint64(32) | hashes >> np.uint64(32),
+            hashes,
+        )

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from models.agreement.resampling import CONFIDENCE, Floats, Ints
 
 DECILES = 10
-_Z = float(norm.ppf((1 + CONFIDENCE) / 2))
+_Z = float(ndtri((1 + CONFIDENCE) / 2))
 
 
 class Shares(NamedTuple):

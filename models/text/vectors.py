@@ -64,10 +64,12 @@ class WordVectors:
     def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
         """Row of each word, -1 for an unknown word: int32 [n]."""
         asked = words.to_pylist() if isinstance(words, pa.Array) else list(words)
-        new = list({word: None for word in asked if word not in self._seen})
-        if new:
+        found = [*map(self._seen.get, asked)]
+        if None in found:
+            new = list({word: None for word in asked if word not in self._seen})
             self._seen.update(zip(new, self._find(new).tolist(), strict=True))
-        return np.fromiter(map(self._seen.__getitem__, asked), np.int32, len(asked))
+            found = [*map(self._seen.get, asked)]
+        return np.array(found, np.int32)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """Vectors of rows: float32 [n, d].

@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from beam_jobs import bucket
 from beam_jobs.bucket import decile_ranks, summarise
+from beam_jobs.io import shards as shard_files
 from beam_jobs.io.shards import Deciles, Shard, units
 from beam_jobs.runners.launch import Result
 from models.hashing import text_hashes
@@ -72,3 +74,20 @@ def test_an_inexact_decile_ends_the_run(
     )
     with pytest.raises(RuntimeError, match="deciles of s are not exact"):
         run(scored(np.ones(3, np.float32), 3), tmp_path / "out")
+
+
+def test_the_scores_are_read_twice_and_the_pairs_once(
+    tmp_path: Path,
+    scored: Callable[[np.ndarray, int], list[Shard]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def counted(shard: Shard) -> bytes:
+        read.append(shard.name)
+        return Path(shard.path).read_bytes()
+
+    monkeypatch.setattr(shard_files, "read_whole", counted)
+    shards = scored(np.arange(30, dtype=np.float32), 10)
+    run(shards, tmp_path / "out")
+    assert Counter(read) == {shard.name: 3 for shard in shards}

@@ -33,6 +33,7 @@ def run(
     shards: list[Shard], out: Path, key: str = "key", **criteria: Any
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     result = select.run(units(shards, key), str(out), Criteria(**ALL | criteria), ONE)
+    assert not list(out.parent.glob(f".{out.name}.*"))  # no file is left behind
     kept = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
     reasons = {
         row["id"]: row["reason"]

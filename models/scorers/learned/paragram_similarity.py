@@ -45,4 +45,5 @@ def _sums(tokens: TokenIds, vectors: np.ndarray, start: int) -> np.ndarray:
 
 def _any(tokens: TokenIds, mask: np.ndarray) -> np.ndarray:
     """Whether a row has a token in the mask: bool [n]."""
-    return np.bincount(tokens.rows[mask[tokens.ids]], minlength=len(tokens.lengths)) > 0
+    up_to = np.concatenate([[0], np.cumsum(mask.take(tokens.ids))])
+    return np.asarray(np.diff(up_to.take(tokens.offsets)) > 0)

@@ -2,51 +2,49 @@
 
 import numpy as np
 
-from models.text.tokens import PairText, TokenIds
+from models.text.tokens import PairText
 
-_KEYS = 1 << 62  # keys below this leave one bit for the side
+_BITS = 63
 
 
 def shared_ngrams(pairs: PairText, n: int) -> np.ndarray:
     """Size of the multiset intersection of both sides' n-grams: int64 [rows]."""
-    rows, grams, side = (
-        np.concatenate(parts)
-        for parts in zip(
-            _ngrams(pairs.reference, n, side=0), _ngrams(pairs.translation, n, side=1), strict=True
-        )
-    )
-    # Every n-gram becomes one integer of row, tokens and side, so that one sort groups equal ones.
-    # Where the integers would overflow, the values so far are replaced by dense numbers.
-    size = len(pairs.vocabulary)
-    key = grams[:, 0].astype(np.int64)
-    for token in grams.T[1:]:
-        key, size = _renumbered(key, size, factor=len(pairs.vocabulary))
-        key, size = key * len(pairs.vocabulary) + token, size * len(pairs.vocabulary)
-    key, size = _renumbered(key, size, factor=len(pairs))
-    key = np.sort(((rows * size + key) << 1) | side)
-
-    gram = key >> 1
-    starts = np.flatnonzero(np.diff(gram, prepend=-1))
-    if not len(starts):
+    sides = (pairs.reference, pairs.translation)
+    tokens = np.concatenate([side.ids for side in sides], dtype=np.int64)
+    if len(tokens) < n:
         return np.zeros(len(pairs), np.int64)
-    total = np.diff(starts, append=len(key))
-    of_translation = np.add.reduceat(key & 1, starts)
-    shared = np.minimum(of_translation, total - of_translation)
-    return np.bincount(gram[starts] // size, shared, minlength=len(pairs)).astype(np.int64)
+    # Every n-gram becomes one integer of row, tokens and side, so that one sort groups equal ones.
+    # Where that takes too many bits, the n-grams so far are replaced by dense numbers.
+    width = bits = len(pairs.vocabulary).bit_length()
+    limit = _BITS - len(pairs).bit_length() - 1
+    key = tokens.copy()
+    for i in range(1, n):
+        if bits + width > limit:
+            key, bits = _renumbered(key)
+        key = key[:-1]
+        key <<= width
+        key |= tokens[i:]
+        bits += width
+    if bits > limit:
+        key, bits = _renumbered(key)
+    every = np.arange(len(pairs), dtype=np.int64) << (bits + 1)
+    rows = np.concatenate([np.repeat(every | i, side.lengths) for i, side in enumerate(sides)])
+    key <<= 1
+    key |= rows[: len(key)]
+    key = key[rows[: len(key)] == rows[n - 1 :]]
+    key.sort()
+
+    # The last occurrence in the reference is followed by the first one in the translation.
+    differ = np.append(key[:-1] ^ key[1:], 2)  # 0: the same on the same side, 1: on the other side
+    last = np.flatnonzero(differ == 1)
+    shared = np.bincount(key[last] >> (bits + 1), minlength=len(pairs))
+    last = last[(differ[last - 1] < 2) & (differ[last + 1] < 2)]  # several on both sides
+    of_reference = last + 1 - np.searchsorted(key, key[last], side="left")
+    of_translation = np.searchsorted(key, key[last] + 1, side="right") - last - 1
+    np.add.at(shared, key[last] >> (bits + 1), np.minimum(of_reference, of_translation) - 1)
+    return shared
 
 
-def _ngrams(tokens: TokenIds, n: int, side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, tokens and side of every n-gram: [m], [m, n], [m]."""
-    if len(tokens.ids) < n:
-        return np.empty(0, np.int64), np.empty((0, n), np.int32), np.empty(0, np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(tokens.ids, n)
-    inside = tokens.rows[n - 1 :] == tokens.rows[: len(windows)]
-    rows = tokens.rows[: len(windows)][inside].astype(np.int64)
-    return rows, windows[inside], np.full(len(rows), side, np.int64)
-
-
-def _renumbered(key: np.ndarray, size: int, *, factor: int) -> tuple[np.ndarray, int]:
-    if size * factor < _KEYS:
-        return key, size
+def _renumbered(key: np.ndarray) -> tuple[np.ndarray, int]:
     distinct, dense = np.unique(key, return_inverse=True)
-    return dense, len(distinct)
+    return dense, len(distinct).bit_length()

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import read_shard, receipts
+from beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.printing import on_one_line
@@ -50,15 +52,38 @@ def command(
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:
-    """The rows with the id, in the order of the stages."""
-    return [
-        Step(stage, rejected, row)
-        for stage in stages
-        for receipt in receipts(storage.join(folder, stage))
-        for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards))
-        for shard in shards
-        for row in read_shard(shard).filter(pc.field("id") == id).to_pylist()
-    ]
+    """The rows with the id, in the order of the stages.
+
+    A part file has the name of the one that it was made of: a stage after the first with the id is
+    only searched in part files with these names.
+    """
+    steps: list[Step] = []
+    names: set[str] = set()
+    for stage in stages:
+        path, found = storage.join(folder, stage), set()
+        named = [receipt for name in sorted(names) if (receipt := read_receipt(path, name))]
+        for receipt in named if len(named) == len(names) > 0 else receipts(path):
+            for rejected, shards in ((False, receipt.shards), (True, receipt.rejected_shards)):
+                for shard in shards:
+                    rows = _rows(shard, id)
+                    steps += [Step(stage, rejected, row) for row in rows]
+                    found |= {shard.name} if rows else set()
+        names = found or names
+    return steps
+
+
+def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
+    """The rows of a part file with the id; of a local file, first its ids alone are read."""
+    if not storage.is_remote(shard.path):
+        try:
+            with pq.ParquetFile(shard.path) as file:
+                ids = file.read(["id"], use_threads=False)["id"]
+            if not pc.any(pc.equal(ids, id)).as_py():
+                return []
+        except (OSError, pa.ArrowInvalid):
+            pass  # `read_shard` says what is wrong
+    rows: list[dict[str, Any]] = read_shard(shard).filter(pc.field("id") == id).to_pylist()
+    return rows
 
 
 def describe(steps: list[Step], criteria: str) -> list[Text | Table]:

@@ -1,4 +1,6 @@
+import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,14 @@ from numpy.typing import NDArray
 
 from beam_jobs.runners.launch import beam_options, run_pipeline
 from beam_jobs.transforms import duplicates
-from beam_jobs.transforms.duplicates import WithDuplicates, repeated, row_hash
+from beam_jobs.transforms.duplicates import (
+    WithDuplicates,
+    read_hashes,
+    repeated,
+    row_hash,
+    together,
+    write_hashes,
+)
 
 small = st.lists(st.lists(st.text("ab", max_size=2), max_size=12), max_size=6)
 
@@ -40,7 +49,9 @@ def test_repeats_are_those_of_a_set_in_any_order(shards: list[list[str]], random
     assert {place for place, again in zip(places, found, strict=True) if again} == plain(shards)
 
 
-def test_any_number_of_partitions_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_number_of_partitions_gives_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
     units = [SimpleNamespace(index=unit, texts=texts) for unit, texts in enumerate(shards)]
@@ -57,15 +68,16 @@ def test_any_number_of_partitions_gives_the_same(monkeypatch: pytest.MonkeyPatch
 
     for partitions in (1, 2, 7):
         monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", 200 // partitions)
-        find = WithDuplicates(hashes, 200 - 1)
-        assert find.partitions in (partitions, partitions + 1)
+        for folder in (None, str(tmp_path)):
+            find = WithDuplicates(hashes, 200 - 1, folder)
+            assert find.partitions in (partitions, partitions + 1)
 
-        def build(root: Any, find: WithDuplicates = find) -> Any:
-            found = root | beam.Create(units) | find
-            assert_that(found, check)
-            return found
+            def build(root: Any, find: WithDuplicates = find) -> Any:
+                found = root | beam.Create(units) | find
+                assert_that(found, check)
+                return found
 
-        run_pipeline(build, beam_options(["--direct_num_workers", "1"]))
+            run_pipeline(build, beam_options(["--direct_num_workers", "1"]))
 
 
 def test_columns_are_not_run_together() -> None:
@@ -78,3 +90,18 @@ def test_no_rows() -> None:
     nothing = row_hash(pa.array([], pa.string()), pa.array([], pa.string()))
     assert nothing.shape == (0, 2)
     assert repeated(nothing, np.empty(0, int), np.empty(0, int)).tolist() == []
+
+
+def test_with_a_folder_no_hashes_are_shuffled(tmp_path: Path) -> None:
+    blocks = [row_hash(pa.array([f"{block} {i}" for i in range(500)])) for block in range(3)]
+    rows = [np.arange(500) + 500 * block for block in range(3)]
+    found = list(write_hashes(str(tmp_path), 7, zip(blocks, rows, strict=True), 4))
+    assert len(pickle.dumps(found)) < 1000
+    assert {unit for _, (unit, _, _) in found} == {7}
+    for partition in range(4):
+        groups = [where for number, where in found if number == partition]
+        hashes, _, at = together(read_hashes(str(tmp_path), groups))
+        assert (hashes[:, 0] % 4 == partition).all()
+        assert np.array_equal(hashes, np.concatenate(blocks)[at])
+    assert sum(stop - start for _, (_, start, stop) in found) == 1500
+    assert list(write_hashes(str(tmp_path), 8, [], 4)) == []

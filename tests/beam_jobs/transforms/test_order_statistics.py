@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Iterable
 from typing import Any
 from unittest import mock
@@ -5,21 +6,24 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from beam_jobs.bucket import decile_ranks
 from beam_jobs.transforms import order_statistics
 from beam_jobs.transforms.order_statistics import (
-    LEVELS,
     Column,
+    Columns,
     Ranks,
+    Sketch,
     Targets,
-    count,
-    merge,
-    narrow,
+    choose,
+    collect,
+    merge_candidates,
+    merge_samples,
     position,
+    sample,
     sortable,
 )
 from models.hashing import text_hashes
@@ -29,13 +33,14 @@ ties = st.sampled_from([-0.0, 0.0, 1.0, -1.0, np.float32(1e-45), 0.5])
 scores = st.lists(st.one_of(finite, ties), max_size=60) | st.lists(ties, max_size=200)
 
 
-def select(shards: list[dict[str, Column]], ranks: Ranks, seed: int = 0) -> Targets:
-    """The four scans, without a runner."""
-    targets: Targets | None = None
-    for _ in range(LEVELS):
-        targets = narrow(merge(count(shard, targets, seed) for shard in shards), targets, ranks)
-    assert targets is not None
-    return targets
+def select(shards: list[Columns], ranks: Ranks, seed: int = 0, fan: int = 2) -> Targets:
+    """The two scans, without a runner; sketches are merged `fan` at a time, like Beam does it."""
+    sketches = [sample(shard, seed) for shard in shards]
+    while len(sketches) > 1:
+        sketches = [merge_samples(sketches[i : i + fan]) for i in range(0, len(sketches), fan)]
+    windows = {name: s.windows(ranks) for name, s in merge_samples(sketches).items()}
+    candidates = merge_candidates(collect(shard, windows, seed) for shard in shards)
+    return choose(candidates, windows)
 
 
 def cut(array: NDArray[Any], cuts: Iterable[int]) -> list[NDArray[Any]]:
@@ -155,3 +160,84 @@ def test_the_seed_changes_how_ties_break_and_nothing_else() -> None:
     one, two = (places(score, ids, [70], decile_ranks, seed) for seed in (1, 2))
     assert (one != two).any()
     assert (one // 2 == two // 2).all()  # two deciles a score
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Sketches so small that they have to leave out keys."""
+    monkeypatch.setattr(order_statistics, "CAPACITY", 8)
+    return 8
+
+
+heavy = st.sampled_from([0.0, 0.0, 0.0, 0.5, 1.0, np.nan, np.inf])
+distributions = {
+    "all equal": lambda rows, random: np.zeros(rows),
+    "two values": lambda rows, random: random.random(rows) < 0.93,
+    "ascending": lambda rows, random: np.arange(rows),
+    "descending": lambda rows, random: -np.arange(rows),
+    "half of them tied": lambda rows, random: np.maximum(random.normal(size=rows), 0),
+    "neighbouring floats": lambda rows, random: 1 + random.integers(0, 99, rows) * 2.0**-23,
+    "not a number": lambda rows, random: random.choice([np.nan, 1.0, -np.inf, np.inf], rows),
+    "shards that do not overlap": lambda rows, random: np.arange(rows) // 100,
+}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", distributions)
+@pytest.mark.parametrize("fan", [2, 11])
+def test_a_sketch_that_left_out_keys_still_bounds_the_rank(name: str, fan: int) -> None:
+    random = np.random.default_rng(3)
+    rows = 4000
+    score = np.asarray(distributions[name](rows, random), np.float32)
+    ids = pa.array([f"row-{i}" for i in random.permutation(rows)])
+    ends = [0, *np.sort(random.integers(0, rows, 39)).tolist(), rows]
+    shards: list[Columns] = [
+        {"s": Column(sortable(score[a:b]), ids[a:b])} for a, b in itertools.pairwise(ends)
+    ]
+    bounds = select(shards, decile_ranks, fan=fan)["s"]
+    found = np.concatenate([position(shard["s"], bounds) for shard in shards])
+    keys = sortable(score)
+    order = np.lexsort((text_hashes(ids), keys))
+    assert found[order].tolist() == (np.arange(rows) * 10 // rows).tolist()
+
+
+@pytest.mark.usefixtures("small")
+@settings(deadline=None)
+@given(
+    st.lists(heavy | finite, min_size=1, max_size=300),
+    st.lists(st.integers(0, 300), max_size=12),
+    st.integers(2, 5),
+)
+def test_small_sketches_give_the_deciles_of_a_sort(
+    values: list[float], cuts: list[int], fan: int
+) -> None:
+    score = np.array(values, np.float32)
+    ids = pa.array([f"row-{i}" for i in range(len(score))])
+    ends = [0, *sorted(min(c, len(score)) for c in cuts), len(score)]
+    shards: list[Columns] = [
+        {"s": Column(sortable(score[a:b]), ids[a:b])} for a, b in itertools.pairwise(ends)
+    ]
+    order = np.lexsort((text_hashes(ids), sortable(score)))
+    for ranks in (decile_ranks, lambda n: list(range(0, n, 7))):
+        bounds = select(shards, ranks, fan=fan)["s"]
+        found = np.concatenate([position(shard["s"], bounds) for shard in shards])
+        expected = np.searchsorted(ranks(len(score)), np.arange(len(score)), side="right")
+        assert found[order].tolist() == expected.tolist()
+
+
+def test_the_memory_of_a_sketch_and_the_candidates_are_bounded() -> None:
+    random = np.random.default_rng(1)
+    capacity = order_statistics.CAPACITY
+    merged, rows, keys = Sketch(), 100 * capacity, []
+    for _ in range(100):
+        keys.append(random.integers(0, 2**63, capacity, np.uint64))
+        merged = merge_samples([{"s": merged}, {"s": Sketch([keys[-1]])}])["s"]
+    levels = int(np.log2(100)) + 1
+    assert sum(map(len, merged.levels)) <= (levels + 1) * capacity
+    assert merged.over + merged.under <= levels * 100
+    windows, ordered = merged.windows(decile_ranks), np.sort(np.concatenate(keys))
+    first = np.searchsorted(ordered, windows.first, side="left")
+    last = np.searchsorted(ordered, windows.last, side="right")
+    assert (first <= windows.ranks).all()
+    assert (windows.ranks < last).all()
+    assert (last - first).max() < rows / capacity * 2 * levels

@@ -172,8 +172,8 @@ def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatc
     texts = [" ".join(f"w{i}" for i in rng.integers(40, size=40)) for _ in range(400)]
     rows = [(text, text[: rng.integers(160)] + texts[0]) for text in texts]
     direct = score(rows)["trigram_overlap"]
-    for keys in (10**3, 10**4, 10**6):  # forces dense numbering, at one step or another
-        monkeypatch.setattr("models.scorers.tokens.ngrams._KEYS", keys)
+    for bits in (20, 24, 30):  # forces dense numbering, at one step or another
+        monkeypatch.setattr("models.scorers.tokens.ngrams._BITS", bits)
         assert np.array_equal(score(rows)["trigram_overlap"], direct)
     assert len(set(direct.tolist())) > 20
 

@@ -1,0 +1,147 @@
+"""A run of generated pairs from their translations to the data card, stage by stage.
+
+python -m benchmarks.scale [--workers N] [--shard-rows N] [--folder FOLDER] ROWS …
+
+Makes a run folder whose translations are finished, and runs the real commands on it: `score`,
+`bucket`, `select` (with duplicates, `size` and `where`; it writes report and data card), `select`
+once more with nothing to do, and those that look at a run. One pair in 50 repeats one of the
+shard before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from beam_jobs.io.shards import receipts
+from beam_jobs.runners.launch import Result
+from benchmarks import generated
+from benchmarks.measure import Cost, cost
+from models.files import digest
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.plan import key_of, plan
+from pipeline.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
+from pipeline.stage import Run, pairs_record
+
+COMMANDS = {
+    "score": ("score",),
+    "bucket": ("bucket",),
+    "select, report, data card": ("select",),
+    "nothing to do": ("select",),
+}
+
+
+def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
+    """Write a configuration and a run with finished translations; the configuration."""
+    run = folder / "run"
+    generated.write(run / "back_translate", rows, shard_rows=shard_rows, repeats=0.02)
+    generated.write_vectors_for(folder)
+    (folder / "pairs.tsv").write_text("generated\tgenerated\n")
+    (run / "nmt").mkdir()
+    (run / "nmt" / "model.txt").write_text("generated")
+    values = {
+        "run": str(run),
+        "input": {"format": "tsv", "paths": [str(folder / "pairs.tsv")]},
+        "score": {"paragram": str(folder / "vectors.txt")},
+        "select": {
+            "by": "paragram_similarity",
+            "deciles": [5, 6, 7, 8, 9],
+            "max_tokens": 30,
+            "size": rows // 4,
+            "where": ["trigram_overlap <= 0.9"],
+        },
+    }
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(values))
+    config = read_config(path)
+    manifest = Manifest(str(run))
+    at_work = Run(config=config, manifest=manifest)
+    stages = [stage for stage in plan(config) if stage.enabled(config)]
+    manifest.begin(config, [stage.name for stage in stages], [])
+    made: dict[str, StageRecord] = {
+        "ingest": pairs_record(PairsRecord, Result(receipts=())),
+        "nmt": NmtRecord(digest=digest(run / "nmt")),
+        "back_translate": pairs_record(
+            BackTranslateRecord, Result(receipts=tuple(receipts(str(run / "back_translate"))))
+        ),
+    }
+    for stage in stages:
+        if stage.name in made:
+            made[stage.name].key = key_of(stage, at_work)
+            manifest.finish(stage.name, made[stage.name])
+    return path
+
+
+def size(folder: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tuple[str, Cost, int]]:
+    """Make a run and measure its commands: name, cost, and bytes that were added on disk."""
+    config, run, log = make_run(folder, rows, shard_rows), folder / "run", folder / "log.txt"
+    paraloom = [sys.executable, "-m", "pipeline.cli"]
+    beam = ["--", "--direct_num_workers", str(workers)]
+    found = []
+    before = size(run / "back_translate")
+    found.append(("input", Cost(0.0, 0.0, 0, 0, 0), before))
+    before = size(run)
+    for name, arguments in COMMANDS.items():
+        spent = cost([*paraloom, *arguments, "--config", str(config), *beam], log=log)
+        found.append((name, spent, size(run) - before))
+        before = size(run)
+    asked = {
+        "statistics": ("statistics", str(run / "bucket"), str(run / "corpus"), *beam),
+        "status": ("status", str(run)),
+        "explain": ("explain", str(run), f"generated-{rows // 2}"),
+        "compare": ("compare", str(run), str(run)),
+    }
+    for name, arguments in asked.items():
+        found.append((name, cost([*paraloom, *arguments], log=log), 0))
+    return found
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--shard-rows", type=int, default=10_000)
+    parser.add_argument("--folder", type=Path, help="keep the runs in this folder")
+    parser.add_argument("rows", type=int, nargs="*", default=[400_000, 2_000_000])
+    options = parser.parse_args(arguments)
+    columns = ("rows", "stage", "s", "rows/s", "CPU s", "RSS MB", "PSS MB", "files", "disk MB")
+    table = Table(*columns, title=f"{options.workers} workers, {options.shard_rows:,} rows a shard")
+    for column in table.columns[2:]:
+        column.justify = "right"
+    results: dict[str, Any] = {}
+    for rows in options.rows:
+        folder = options.folder and options.folder / str(rows)
+        with tempfile.TemporaryDirectory() as temporary:
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+            for name, spent, disk in measure(
+                folder or Path(temporary), rows, options.shard_rows, options.workers
+            ):
+                results[f"{rows} {name}"] = (spent, disk)
+                seconds = spent.seconds
+                figures = (seconds, rows / seconds if seconds else 0, spent.cpu_seconds)
+                peaks = (spent.peak_rss / 1e6, spent.peak_pss / 1e6, spent.peak_files, disk / 1e6)
+                table.add_row(f"{rows:,}", name, *(f"{each:,.0f}" for each in (*figures, *peaks)))
+        table.add_section()
+    Console(width=100).print(table)
+    return results
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
