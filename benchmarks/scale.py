@@ -33,7 +33,7 @@ from pipeline.plan import key_of, plan
 from pipeline.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
 from pipeline.stage import Run, pairs_record
 
-COMMANDS = {
+COMMANDS: dict[str, tuple[str, ...]] = {
     "score": ("score",),
     "bucket": ("bucket",),
     "select, report, data card": ("select",),
@@ -100,7 +100,7 @@ def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tupl
         spent = cost([*paraloom, *arguments, "--config", str(config), *beam], log=log)
         found.append((name, spent, size(run) - before))
         before = size(run)
-    asked = {
+    asked: dict[str, tuple[str, ...]] = {
         "statistics": ("statistics", str(run / "bucket"), str(run / "corpus"), *beam),
         "status": ("status", str(run)),
         "explain": ("explain", str(run), f"generated-{rows // 2}"),

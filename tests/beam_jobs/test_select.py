@@ -169,3 +169,19 @@ def test_judging_no_rows(bucketed: Callable[..., list[Shard]]) -> None:
     table = pq.read_table(bucketed([pair(0)])[0].path).slice(0, 0)
     reasons, hashes = judge(table, Criteria(**ALL))
     assert (len(reasons), hashes.shape) == (0, (0, 2))
+
+
+def test_the_text_form_is_the_same_with_any_number_of_threads(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
+    shards = bucketed([pair(i) for i in range(23)], 4)
+    result = select.run(units(shards, "key"), str(tmp_path / "out"), Criteria(**ALL), ONE)
+    rows = [r for x in result.receipts for s in x.shards for r in pq.read_table(s.path).to_pylist()]
+    for threads in (1, 3, 9):
+        select.export_tsv(
+            result.receipts, str(tmp_path / "pairs.gz"), "translation_score", threads=threads
+        )
+        lines = gzip.decompress((tmp_path / "pairs.gz").read_bytes()).decode().splitlines()
+        assert [line.split("\t")[:2] for line in lines] == [
+            [row["reference"], row["translation"]] for row in rows
+        ]

@@ -1,5 +1,5 @@
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from unittest import mock
 
@@ -170,7 +170,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 heavy = st.sampled_from([0.0, 0.0, 0.0, 0.5, 1.0, np.nan, np.inf])
-distributions = {
+distributions: dict[str, Callable[[int, np.random.Generator], Any]] = {
     "all equal": lambda rows, random: np.zeros(rows),
     "two values": lambda rows, random: random.random(rows) < 0.93,
     "ascending": lambda rows, random: np.arange(rows),

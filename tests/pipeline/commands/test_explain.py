@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from beam_jobs.io.shards import receipts
+from beam_jobs.io.shards import Receipt, receipts
 from pipeline.cli import main
+from pipeline.commands.run import explain
 from pipeline.commands.run.explain import Step, describe, find
 
 
@@ -82,3 +83,18 @@ def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["explain", str(tmp_path / "nowhere"), "x"]) == 2
     assert "no run here" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_first_stage_is_searched_whole(
+    finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def counted(path: str) -> list[Receipt]:
+        read.append(Path(path).name)
+        return receipts(path)
+
+    monkeypatch.setattr(explain, "receipts", counted)
+    name = ids(finished_run, "corpus")[0]
+    assert [step.stage for step in find(str(finished_run / "run"), name)][-1] == "corpus"
+    assert read == ["ingest"]
