@@ -120,10 +120,12 @@ def _apply(way: str, ground: Ground, process: Process) -> bool:
     differ from a sentence that kills workers.
     """
     if way in ENDS:
-        ENDS[way](process)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
+        for _ in range(2):  # an import or a destructor may swallow the first Ctrl-C
+            if process.poll() is None:
+                ENDS[way](process)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(60)
+        if process.poll() is None:
             ground.expect(f"{way}: the command ends", False)
             process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
             process.wait()
