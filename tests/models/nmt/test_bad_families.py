@@ -117,7 +117,7 @@ def test_a_converted_model_without_probabilities_is_refused(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = read_state(model / "checkpoint.pt")
-    state["model"]["decoder.layers.0.final_layer_norm.weight"][:] = torch.nan
+    state["model"]["decoder.layers.0.fc2.bias"][:] = torch.nan  # which no ReLU hides
     torch.save(state, model / "checkpoint.pt")
     monkeypatch.setattr(checkpoint, "check_finite", lambda *_: None)
     folder = tmp_path / "converted"
