@@ -33,6 +33,7 @@ from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
+from beam_jobs.runners.local.interrupts import ends_when_interrupted
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
 from beam_jobs.runners.loopback import loopback_servers
 from beam_jobs.runners.rejections import Limit, RejectionWatch
@@ -227,8 +228,10 @@ def watch_pipeline(
         finished: rows that another attempt does not repeat.
         separate: let even a single worker be a separate process.
     """
+    elsewhere = parse_options(arguments).view_as(StandardOptions).runner
     with (
         redirect_stderr(output) as terminal,
+        nullcontext() if elsewhere else ends_when_interrupted(terminal),
         meter(name, total=total, stream=terminal) as progress,
         report_progress(done, progress, output),
     ):

@@ -1,0 +1,49 @@
+"""Ctrl-C during a pipeline of the local runner.
+
+Beam waits for its workers and threads, at times without end. The workers end with this process, and
+what they have not finished is done when the same command resumes.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import IO
+
+from models.printing import say
+
+_PATIENCE = 10.0  # seconds
+_SHOW_CURSOR = "\x1b[?25h\n"
+
+
+@contextmanager
+def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
+    """End this process with exit code 130 if the block goes on for 10 s after Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # where no signal arrives
+        return
+    timers: list[threading.Timer] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        timers.append(threading.Timer(_PATIENCE, _end, [terminal]))
+        timers[-1].daemon = True
+        timers[-1].start()
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for timer in timers:
+            timer.cancel()
+
+
+def _end(terminal: IO[str]) -> None:
+    with suppress(OSError):
+        if terminal.isatty():
+            terminal.write(_SHOW_CURSOR)
+        say("paraloom: interrupted; the same command resumes the work", terminal)
+    os._exit(130)

@@ -1,0 +1,42 @@
+"""Ctrl-C ends a process that Beam does not let end."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from beam_jobs.runners.local.interrupts import ends_when_interrupted
+
+STUCK = """
+import sys, time
+from beam_jobs.runners.local import interrupts
+interrupts._PATIENCE = 0.5
+with interrupts.ends_when_interrupted(sys.stdout):
+    print("begun", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("swallowed", flush=True)
+"""
+
+
+def test_a_block_that_goes_on_is_ended() -> None:
+    command = [sys.executable, "-c", STUCK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == "swallowed\nparaloom: interrupted; the same command resumes the work\n"
+
+
+def test_a_block_that_ends_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beam_jobs.runners.local.interrupts._PATIENCE", 0.1)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), ends_when_interrupted(sys.stdout):
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    time.sleep(0.3)  # in which nothing ends the process
