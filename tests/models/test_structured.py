@@ -51,6 +51,11 @@ def test_aliases_and_merges_are_yaml() -> None:
     assert parse_yaml("", "") is None
 
 
+def test_powers_of_ten_are_numbers() -> None:
+    found = parse_yaml("[1e-5, 2E3, -1.5e+2, 1.e4, e5, 1e, version 1e5]", "f.yaml")
+    assert found == [1e-5, 2e3, -150.0, 1e4, "e5", "1e", "version 1e5"]
+
+
 def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="/dev/zero: longer than"):
         read_yaml("/dev/zero")
