@@ -8,6 +8,9 @@ import re
 import sys
 from typing import IO
 
+INTERRUPTED = "paraloom: interrupted; the same command resumes the work"
+"""Told when Ctrl-C has ended a command."""
+
 # C0 without tab and line feed, DEL, C1; overrides of the direction of text; separators of lines and
 # paragraphs; halves of surrogate pairs, which cannot be encoded.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -18,6 +18,7 @@ from rich.text import Text
 from models.printing import say
 
 _LINE_EVERY = 15.0  # seconds between lines
+SHOW_CURSOR = "\x1b[?25h\n"
 _WHOLE_TIME = 1e9  # seconds: the rate is that of the whole work
 
 
@@ -91,7 +92,7 @@ def _restored_cursor(console: Console) -> Iterator[None]:
 
     def end(number: int, frame: FrameType | None) -> None:
         with suppress(OSError):
-            os.write(console.file.fileno(), b"\x1b[?25h\n")
+            os.write(console.file.fileno(), SHOW_CURSOR.encode())
         signal.signal(number, before)
         os.kill(os.getpid(), number)
 

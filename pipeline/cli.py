@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from models.errors import UserError
-from models.printing import not_text, say, show
+from models.printing import INTERRUPTED, not_text, say, show
 
 PANELS = {
     "corpus": "Build a corpus",
@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("paraloom: out of memory; `paraloom estimate` shows how much a run needs")
         return 2
     if code == 130:
-        say("paraloom: interrupted; the same command resumes the work")
+        say(INTERRUPTED)
     return code or 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -159,6 +159,11 @@ def load_scores(path: Path) -> Scores:
         return scores
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: damaged; remove it to compute it again ({error})") from error
+
+
+def known_scores(path: Path, compute: Callable[[Path], Scores]) -> Scores:
+    """The scores in `path`, which are computed if it is not there."""
+    return load_scores(path) if path.exists() else compute(path)
 
 
 def folder_of(cell: Cell, seed: int, inputs: Inputs) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from benchmarks.experiments.cells import (
     Scores,
     digest,
     keyed_path,
-    load_scores,
+    known_scores,
     save_scores,
     transfer_folders,
 )
@@ -146,12 +147,10 @@ class DifferenceCell:
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
         """Compare the results of the two, which are computed if need be, and write them."""
-        results = []
-        for cell in (self.first, self.second):
-            of_cell = cell.cell_path(seed, inputs)
-            known = of_cell.exists()
-            results.append(load_scores(of_cell) if known else cell.run(seed, inputs, of_cell))
-        first, second = results
+        first, second = (
+            known_scores(cell.cell_path(seed, inputs), partial(cell.run, seed, inputs))
+            for cell in (self.first, self.second)
+        )
         found = {name: first[name] - second[name] for name in first if name.startswith(_SETS)}
         values = np.array(list(found.values()))
         differences = {"absolute": float(np.abs(values).mean()), "mean": float(values.mean())}

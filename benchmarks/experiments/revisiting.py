@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from benchmarks.experiments.cells import (
     Scores,
     cell_path,
     keyed_path,
-    load_scores,
+    known_scores,
     run,
     save_scores,
 )
@@ -72,12 +73,11 @@ class CorrelationCell:
 
     def run(self, seed: int, inputs: Inputs, path: Path) -> Scores:
         """Correlate the results of the two, which are computed if need be; × 100."""
-        results = []
-        for cell in (self.first, self.second):
-            of_cell = cell_path(cell, seed, inputs)
-            known = of_cell.exists()
-            results.append(load_scores(of_cell) if known else run(cell, seed, inputs, of_cell))
-        scores = _correlated(*results)
+        first, second = (
+            known_scores(cell_path(cell, seed, inputs), partial(run, cell, seed, inputs))
+            for cell in (self.first, self.second)
+        )
+        scores = _correlated(first, second)
         save_scores(path, scores, self.first.options, seed=seed)
         return scores
 

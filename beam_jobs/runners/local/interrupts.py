@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO
 
-from models.printing import say
+from models.printing import INTERRUPTED, say
+from models.progress import SHOW_CURSOR
 
 _PATIENCE = 10.0  # seconds
-_SHOW_CURSOR = "\x1b[?25h\n"
 
 
 @contextmanager
@@ -44,6 +44,6 @@ def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
 def _end(terminal: IO[str]) -> None:
     with suppress(OSError):
         if terminal.isatty():
-            terminal.write(_SHOW_CURSOR)
-        say("paraloom: interrupted; the same command resumes the work", terminal)
+            terminal.write(SHOW_CURSOR)
+        say(INTERRUPTED, terminal)
     os._exit(130)
