@@ -205,7 +205,9 @@ def write_shard(path: str, table: pa.Table) -> Shard:
     """Write a part file atomically."""
     sink = pa.BufferOutputStream()
     # Dictionaries of distinct texts only take space.
-    with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=False) as writer:
+    with pq.ParquetWriter(
+        sink, table.schema, compression="zstd", compression_level=3, use_dictionary=False
+    ) as writer:
         if table.num_rows:  # one row group; `datasets` does not read an empty one
             writer.write_table(table, row_group_size=table.num_rows)
     data = sink.getvalue().to_pybytes()
