@@ -5,7 +5,7 @@ from collections.abc import Mapping
 Paper = Mapping[str, Mapping[str, float]]
 
 SIMPLE = ("Word", "Trigram", "LSTM Avg")
-LARGER = ("LSTM Avg, 600", "BiLSTM Avg, 600")
+LARGER = "LSTM Avg, 600"
 MIXED = (
     "Trigram-Word, added",
     "Trigram-Word-LSTM, added",
