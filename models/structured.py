@@ -18,6 +18,8 @@ LARGEST = 1 << 20
 DEEPEST = 50
 """Levels of a YAML text."""
 
+_DIGITS = 1_000  # Python prints no number of more than 4,300, and long ones take long to read
+
 T = TypeVar("T")
 
 
@@ -107,6 +109,12 @@ class _Loader(yaml.SafeLoader):
 
     depth = 0
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) > _DIGITS:
+            problem = f"a number of more than {_DIGITS} characters"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        return int(super().construct_yaml_int(node))
+
     def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
         if self.depth > DEEPEST:
             problem = f"nested more than {DEEPEST} levels deep"
@@ -127,6 +135,7 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 # YAML 1.1 reads 1e-5 as text, for want of a point.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), "-+0123456789"

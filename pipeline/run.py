@@ -152,6 +152,12 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
         except DamagedError:
             run.manifest.remember(forgotten)  # the repaired input may well be as it was
             raise
+        if key_of(stage, run) != key:
+            drop_receipts(run.folder(stage.name))
+            raise UserError(
+                f"{stage.name}: a file that it reads changed meanwhile; the same command reads it "
+                "from the beginning"
+            )
         record.key, record.seconds = key, round(time.monotonic() - started, 3)
         record.peak_memory = max(record.peak_memory, peak_memory())
         run.manifest.finish(stage.name, record)

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from beam_jobs.io import storage
+from beam_jobs.io import schema, storage
 from beam_jobs.io.storage import MissingError
 from models.errors import UserError
 from models.memory import peak_memory
@@ -183,14 +183,24 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
 
 
 def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a part file (or those of `columns` that it has) after verifying its checksum.
+    """Read a part file (of `columns`, `candidate` may be missing) after verifying its checksum.
 
     Raises:
-        UserError: the file does not exist.
+        UserError: the file does not exist, or it is not Parquet with these columns.
         DamagedError: its checksum is wrong.
     """
-    with pq.ParquetFile(pa.BufferReader(read_whole(shard))) as file:
-        return file.read(list(columns) if columns is not None else None, use_threads=False)
+    try:
+        with pq.ParquetFile(pa.BufferReader(read_whole(shard))) as file:
+            table = file.read(list(columns) if columns is not None else None, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{shard.path}: cannot be read ({storage.why(error)})") from error
+    for name in columns or ():
+        if name not in table.column_names and name != schema.CANDIDATE.name:
+            raise UserError(f"{shard.path}: not a part file of this stage, it has no {name}")
+    for field in table.schema:
+        if field.name in schema.TEXTS and field.type != pa.string():
+            raise UserError(f"{shard.path}: not a part file, its {field.name} is {field.type}")
+    return table
 
 
 def read_whole(shard: Shard) -> bytes:

@@ -35,7 +35,7 @@ from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
 from beam_jobs.runners.local.interrupts import ends_when_interrupted
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
-from beam_jobs.runners.loopback import loopback_servers
+from beam_jobs.runners.loopback import is_loopback, loopback_servers
 from beam_jobs.runners.rejections import Limit, RejectionWatch
 from models.cpu import cores
 from models.errors import UserError
@@ -297,8 +297,10 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 
 def _servers(options: PipelineOptions) -> AbstractContextManager[None]:
     """Keep Beam's servers on loopback, unless the user named workers that may be elsewhere."""
-    external = options.view_as(PortableOptions).environment_type == "EXTERNAL"
-    return nullcontext() if external else loopback_servers()
+    portable = options.view_as(PortableOptions)
+    external = portable.environment_type == "EXTERNAL"
+    elsewhere = external and not is_loopback(str(portable.environment_config))
+    return nullcontext() if elsewhere else loopback_servers()
 
 
 def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:

@@ -3,6 +3,7 @@
 Beam's servers listen on all interfaces and run the functions that they receive, for anyone.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
@@ -46,3 +47,13 @@ def on_loopback(address: str) -> str:
     except ValueError:
         everywhere = False
     return f"{LOOPBACK}:{port}" if everywhere else address
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address, which may be a URL, is on this machine's loopback.
+
+    >>> is_loopback("localhost:50000"), is_loopback("http://[::1]:8081"), is_loopback("host:50000")
+    (True, True, False)
+    """
+    host = re.sub(r"^https?://", "", address).rsplit(":", 1)[0]
+    return host in (LOOPBACK, "127.0.0.1", "[::1]")

@@ -17,7 +17,7 @@ class _Dumper(yaml.SafeDumper):
     """Writes every text on one line, where it can end neither the metadata nor a block of code."""
 
     def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = '"' if len(data.splitlines()) > 1 else None
+        style = '"' if data.splitlines() not in ([], [data]) else None
         return self.represent_scalar("tag:yaml.org,2002:str", data, style)
 
 

@@ -51,10 +51,7 @@ def test_all_printing_goes_through_here() -> None:
     elsewhere = {
         "models/printing.py",
         "models/embeddings/applications/cost.py",  # a number, to its parent
-        # Addresses and paths of their own, to the user's shell and to log files.
-        "beam_jobs/runners/flink/__main__.py",
-        "beam_jobs/runners/flink/install.py",
-        "beam_jobs/runners/flink/pool.py",
+        # Its own errors, to the log of a stage.
         "beam_jobs/runners/local/fork_server.py",
     }
     for package in ("models", "beam_jobs", "pipeline"):

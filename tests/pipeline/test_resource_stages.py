@@ -1,5 +1,6 @@
 """The stages that make resources of scorers: made once, and again if their input changes."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,13 @@ import pytest
 from beam_jobs.io import schema
 from beam_jobs.io.shards import commit
 from models.errors import UserError
-from models.files import digest
 from models.scorers import PairScorer
 from models.text.vectors import open_vectors
 from pipeline import plan
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
 from pipeline.records import BackTranslateRecord, IdfRecord, PairsRecord, TrainingRecord
+from pipeline.run import _make_stages, _State
 from pipeline.stage import Run
 from pipeline.stages import STAGES
 from pipeline.stages.score import resource_paths
@@ -57,20 +58,51 @@ def make(
     return run, True
 
 
-def test_a_column_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    path, stage = tmp_path / "comet.tsv", next(s for s in STAGES if s.name == "columns")
-    path.write_text("a\t1\n")
-    text = CONFIG.replace("idf:", f"columns: {{{{comet: {path}}}}}, idf:")
+@pytest.mark.parametrize(
+    ("name", "reader", "options", "line"),
+    [
+        (
+            "columns",
+            "pipeline.stages.resources.columns.store",
+            "columns: {{comet: {path}}}",
+            "a\t1",
+        ),
+        ("paragram", "models.text.vectors.compact_vectors", "paragram: {path}", "dog 0.5 1.5"),
+    ],
+)
+def test_a_file_that_changes_after_it_was_digested(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    reader: str,
+    options: str,
+    line: str,
+) -> None:
+    path, stage = tmp_path / "file.tsv", next(s for s in STAGES if s.name == name)
+    path.write_text(f"{line}\n")
+    text = CONFIG.replace("idf:", f"{options.replace('{path}', str(path))}, idf:")
     text = text.format(run=tmp_path, idf="null")
+    if name == "paragram":
+        text = text.replace("mean_idf", "paragram_similarity")
     (tmp_path / "run.yaml").write_text(text)
     run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
-    key = plan.key_of(stage, run)
-    assert stage.make(run, key)
-    path.write_text("a\t2\n")
-    before = digest(tmp_path / "columns")
-    with pytest.raises(UserError, match="columns: a file changed while the run read it"):
-        stage.make(run, key)
-    assert digest(tmp_path / "columns") == before
+    _make_stages(run, [stage], _State(forced=set()))
+    assert name in run.manifest.stages
+    module, _, function = reader.rpartition(".")
+    read = getattr(importlib.import_module(module), function)
+
+    def change_and_read(*arguments: Any) -> Any:
+        path.write_text(f"{line}7\n")
+        return read(*arguments)
+
+    path.write_text(f"{line}5\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, change_and_read)
+        with pytest.raises(UserError, match=f"{name}: a file that it reads changed meanwhile"):
+            _make_stages(run, [stage], _State(forced=set()))
+    assert name not in run.manifest.stages
+    _make_stages(run, [stage], _State(forced=set()))
+    assert plan.is_up_to_date(stage, run)
 
 
 def test_counted_on_the_references(tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ class _Gzip(io.RawIOBase):
         self._stream = stream
         self._member: Any = None  # that is being decompressed
         self._rest = b""  # compressed
+        self._ready = b""  # text: with what was held, it may be longer than the buffer
         self._begins = True  # a line, as far as is known
         self._held: bytes | None = None  # the beginning of a member that begins a line
 
@@ -126,17 +127,17 @@ class _Gzip(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        text, size = b"", max(len(buffer) - len(_BOM), 1)
-        while not text and (self._member or self._next_member()):
+        while not self._ready and (self._member or self._next_member()):
             data = self._rest or self._stream.read1(_CHUNK)
             if not data:
                 raise EOFError("the file ends within a member")
-            text = self._without_mark(self._member.decompress(data, size))
+            text = self._without_mark(self._member.decompress(data, len(buffer)))
+            self._ready, self._begins = text, text.endswith(b"\n") if text else self._begins
             self._rest = self._member.unconsumed_tail
             if self._member.eof:
                 self._rest, self._member = self._member.unused_data, None
+        text, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
         buffer[: len(text)] = text
-        self._begins = text.endswith(b"\n") if text else self._begins
         return len(text)
 
     def _next_member(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from beam_jobs.runners.flink import cluster
 from models.errors import UserError
+from models.printing import say, show
 
 
 def main() -> int:
@@ -25,14 +26,14 @@ def main() -> int:
     try:
         if options.command == "up":
             found = cluster.up(options.folder, slots=options.slots, free_ports=options.free_ports)
-            print(f"Flink is up at http://localhost:{found.rest}, logs in {options.folder}/logs")
-            print("paraloom corpus --config FILE --on flink; or, in full, what is given to Beam:")
-            print(" ".join(found.arguments()))
+            show(f"Flink is up at http://localhost:{found.rest}, logs in {options.folder}/logs")
+            show("paraloom corpus --config FILE --on flink; or, in full, what is given to Beam:")
+            show(" ".join(found.arguments()))
         else:
             ended = cluster.down(options.folder)
-            print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
+            show(f"ended: {', '.join(ended)}" if ended else "nothing was running")
     except UserError as error:
-        print(f"flink: {error}", file=sys.stderr)
+        say(f"flink: {error}")
         return 2
     return 0
 

@@ -17,6 +17,7 @@ from apache_beam.utils.subprocess_server import JavaHelper
 
 from models.errors import UserError
 from models.files import atomic_folder
+from models.printing import say
 
 FLINK = "1.19.3"
 """One of the versions that Beam 2.77 has a runner for."""
@@ -47,7 +48,7 @@ def installed() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     target = cache / "paraloom" / f"flink-{FLINK}-beam-{BEAM}"
     if not target.is_dir():
-        print(f"fetching Flink {FLINK} and Beam's job server to {target}", file=sys.stderr)
+        say(f"fetching Flink {FLINK} and Beam's job server to {target}")
         with atomic_folder(target) as folder:
             jars(folder).mkdir(parents=True)
             _fetch_flink(folder)

@@ -20,6 +20,7 @@ from beam_jobs.runners.flink import worker
 from beam_jobs.runners.local.fork_server import fork_server
 from beam_jobs.runners.loopback import LOOPBACK
 from models.errors import UserError
+from models.printing import say, show
 
 
 class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
@@ -73,11 +74,11 @@ def main() -> int:
     try:
         server, address = listen(given.service_host, given.service_port)
     except UserError as error:
-        print(f"paraloom: {error}", file=sys.stderr)
+        say(f"paraloom: {error}")
         return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit())
-    print(f"worker pool at {address}", flush=True)
+    show(f"worker pool at {address}")
     server.wait_for_termination()
     return 0
 

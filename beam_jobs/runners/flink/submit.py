@@ -28,6 +28,7 @@ from beam_jobs.runners.flink import install
 from beam_jobs.runners.flink.java_loopback import write_patch
 from beam_jobs.runners.flink.reach import get, reachable, request
 from beam_jobs.runners.flink.worker import FolderOptions
+from beam_jobs.runners.loopback import is_loopback
 from models.errors import UserError
 
 PATIENCE = 30.0
@@ -51,9 +52,9 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     if flink.flink_master in ("[auto]", "[local]"):
         raise UserError(f"--flink_master is missing, such as localhost:8081; {_HINT}")
     _check_cluster(flink.flink_master, _expected_version(flink), flink.parallelism)
-    if portable.environment_type == "EXTERNAL" and _is_local(flink.flink_master):
+    if portable.environment_type == "EXTERNAL" and is_loopback(flink.flink_master):
         workers = str(portable.environment_config)
-        if _is_local(workers) and not reachable(workers):
+        if is_loopback(workers) and not reachable(workers):
             raise UserError(f"no worker pool at {workers} (--environment_config); {_HINT}")
     options.view_as(FolderOptions).working_directory = str(Path.cwd())
     cancel(flink.flink_master, options.view_as(GoogleCloudOptions).job_name)
@@ -119,11 +120,6 @@ def _expected_version(flink: Any) -> str | None:
         return named[1] if named else None
     given = flink.get_all_options(drop_default=True).get("flink_version")
     return str(given) if given else None
-
-
-def _is_local(address: str) -> bool:
-    host = re.sub(r"^https?://", "", address).rsplit(":", 1)[0]
-    return host in ("localhost", "127.0.0.1", "[::1]")
 
 
 def cancel(master: str, name: str | None) -> None:

@@ -20,9 +20,13 @@ _PATIENCE = 10.0  # seconds
 
 @contextmanager
 def ends_when_interrupted(terminal: IO[str]) -> Iterator[None]:
-    """End this process with exit code 130 if the block goes on for 10 s after Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # where no signal arrives
+    """End this process with exit code 130 if the block goes on for 10 s after Ctrl-C.
+
+    A process that ignores Ctrl-C, as shells let their background jobs, still does.
+    """
+    main = threading.current_thread() is threading.main_thread()  # where signals arrive
+    if not main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
         return
     timers: list[threading.Timer] = []
 

@@ -1,6 +1,5 @@
 """Folders that are in CTranslate2's format already, with the files of a tokeniser."""
 
-import json
 from pathlib import Path
 
 from models.errors import UserError
@@ -14,6 +13,7 @@ from models.nmt.families.mbart import mbart25_layout, mbart50_layout
 from models.nmt.families.pretrained import read_json
 from models.nmt.families.subwords import SentencePieces, Subwords, TokenizerJson
 from models.nmt.families.t5 import t5_tags
+from models.structured import read_json as read_json_of
 
 WEIGHTS = "model.bin"
 _TOKENIZERS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.json")
@@ -50,16 +50,13 @@ class ConvertedModel(NmtModel):
         for name in ("shared", side):
             path = self.path / f"{name}_vocabulary.json"
             if path.is_file():
-                try:
-                    tokens = json.loads(path.read_text(encoding="utf-8"))
-                except ValueError as error:
-                    raise UserError(f"{path}: not JSON") from error
-                if not isinstance(tokens, list) or not all(isinstance(t, str) for t in tokens):
-                    raise UserError(f"{path}: must be a list of tokens")
-                return tokens
+                return read_json_of(path, list[str], "a list of tokens")
             path = path.with_suffix(".txt")  # CTranslate2 before 3.0
             if path.is_file():
-                return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+                try:
+                    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+                except ValueError as error:
+                    raise UserError(f"{path}: not UTF-8") from error
         raise UserError(f"{self.path}/shared_vocabulary.json: missing from the model folder")
 
     def _layout(self, languages: Languages) -> Layout:

@@ -11,7 +11,6 @@ from models.nmt.families.base import Languages, Layout
 from models.nmt.families.languages import find_tag, tags_by_language
 from models.nmt.families.pretrained import (
     PretrainedModel,
-    filled_up,
     read_json,
     read_vocabulary,
 )
@@ -54,7 +53,7 @@ class MarianModel(PretrainedModel):
         if not self._has_two:
             return self.tokens
         key = "vocab_size" if self.config.get("decoder_vocab_size") is None else _TARGET_SIZE
-        return filled_up(read_vocabulary(self.path / _TARGET), self.number(key))
+        return self.filled_up(read_vocabulary(self.path / _TARGET), key)
 
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import pickle
 import random
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +26,7 @@ from models.nmt.families.subwords import (
     load_tokenizer,
 )
 from models.nmt.weights import check_finite
+from models.structured import read_json as read_json_of
 
 if TYPE_CHECKING:
     from models.nmt.families.torch_model import TorchModel
@@ -38,6 +39,13 @@ _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.
             "pytorch_model.bin.index.json")  # fmt: skip
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # what a conversion reads
 _UNLIMITED = 16_000  # positions of a model with relative positions
+_MOST_UNUSED = 1 << 16  # entries of a vocabulary without a token
+# Transformers builds the network by these numbers before it looks at the weights.
+_LARGEST = {
+    r".*layers": 1_000,
+    r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
+    r"d_kv|d_ff|.*_dim|.*heads|.*_buckets": 1 << 16,
+}
 
 
 class PretrainedModel(NmtModel):
@@ -56,6 +64,7 @@ class PretrainedModel(NmtModel):
 
     def __init__(self, path: Path, config: dict[str, Any], languages: Languages) -> None:
         self.path, self.config, self.languages = path, config, languages
+        self._check_sizes()
         if not any((path / name).is_file() for name in _WEIGHTS):
             raise UserError(
                 f"{path / _WEIGHTS[0]}: missing from the model folder (or {_WEIGHTS[2]})"
@@ -63,6 +72,12 @@ class PretrainedModel(NmtModel):
         self.check_tokenizer()
         self.layout = self.make_layout()
         self._check_tokens()
+
+    def _check_sizes(self) -> None:
+        for key, value in self.config.items():
+            most = next((n for keys, n in _LARGEST.items() if re.fullmatch(keys, key)), None)
+            if most is not None and isinstance(value, int) and value > most:
+                raise UserError(f"{self.path / 'config.json'}: {key} must be at most {most:,}")
 
     @abstractmethod
     def read_vocabulary(self) -> list[str]:
@@ -79,7 +94,7 @@ class PretrainedModel(NmtModel):
     @cached_property
     def tokens(self) -> list[str]:
         """The vocabulary by id, as long as the embeddings."""
-        return filled_up(self.read_vocabulary(), self.number("vocab_size"))
+        return self.filled_up(self.read_vocabulary(), "vocab_size")
 
     @property
     def target_tokens(self) -> list[str]:
@@ -107,6 +122,20 @@ class PretrainedModel(NmtModel):
         if not isinstance(value, int) or isinstance(value, bool):
             raise UserError(f"{self.path / 'config.json'}: {key} must be a whole number")
         return value
+
+    def filled_up(self, tokens: list[str], key: str) -> list[str]:
+        """A vocabulary as long as its embeddings, which a key of config.json tells.
+
+        Raises:
+            UserError: they are far more than the tokens.
+        """
+        size = self.number(key)
+        if size > len(tokens) + _MOST_UNUSED:
+            raise UserError(
+                f"{self.path / 'config.json'}: {key} is {size:,}, but the tokeniser has "
+                f"{len(tokens):,} tokens"
+            )
+        return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]
 
     def token(self, key: str) -> str:
         """The token of the target that a key of config.json names by id."""
@@ -303,14 +332,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         UserError: the file cannot be read, or holds something else.
     """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not JSON"
-        raise UserError(f"{path}: cannot be read ({reason})") from error
-    if not isinstance(value, dict):
-        raise UserError(f"{path}: must be a JSON object")
-    return value
+    return read_json_of(path, dict[str, Any], "a JSON object")
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -323,11 +345,6 @@ def read_vocabulary(path: Path) -> list[str]:
     if set(map(str, by_token.values())) != set(map(str, range(len(by_token)))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")
     return sorted(by_token, key=lambda token: int(by_token[token]))
-
-
-def filled_up(tokens: list[str], size: int) -> list[str]:
-    """A vocabulary as long as its embeddings."""
-    return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]
 
 
 def _random_sentences(tokens: Sequence[str], lengths: Sequence[int]) -> list[list[str]]:

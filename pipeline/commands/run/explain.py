@@ -80,9 +80,12 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
                 ids = file.read(["id"], use_threads=False)["id"]
             if not pc.any(pc.equal(ids, id)).as_py():
                 return []
-        except (OSError, pa.ArrowInvalid):
+        except (OSError, LookupError, pa.ArrowException):
             pass  # `read_shard` says what is wrong
-    rows: list[dict[str, Any]] = read_shard(shard).filter(pc.field("id") == id).to_pylist()
+    table = read_shard(shard)
+    if "id" not in table.column_names:
+        raise UserError(f"{shard.path}: not a part file of pairs, it has no id")
+    rows: list[dict[str, Any]] = table.filter(pc.field("id") == id).to_pylist()
     return rows
 
 
@@ -117,7 +120,9 @@ def _describe(steps: list[Step], criteria: str) -> list[Text | Table]:
         table = Table("score", "value", "decile (0 lowest, 9 highest)")
         for column in deciles:
             score = column.removesuffix(schema.decile(""))
-            table.add_row(score, f"{merged[score]:.4f}", str(merged[column]))
+            value = merged.get(score)
+            shown = f"{value:.4f}" if isinstance(value, float) else str(value)
+            table.add_row(score, shown, str(merged[column]))
         lines.append(table)
     for step in steps:
         if step.rejected:

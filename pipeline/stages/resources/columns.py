@@ -4,8 +4,6 @@ from typing import Any
 
 from beam_jobs.io import storage
 from beam_jobs.io.score_files import ScoreFile, find_score_files, read_scores
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
 from models.files import atomic_folder, digest
 from models.scorers.elsewhere.columns import store
 from pipeline.config import Config
@@ -50,21 +48,12 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> ColumnsRecord:
-    """Store the values of every score.
-
-    Raises:
-        UserError: a file changed after it was digested for the key.
-    """
+    """Store the values of every score."""
     rows, digests = {}, {}
     with atomic_folder(run.local_folder("columns")) as folder:
         for name, found in files(run.config).items():
             blocks = (block for file in found for block in read_scores(file))
             rows[name], digests[name] = store(folder / name, blocks), digest(folder / name)
-        if content_key(STAGE.name, STAGE.version, fingerprint(run), {}) != key:
-            raise UserError(
-                "score.columns: a file changed while the run read it; the same command reads all "
-                "of them from the beginning"
-            )
     return ColumnsRecord(rows=rows, digests=digests, digest=run.publish("columns"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beam_jobs.io.bitext import Bitext, Block, Format, Paths, find_bitext, read_bitext
+from beam_jobs.io.bitext import Bitext, Block, Format, Paths, find_bitext, lines, read_bitext
 from beam_jobs.io.bitext.rules import Rules, reason, valid_rows
 from beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from models.errors import UserError
@@ -367,3 +368,12 @@ def test_multi30k(data: Path) -> None:
     assert pairs == [
         (f"1-train.cs:{n}", s.strip(), r.strip()) for n, (s, r) in enumerate(plain, start=1)
     ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_members_of_gzip_that_nearly_begin_with_a_mark(size: int) -> None:
+    parts = ["a\n", "\ufec0b\n", "\uff01\n", "\ufeffc\n", "d", "\ufeffe"]
+    data = b"".join(gzip.compress(part.encode()) for part in parts)
+    text, buffer = lines._Gzip(io.BufferedReader(io.BytesIO(data))), memoryview(bytearray(size))
+    found = b"".join(bytes(buffer[:n]) for n in iter(lambda: text.readinto(buffer), 0))
+    assert found.decode() == "a\n\ufec0b\n\uff01\nc\nd\ufeffe"

@@ -248,3 +248,16 @@ def harm(path: Path, damage: str) -> None:
         altered = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
         harmed = {"truncated": data[:-1], "empty": b"", "altered": altered}
         path.write_bytes(harmed[damage])
+
+
+def test_a_part_file_with_other_columns(tmp_path: Path) -> None:
+    shard = write_shard(str(tmp_path / "a.parquet"), pa.table({"id": ["a"], "reference": [1]}))
+    with pytest.raises(UserError, match=r"a\.parquet: not a part file of this stage, it has no b"):
+        read_shard(shard, ["id", "candidate", "b"])
+    with pytest.raises(UserError, match=r"a\.parquet: not a part file, its reference is int64"):
+        read_shard(shard)
+    assert read_shard(shard, ["id", "candidate"]).column_names == ["id"]
+    path = tmp_path / "b.parquet"
+    path.write_bytes(b"PAR1")
+    with pytest.raises(UserError, match=r"b\.parquet: cannot be read"):
+        read_shard(Shard(str(path), 1, storage.digest(b"PAR1")))

@@ -40,3 +40,13 @@ def test_a_block_that_ends_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     time.sleep(0.3)  # in which nothing ends the process
+
+
+def test_a_background_job_ignores_it() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with ends_when_interrupted(sys.stdout):
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -151,8 +151,9 @@ def _weights(folder: Path) -> dict[str, object]:
     ("family", "file", "content", "message"),
     [
         ("marian", "config.json", '{"model_type": "bert"}', "model_type 'bert' is of no family"),
-        ("marian", "config.json", "{", "config.json: cannot be read"),
-        ("marian", "config.json", "[]", "config.json: must be a JSON object"),
+        ("marian", "config.json", "{", "config.json: not a JSON object"),
+        ("marian", "config.json", "[" * 100_000, "config.json: not a JSON object"),
+        ("marian", "config.json", "[]", "config.json: not a JSON object"),
         ("marian", "config.json", '{"model_type": null}', "model_type None is of no family"),
         ("marian", "config.json", None, "no model of a family that is known here"),
         ("marian", "source.spm", None, "source.spm: missing"),
@@ -188,6 +189,26 @@ def test_bad_files_are_named_in_one_line(
     with pytest.raises(UserError, match=message) as error:
         translator(folder, engine)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("vocab_size", 10**9, "vocab_size is 1,000,000,000, but the tokeniser has"),
+        ("max_position_embeddings", 10**9, "max_position_embeddings must be at most 16,384"),
+        ("encoder_layers", 10**9, "encoder_layers must be at most 1,000"),
+        ("d_model", 2 * 10**9, "d_model must be at most 16,384"),
+    ],
+)
+def test_sizes_take_no_memory_on_the_word_of_a_file(
+    copy: Callable[[str], Path], key: str, value: int, message: str
+) -> None:
+    folder = copy("marian")
+    write_json(
+        folder / "config.json", {**json.loads((folder / "config.json").read_text()), key: value}
+    )
+    with pytest.raises(UserError, match=f"config.json: {message}"):
+        translator(folder)
 
 
 def test_weights_of_another_size(copy: Callable[[str], Path]) -> None:

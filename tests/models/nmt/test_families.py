@@ -208,6 +208,12 @@ def test_old_vocabularies_of_lines_may_have_any_token(
     model = open_model(copied, CZECH)
     assert isinstance(model, ConvertedModel)
     assert model._target_tokens == tokens
+    path.with_suffix(".txt").write_bytes(b"\xff\n")
+    with pytest.raises(UserError, match=r"shared_vocabulary.txt: not UTF-8"):
+        open_model(copied, CZECH)
+    path.write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"shared_vocabulary.json: not a list of tokens"):
+        open_model(copied, CZECH)
 
 
 def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str], Path]) -> None:

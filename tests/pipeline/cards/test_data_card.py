@@ -199,3 +199,7 @@ def test_metadata_of_several_lines_is_one() -> None:
     block = yaml_block({"name": EVIL, "list": [EVIL, "x" * 500 + " ``` y"]})
     assert block.count("\n") == 4
     assert yaml.safe_load(block)["name"] == EVIL
+    for ending in ("```\n", "---\r\n", "a\x85"):
+        block = yaml_block({"name": ending})
+        assert block.count("\n") == 1
+        assert yaml.safe_load(block)["name"] == ending

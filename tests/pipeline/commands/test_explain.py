@@ -2,11 +2,15 @@ import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from beam_jobs.io.shards import Receipt, receipts
+from beam_jobs.io.shards import Receipt, commit, receipts
+from models.errors import UserError
 from pipeline.cli import main
 from pipeline.commands.run import explain
 from pipeline.commands.run.explain import Step, describe, find
@@ -99,3 +103,17 @@ def test_only_the_first_stage_is_searched_whole(
     name = ids(finished_run, "corpus")[0]
     assert [step.stage for step in find(str(finished_run / "run"), name)][-1] == "corpus"
     assert read == ["ingest"]
+
+
+def test_part_files_from_elsewhere(tmp_path: Path) -> None:
+    def explained(table: pa.Table) -> list[Text | Table]:
+        nothing = pa.table({"reason": pa.array([], pa.string())})
+        pieces = [("part-0", table, nothing)]
+        commit(str(tmp_path / "bucket"), "part-0", "key", 1, pieces, started=0)
+        return describe(find(str(tmp_path), "a", ["bucket"]), "")
+
+    with pytest.raises(UserError, match="not a part file of pairs, it has no id"):
+        explained(pa.table({"n": [1]}))
+    with pytest.raises(UserError, match="its id is int64"):
+        explained(pa.table({"id": [1]}))
+    assert explained(pa.table({"id": ["a"], "s": ["x"], "s_decile": [1], "t_decile": [1]}))
