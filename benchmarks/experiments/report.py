@@ -29,7 +29,7 @@ def show(table: Table, found: Found) -> None:
     console.print(rows)
     if not table.claims:
         return
-    claims = RichTable("the paper's claim", *_judged_measures(table))
+    claims = RichTable(*_heads(table))
     for claim, verdicts in judgements(table, found):
         claims.add_row(claim, *verdicts)
     console.print(claims)
@@ -44,7 +44,7 @@ def write(path: Path, table: Table, found: Found) -> None:
         text += [
             "",
             *_markdown(
-                ("the paper's claim", *_judged_measures(table)),
+                _heads(table),
                 [(claim, *verdicts) for claim, verdicts in judgements(table, found)],
             ),
         ]
@@ -78,7 +78,8 @@ def lines(table: Table, found: Found) -> list[tuple[str, list[str]]]:
 
 
 def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
-    """Every claim, and whether the order holds by each reported measure."""
+    """Every claim, and whether the order holds by each measure that one of the claims is about."""
+    measures = _judged(table)
     return [
         (
             f"{claim.better} > {claim.worse}" + (f" ({claim.figures})" if claim.figures else ""),
@@ -86,7 +87,7 @@ def judgements(table: Table, found: Found) -> list[tuple[str, list[str]]]:
                 judge(table, claim, found, measure)
                 if measure in (claim.printed or table.reported)
                 else "–"
-                for measure in table.reported
+                for measure in measures
             ],
         )
         for claim in table.claims
@@ -107,8 +108,14 @@ def judge(table: Table, claim: Claim, found: Found, measure: str) -> str:
     return f"{verdict} ({difference:+.1f} ± {error:.1f}{paper})"
 
 
-def _judged_measures(table: Table) -> list[str]:
-    return [table.measures[measure] for measure in table.reported]
+def _judged(table: Table) -> list[str]:
+    """The reported measures that at least one claim is about."""
+    about = [claim.printed or table.reported for claim in table.claims]
+    return [measure for measure in table.reported if any(measure in each for each in about)]
+
+
+def _heads(table: Table) -> list[str]:
+    return ["the paper's claim", *(table.measures[measure] for measure in _judged(table))]
 
 
 def _mean_and_spread(measure: str, values: Sequence[float]) -> str:

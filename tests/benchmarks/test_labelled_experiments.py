@@ -60,8 +60,8 @@ def test_malstms_ablation_takes_parts_from_the_whole_model(inputs: Inputs) -> No
     assert scores["mse"] != scores["uncalibrated mse"]
     assert scores["entailment"] == scores["uncalibrated entailment"]
     found = {cell: [scores] for cell in table.rows.values()}
-    ((_, verdicts), *_) = judgements(table, found)
-    assert "paper: +1.0" in verdicts[0] and verdicts[1:] == ["–", "–"]
+    ((_, (verdict,)), *_) = judgements(table, found)  # no claim is about the other measures
+    assert "paper: +1.0" in verdict
 
 
 def test_errors_have_three_digits_and_the_papers_figure_stands_beside() -> None:

@@ -163,6 +163,7 @@ def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
     written = (tmp_path / "wg4.md").read_text()
     assert "| Pearson × 100 | LSTM Avg | AVG | GRAN |" in written
     assert "(paper: 81.4) |\n" in written and "; paper: +8.6)" in written
+    assert "| the paper's claim | STS 2013 OnWN | STS 2013 FNWN |\n" in written
     assert len(judgements(small, found)) == 2
     pair = CorrelationCell(first=cells["GRAN"], second=cells["AVG"])
     scores = pair.run(1, inputs, tmp_path / "correlation.json")
