@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +67,23 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
     _check_settings(folder)
     hide_progress: Any = logging.disable_progress_bar  # of loading weights
     hide_progress()
+    with in_one_line(f"{folder}: the model cannot be loaded"), bounded_by_files(folder):
+        return build()
+
+
+@contextmanager
+def in_one_line(what: str) -> Iterator[None]:
+    """Turn errors of the library, which have many types, into a UserError that begins with `what`.
+
+    Modules that do not fit each other load, and fail with the first text.
+    """
     try:
-        with bounded_by_files(folder):
-            return build()
+        yield
     except UserError:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"{folder}: the model cannot be loaded ({reason})") from error
+        raise UserError(f"{what} ({reason})") from error
 
 
 _INCOMPLETE = "the list of modules is damaged: it needs a type and a path of each"

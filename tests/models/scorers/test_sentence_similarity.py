@@ -143,6 +143,17 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
         fails("the model cannot be loaded", **{key: copy})
 
 
+def test_modules_that_do_not_fit_are_one_line(sentence_model: Path, tmp_path: Path) -> None:
+    """They load; the first text fails."""
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    modules = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps(modules[1:]))
+    scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
+    with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(") as error:
+        scorer.score(texts(2, 1), texts(2, 2))
+    assert "\n" not in str(error.value)
+
+
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
