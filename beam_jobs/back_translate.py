@@ -240,7 +240,7 @@ class _Translate(UnitDoFn):
         commit: Callable[[pa.RecordBatch, Measurements], Receipt],
     ) -> Receipt:
         """Translate a unit's sources; `commit` gets the rows of `Translator.translate`."""
-        attempt = begin(self.output, unit.name, unit.key)
+        attempt = begin(self.output, unit.name, unit.key, len(sources))
         hints = attempt if attempt.number > 1 else None
         try:
             translations, counts = self.translator.translate(

@@ -1,10 +1,15 @@
-"""Peak resident memory of this process."""
+"""Peak resident memory of this process, and bounds of what loading a model may take."""
 
 import resource
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from models.errors import UserError
+
+_SPARE = 64 << 20  # bytes of tensors that no file has, such as masks
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -22,3 +27,51 @@ def forget_peak() -> None:
     """Reset the peak to the present memory; does nothing on systems other than Linux."""
     with suppress(OSError):
         _CLEAR.write_text("5")
+
+
+@contextmanager
+def bounded_by_files(folder: Path) -> Iterator[None]:
+    """Bound the tensors that this thread makes in the block by the size of a model's files.
+
+    Libraries make the tensors that config.json describes before they look for them in the weights.
+
+    Raises:
+        UserError: the settings describe many more numbers than the files hold.
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    files = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    most = 4 * files + _SPARE  # 4: of numbers in one byte float32 is made
+
+    class Bounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        made = 0
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            kwargs = kwargs or {}
+            if _makes_tensors(func) and str(kwargs.get("device")) != "meta":
+                # A tensor on the device meta has a size, but no memory.
+                self.made += func(*args, **{**kwargs, "device": torch.device("meta")}).nbytes
+                if self.made > most:
+                    raise MemoryError
+            return func(*args, **kwargs)
+
+    bounded = Bounded()  # type: ignore[no-untyped-call]
+    try:
+        with bounded:
+            yield
+    except Exception as error:  # libraries replace that of ours by others
+        if bounded.made <= most:
+            raise
+        raise UserError(
+            f"{folder}: the model cannot be loaded: its settings describe {bounded.made:,} "
+            f"bytes or more, its files have {files:,}"
+        ) from error
+
+
+def _makes_tensors(func: Any) -> bool:
+    """Whether an operation of torch makes a tensor of any size, not a copy of one."""
+    names = {argument.name for argument in func._schema.arguments}
+    return names >= {"device", "pin_memory"} and "non_blocking" not in names

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models import hub
 from models.errors import UserError
+from models.memory import bounded_by_files
+from models.structured import check_sizes
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -56,35 +59,58 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
     """Call a function of the library that loads a model.
 
     Raises:
-        UserError: it fails, in one of the library's many ways, or the model brings its own code.
+        UserError: it fails, in one of the library's many ways, or the model brings its own code or
+            describes itself as far larger than its files.
     """
     from transformers.utils import logging
 
-    _check_classes(folder)
+    _check_settings(folder)
     hide_progress: Any = logging.disable_progress_bar  # of loading weights
     hide_progress()
-    try:
+    with in_one_line(f"{folder}: the model cannot be loaded"), bounded_by_files(folder):
         return build()
+
+
+@contextmanager
+def in_one_line(what: str) -> Iterator[None]:
+    """Turn errors of the library, which have many types, into a UserError that begins with `what`.
+
+    Modules that do not fit each other load, and fail with the first text.
+    """
+    try:
+        yield
+    except UserError:
+        raise
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"{folder}: the model cannot be loaded ({reason})") from error
+        raise UserError(f"{what} ({reason})") from error
 
 
 _INCOMPLETE = "the list of modules is damaged: it needs a type and a path of each"
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "models.embeddings.")
+_NAMING = ("modules.json", "router_config.json", "config.json")  # files that name classes
+# These take time or Python objects; `bounded_by_files` sees only tensors.
+_LARGEST = {
+    r".*(layer|block|depth|stage|expert|group|head)(s|_sizes)?": 1_000,
+    r"num_labels": 1 << 16,
+    r".*positions?(_embeddings)?": 1 << 20,
+}
 
 
-def _check_classes(folder: Path) -> None:
+def _check_settings(folder: Path) -> None:
     """Refuse a model that names classes of other packages, or of Python files that it brings: the
-    library imports them, from a folder even without `trust_remote_code`.
+    library imports them, from a folder even without `trust_remote_code`. Refuse one of absurd size.
     """
     for file in sorted(folder.rglob("*.json")):
-        if file.name not in ("modules.json", "router_config.json", "config.json"):
+        if file.name != "modules.json" and not file.name.endswith("config.json"):
             continue
         try:
             values = json.loads(file.read_bytes())
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
+        check_sizes(file, values, _LARGEST)
+        if file.name not in _NAMING:
+            continue
         if file.name == "modules.json" and not _is_list_of_modules(values):
             raise UserError(f"{file}: the model cannot be loaded ({_INCOMPLETE})")
         for name in _classes(values):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,6 +96,25 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
         return TypeAdapter(kind).validate_json(data)
     except ValidationError as error:
         raise ValueError(_first(error)) from None
+
+
+def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
+    """Check the whole numbers in a file's values, at any depth, against bounds.
+
+    Args:
+        largest: bounds, by a pattern of keys; the first that fits a key holds.
+
+    Raises:
+        UserError: a number is too large.
+    """
+    for inner in values if isinstance(values, list) else ():
+        check_sizes(path, inner, largest)
+    for key, value in values.items() if isinstance(values, dict) else ():
+        most = next((bound for keys, bound in largest.items() if re.fullmatch(keys, key)), None)
+        numbers = value if isinstance(value, list) else [value]
+        if most is not None and any(isinstance(n, int) and n > most for n in numbers):
+            raise UserError(f"{path}: {key} must be at most {most:,}")
+        check_sizes(path, value, largest)
 
 
 def _first(error: ValidationError) -> str:

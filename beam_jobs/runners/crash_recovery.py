@@ -72,6 +72,11 @@ class Attempt(BaseModel):
         self._end()
         storage.remove(self._path)
 
+    def _is_within(self, rows: int) -> bool:
+        groups = [*self.in_progress, *self.isolated]
+        known = {*self.poison, *(row for group in groups for row in group)}
+        return all(groups) and all(0 <= row < rows for row in known)
+
     def _begin(self) -> None:
         with _LOCK:
             for other in _ACTIVE:
@@ -106,11 +111,15 @@ class Attempt(BaseModel):
                     self.suspects += [Suspect(rows=[row]) for row in rows]
 
 
-def begin(folder: str, name: str, key: str) -> Attempt:
-    """Begin an attempt at a unit, with what is known from earlier attempts at the same work."""
+def begin(folder: str, name: str, key: str, rows: int) -> Attempt:
+    """Begin an attempt at a unit, with what is known from earlier attempts at the same work.
+
+    Args:
+        rows: of the unit. A record that names others counts as none.
+    """
     path = storage.join(folder, "attempts", f"{name}.json")
     attempt = _read(path)
-    if attempt is None or attempt.key != key:
+    if attempt is None or attempt.key != key or not attempt._is_within(rows):
         attempt = Attempt(
             key=key, number=0, worker="", alone=True, in_progress=[], suspects=[], poison=[]
         )

@@ -53,17 +53,18 @@ class _Rejections:
         for reason, rows in (receipt.numbers.rejected or receipt.rejected).items():
             if not reason.startswith(self.limit.ignored or "\0"):
                 self.reasons[reason] += rows
-                shard = (*receipt.rejected_shards, *receipt.shards)[0]
-                self.files.setdefault(reason, shard.path)
+                shards = (*receipt.rejected_shards, *receipt.shards)
+                self.files.setdefault(reason, shards[0].path if shards else receipt.name)
 
     @property
     def message(self) -> str | None:
         """Why the job must not continue; None if it may."""
         rejected = self.reasons.total()
-        if rejected <= self.limit.share * self.rows:
+        if not self.reasons or rejected <= self.limit.share * self.rows:
             return None
         question = f"{self.limit.question} " if self.limit.question else ""
-        what = f"{rejected:,} of {self.rows:,} rows are rejected ({rejected / self.rows:.1%})"
+        share = rejected / max(self.rows, 1)  # a receipt from elsewhere may say 0
+        what = f"{rejected:,} of {self.rows:,} rows are rejected ({share:.1%})"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
         reason, rows = self.reasons.most_common(1)[0]

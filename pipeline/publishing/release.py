@@ -211,6 +211,8 @@ def _check_replaceable(out: Path) -> str | None:
 
 
 def _columns(shard: Shard) -> pa.Schema:
+    """The columns of a part file, which all others have, too; errors as `read_shard`."""
+    read_shard(shard, ["id", "reference", "translation"])  # a release cannot be without
     with pq.ParquetFile(pa.BufferReader(read_whole(shard))) as file:
         return file.schema_arrow.remove_metadata()
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import gzip
 import json
-import shutil
+import os
 import tempfile
 import zlib
 from collections.abc import Callable
@@ -13,30 +12,27 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-import torch
 import yaml
 
 from beam_jobs.io import score_files, shards
 from beam_jobs.io.bitext import READERS, find_bitext, read_bitext
+from beam_jobs.runners import crash_recovery
+from beam_jobs.runners.local.fork_server import CRASHED
 from models.embeddings.datasets.phrases import read_phrase_pairs
 from models.embeddings.datasets.similarity import read_labelled
 from models.embeddings.datasets.synonyms import read_synonyms
-from models.embeddings.encoders import build_encoder, kinds
-from models.embeddings.heads import open_head
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
 from models.structured import parse_yaml
 from models.text.vectors import compact_vectors, load_vectors, open_vectors
 from pipeline.config.options import Config
 from tests.fuzz.harness import Case, allowed, command, write_json
+from tests.fuzz.model_targets import MODEL_TARGETS
 from tests.fuzz.mutations import NASTY, changed, configured, damaged
 from tests.pipeline.report.made_run import make_run
-from tests.sample import DATA, ROOT, sample_rows
-from tests.small_model import train_small_model
+from tests.sample import ROOT, sample_rows
 
 ONE = ("--", "--direct_num_workers", "1")
 
@@ -309,74 +305,25 @@ def receipts(random: Random, folder: Path) -> None:
     shards.remove_orphans(place, shards.receipts(place)[:1])
 
 
-# --- models ---------------------------------------------------------------------------------------
+_ATTEMPT: dict[str, Any] = {
+    "key": "key", "number": 2, "worker": "w", "alone": True, "in_progress": [[3, 4], [5]],
+    "suspects": [{"rows": [5], "deaths": 1}, {"rows": [1, 2], "deaths": 0}], "poison": [6],
+}  # fmt: skip
 
 
-@cache
-def _encoder(name: str) -> dict[str, bytes]:
-    """The files of a small encoder."""
-    options = EmbeddingOptions(dim=4, model=name)
-    entries = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}
-    vocabularies = {kind: Vocabulary(entries[kind], kind=kind) for kind in kinds(name)}
-    torch.manual_seed(1)
-    found = {kind: torch.randn(len(v), 4) for kind, v in vocabularies.items()}
-    encoder = build_encoder(options, found)
-    sizes = {"dim": encoder.dim, "units": 3}
-    head = open_head({"name": "distribution", "lowest": 1.0, "highest": 5.0, **sizes})
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        SentenceEncoder(encoder.eval(), vocabularies, options, head).write(folder, native=False)
-        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
-def encoder(random: Random, folder: Path) -> None:
-    """An encoder's folder: settings, vocabularies, weights."""
-    files = dict(_encoder(random.choice(("gran", "bilstm-max", "trigram-avg", "word-avg+lstm"))))
-    name = random.choice(["config.json", "config.json", *files])
-    if name.endswith(".json") and random.random() < 0.8:
-        value = changed(json.loads(files[name]), random)
-        files[name] = json.dumps(value).encode()
-    else:
-        files[name] = damaged(files[name], random)
-    for file, content in files.items():
-        (folder / file).write_bytes(content)
-    found = allowed(lambda: load_encoder(folder))
-    if found is not None:
-        assert found.embed(["a b", "abc", ""]).shape == (3, found.dim)
-        found.similarity(["a"], ["b"])
-
-
-@cache
-def translation_model() -> Path:
-    """A fairseq model that is small enough to be built for every case."""
-    if (real := DATA.parent / "nmt" / "multi30k-cs-en").is_dir():
-        return real
-    folder = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    train_small_model(folder)
-    return folder / "model"
-
-
-def dictionaries(random: Random, folder: Path) -> None:
-    """The dictionaries of a fairseq model."""
-    from models.nmt.checkpoint import build_model, read_checkpoint
-    from models.nmt.model_folder import ModelFolder
-
-    place = folder / "model"
-    place.mkdir()
-    for file in translation_model().iterdir():
-        if file.is_file():
-            (place / file.name).symlink_to(file)
-    path = random.choice(sorted(place.glob("dict.*.txt")))
-    content = damaged(path.read_bytes(), random)
-    path.unlink()
-    path.write_bytes(content)
-
-    def build() -> None:
-        found = ModelFolder(place)
-        build_model(found, read_checkpoint(found))
-
-    allowed(build)
+def attempts(random: Random, folder: Path) -> None:
+    """The records of attempts that crashed name rows that there are."""
+    (folder / "attempts").mkdir()
+    path = folder / "attempts" / "part-0.json"
+    write_json(path, changed(_ATTEMPT, random))
+    if random.random() < 0.2:
+        path.write_bytes(damaged(path.read_bytes(), random))
+    with mock.patch.dict(os.environ, {CRASHED: random.choice(("w", ""))}):
+        found = crash_recovery.begin(str(folder), "part-0", "key", rows=8)
+    assert all(found.isolated)
+    assert {row for rows in (*found.isolated, found.poison) for row in rows} <= set(range(8))
+    assert len(crash_recovery.unfinished(str(folder))) == 1
+    found.over()
 
 
 TARGETS: dict[str, tuple[Case, float]] = {
@@ -390,7 +337,7 @@ TARGETS: dict[str, tuple[Case, float]] = {
     "data": (data, 3),
     "run": (run_folder, 4),
     "receipts": (receipts, 2),
-    "encoder": (encoder, 4),
-    "dictionaries": (dictionaries, 0.5),
+    "attempts": (attempts, 2),
+    **MODEL_TARGETS,
 }
 """The targets, and how often each is tried compared with the others."""

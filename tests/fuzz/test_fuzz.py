@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import offline, targets
+from tests.fuzz import model_targets, offline, targets
 from tests.fuzz.harness import Found, run_case
 
 CASES = {"ingest": 1, "dictionaries": 2, "run": 5, "receipts": 10, "configuration": 12}
@@ -21,7 +21,7 @@ def test_any_input_ends_well_or_in_one_line(
     offline()
     if name == "dictionaries":
         model = request.getfixturevalue("nmt_model")
-        monkeypatch.setattr(targets, "translation_model", lambda: model)
+        monkeypatch.setattr(model_targets, "translation_model", lambda: model)
     found = Found()
     for number in range(CASES.get(name, MOST)):
         run_case(name, targets.TARGETS[name][0], f"short-{number}", tmp_path, found)

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import pickle
 import random
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.errors import UserError
 from models.files import digest
+from models.memory import bounded_by_files
 from models.nmt.families.base import Languages, NmtModel
 from models.nmt.families.subwords import (
     SentencePieces,
@@ -26,6 +26,7 @@ from models.nmt.families.subwords import (
     load_tokenizer,
 )
 from models.nmt.weights import check_finite
+from models.structured import check_sizes
 from models.structured import read_json as read_json_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class PretrainedModel(NmtModel):
 
     def __init__(self, path: Path, config: dict[str, Any], languages: Languages) -> None:
         self.path, self.config, self.languages = path, config, languages
-        self._check_sizes()
+        check_sizes(path / "config.json", config, _LARGEST)
         if not any((path / name).is_file() for name in _WEIGHTS):
             raise UserError(
                 f"{path / _WEIGHTS[0]}: missing from the model folder (or {_WEIGHTS[2]})"
@@ -72,12 +73,6 @@ class PretrainedModel(NmtModel):
         self.check_tokenizer()
         self.layout = self.make_layout()
         self._check_tokens()
-
-    def _check_sizes(self) -> None:
-        for key, value in self.config.items():
-            most = next((n for keys, n in _LARGEST.items() if re.fullmatch(keys, key)), None)
-            if most is not None and isinstance(value, int) and value > most:
-                raise UserError(f"{self.path / 'config.json'}: {key} must be at most {most:,}")
 
     @abstractmethod
     def read_vocabulary(self) -> list[str]:
@@ -216,7 +211,7 @@ class PretrainedModel(NmtModel):
         kind = getattr(transformers, self.architecture)
         config = self._transformers_config(kind.config_class)
         try:
-            with _quiet():
+            with _quiet(), bounded_by_files(self.path):
                 network, report = kind.from_pretrained(
                     str(self.path),
                     config=config,
@@ -226,6 +221,8 @@ class PretrainedModel(NmtModel):
                     weights_only=True,
                     output_loading_info=True,
                 )
+        except UserError:
+            raise
         except Exception as error:  # the library's loader raises many types
             if _is_unsafe(error):
                 raise UserError(

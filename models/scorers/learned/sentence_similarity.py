@@ -29,12 +29,13 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     """
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
     encoded = texts.dictionary_encode()
-    vectors = sentence_model.encode(
-        encoded.dictionary.to_pylist(),
-        batch_size=_BATCH.get(sentence_model.device.type, 32),
-        normalize_embeddings=True,
-        show_progress_bar=False,
-    ).astype(np.float32, copy=False)
+    with sentence_models.in_one_line(f"{_OPTION}: the model fails"):
+        vectors = sentence_model.encode(
+            encoded.dictionary.to_pylist(),
+            batch_size=_BATCH.get(sentence_model.device.type, 32),
+            normalize_embeddings=True,
+            show_progress_bar=False,
+        ).astype(np.float32, copy=False)
     first, second = np.split(encoded.indices.to_numpy(), 2)
     cosine = np.einsum("nd,nd->n", vectors[first], vectors[second], dtype=np.float32)
     return np.where(_has_empty_side(pairs), np.float32(0), cosine.clip(-1, 1))
@@ -50,11 +51,12 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
     first, second = (code.to_numpy().astype(np.int64) for code in codes)
     _, rows, back = np.unique(first * len(pairs) + second, return_index=True, return_inverse=True)
     distinct = keys.take(pa.array(rows))
-    scores = cross_encoder_model.predict(
-        list(zip(*(column.to_pylist() for column in distinct.columns), strict=True)),
-        batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
-        show_progress_bar=False,
-    )
+    with sentence_models.in_one_line("score.cross_encoder_model: the model fails"):
+        scores = cross_encoder_model.predict(
+            list(zip(*(column.to_pylist() for column in distinct.columns), strict=True)),
+            batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
+            show_progress_bar=False,
+        )
     return np.asarray(scores, np.float32).reshape(len(rows))[back]
 
 

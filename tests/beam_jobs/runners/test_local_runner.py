@@ -131,7 +131,7 @@ class Translate(beam.PTransform):
         output = self.output
 
         def translate(unit: Unit) -> Receipt:
-            attempt = begin(output, unit.name, unit.key)
+            attempt = begin(output, unit.name, unit.key, unit.rows)
             done = {row for group in attempt.isolated for row in group}.union(attempt.poison)
             rest = [[row for row in range(i, i + 3) if row not in done] for i in range(0, 12, 3)]
             for group in [*attempt.isolated, *rest]:
@@ -154,7 +154,7 @@ def test_a_sentence_that_kills_workers_is_found(tmp_path: Path, workers: str) ->
     table = pa.table({"n": range(12)})
     work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
     out = f"{tmp_path}/out"
-    begin(out, "part-0", work[0].key).failed()
+    begin(out, "part-0", work[0].key, work[0].rows).failed()
     result = launch("t", work, Translate(out), out, ["--direct_num_workers", workers], attempts=out)
     (receipt,) = result.receipts
     assert (receipt.rows_in, receipt.rows_out) == (12, 11)

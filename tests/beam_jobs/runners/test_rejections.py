@@ -17,7 +17,7 @@ from beam_jobs.io.bitext import find_bitext
 from beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_shard
 from beam_jobs.runners import rejections
 from beam_jobs.runners.launch import Result, launch
-from beam_jobs.runners.rejections import Limit
+from beam_jobs.runners.rejections import Limit, RejectionWatch
 from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.errors import UserError
@@ -99,6 +99,17 @@ def test_a_finished_job_is_judged_by_all_rows(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"5 of 10 rows"):  # finished units count too
         run(work, tmp_path, 0.0)
     assert run(work, tmp_path, 0.5).receipts[0].rows_out == 5
+
+
+@pytest.mark.parametrize("rows", [-1, 0, 5])
+def test_receipts_from_elsewhere_that_make_no_sense(tmp_path: Path, rows: int) -> None:
+    def judge(rejected: dict[str, int]) -> None:
+        receipt = Receipt(name="part-0", key="k", rows_in=rows, shards=(), rejected=rejected)
+        RejectionWatch("odd", str(tmp_path), Limit(share=0.5)).judge([receipt])
+
+    judge({})
+    with pytest.raises(UserError, match=r"is odd, see part-0; "):
+        judge({"is odd": 5})
 
 
 def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:

@@ -211,6 +211,14 @@ def test_sizes_take_no_memory_on_the_word_of_a_file(
         translator(folder)
 
 
+def test_the_weights_bound_the_memory(copy: Callable[[str], Path]) -> None:
+    folder = copy("marian")
+    config = json.loads((folder / "config.json").read_text())
+    write_json(folder / "config.json", {**config, "encoder_layers": 30, "encoder_ffn_dim": 1 << 16})
+    with pytest.raises(UserError, match=r"its settings describe .* its files have"):
+        translator(folder)
+
+
 def test_weights_of_another_size(copy: Callable[[str], Path]) -> None:
     folder = copy("marian")
     config = (folder / "config.json").read_text().replace('"d_model": 32', '"d_model": 64')

@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from models.errors import UserError
+from models.memory import peak_memory
 from models.scorers import PairScorer
 from models.scorers.learned.sentence_similarity import open_cross_encoder, open_sentence_model
 from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
@@ -141,6 +143,17 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
         fails("the model cannot be loaded", **{key: copy})
 
 
+def test_modules_that_do_not_fit_are_one_line(sentence_model: Path, tmp_path: Path) -> None:
+    """They load; the first text fails."""
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    modules = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps(modules[1:]))
+    scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
+    with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(") as error:
+        scorer.score(texts(2, 1), texts(2, 2))
+    assert "\n" not in str(error.value)
+
+
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
@@ -167,6 +180,55 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the model cannot be loaded"):
         open_cross_encoder(folder)
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "message"),
+    [
+        ("config.json", {"vocab_size": 300_000_000}, "its settings describe .* its files have"),
+        ("config.json", {"intermediate_size": 10**8}, "its settings describe .* its files have"),
+        ("config.json", {"num_hidden_layers": 20_000}, "num_hidden_layers must be at most 1,000"),
+        ("config.json", {"num_labels": 10**9}, "num_labels must be at most 65,536"),
+        (
+            "sentence_bert_config.json",
+            {"config_kwargs": {"num_hidden_layers": 20_000}},
+            r"sentence_bert_config\.json: num_hidden_layers must be at most 1,000",
+        ),
+        (
+            "sentence_bert_config.json",
+            {"config_kwargs": {"vocab_size": 300_000_000}},
+            "its settings describe .* its files have",
+        ),
+    ],
+)
+def test_sizes_take_no_memory_on_the_word_of_a_file(
+    sentence_model: Path, tmp_path: Path, file: str, settings: dict[str, Any], message: str
+) -> None:
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    values = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**values, **settings}))
+    before = peak_memory()
+    with pytest.raises(UserError, match=message) as error:
+        open_sentence_model(folder)
+    assert "\n" not in str(error.value)
+    assert peak_memory() - before < 100 << 20
+
+
+def test_a_module_takes_no_memory_on_the_word_of_a_file(
+    sentence_model: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Dense
+
+    model = SentenceTransformer(str(sentence_model), device="cpu")
+    model.append(Dense(32, 4))
+    folder = tmp_path / "model"
+    model.save(str(folder))
+    assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 4)
+    path = folder / "2_Dense" / "config.json"
+    path.write_text(path.read_text().replace("32", "320000000"))
+    with pytest.raises(UserError, match=r"its settings describe .* its files have"):
+        open_sentence_model(folder)
 
 
 @pytest.mark.real_data

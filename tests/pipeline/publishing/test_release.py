@@ -298,6 +298,18 @@ def test_a_damaged_corpus(run: Path, harm: str, capsys: pytest.CaptureFixture[st
     assert not (run / "release").exists()
 
 
+def test_a_corpus_without_translations(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (run / "corpus").glob("*.parquet"):
+        shard = write_shard(str(path), pq.read_table(path).drop(["translation"]))
+        receipt = run / f"corpus/receipts/{path.stem}.json"
+        values = json.loads(receipt.read_text())
+        values["shards"][0]["digest"] = shard.digest
+        receipt.write_text(json.dumps(values))
+    assert publish(run) == 2
+    assert "not a part file of this stage, it has no translation" in said(capsys)
+    assert not (run / "release").exists()
+
+
 WRONG = {
     "no licence": (["--license", "?"], "input.license is not set"),
     "outside the list": (["--license", "CC BY-SA 2.0"], "'CC BY-SA 2.0' is not on the Hub's list"),

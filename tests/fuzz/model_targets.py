@@ -1,0 +1,165 @@
+"""What is fuzzed of models: one function for each kind of folder."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import torch
+
+from models.embeddings.applications.opened import open_model
+from models.embeddings.encoders import build_encoder, kinds
+from models.embeddings.heads import open_head
+from models.embeddings.model import SentenceEncoder, load_encoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.vocabulary import Vocabulary
+from models.nmt.families.base import Languages
+from models.nmt.options import NmtOptions
+from models.nmt.translate import Translator
+from tests.fuzz.harness import Case, allowed
+from tests.fuzz.mutations import changed, damaged
+from tests.hub_models import FAMILIES, save
+from tests.models.scorers.small_transformers import write_sentence_model
+from tests.sample import DATA
+from tests.small_model import train_small_model
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by relative path."""
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def _write(files: dict[str, bytes], folder: Path, random: Random) -> None:
+    """Write files into a folder, one of them damaged; settings most often."""
+    settings = [name for name in files if name.endswith("config.json")]
+    name = random.choice([*settings, *files])
+    content = files[name]
+    if name.endswith(".json") and random.random() < 0.8:
+        content = json.dumps(changed(json.loads(content), random)).encode()
+    else:
+        content = damaged(content, random)
+    for file, data in {**files, name: content}.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(data)
+
+
+@cache
+def _encoder(name: str) -> dict[str, bytes]:
+    """The files of a small encoder."""
+    options = EmbeddingOptions(dim=4, model=name)
+    entries = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}
+    vocabularies = {kind: Vocabulary(entries[kind], kind=kind) for kind in kinds(name)}
+    torch.manual_seed(1)
+    found = {kind: torch.randn(len(v), 4) for kind, v in vocabularies.items()}
+    encoder = build_encoder(options, found)
+    sizes = {"dim": encoder.dim, "units": 3}
+    head = open_head({"name": "distribution", "lowest": 1.0, "highest": 5.0, **sizes})
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        SentenceEncoder(encoder.eval(), vocabularies, options, head).write(folder, native=False)
+        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def encoder(random: Random, folder: Path) -> None:
+    """An encoder's folder: settings, vocabularies, weights."""
+    files = dict(_encoder(random.choice(("gran", "bilstm-max", "trigram-avg", "word-avg+lstm"))))
+    name = random.choice(["config.json", "config.json", *files])
+    if name.endswith(".json") and random.random() < 0.8:
+        value = changed(json.loads(files[name]), random)
+        files[name] = json.dumps(value).encode()
+    else:
+        files[name] = damaged(files[name], random)
+    for file, content in files.items():
+        (folder / file).write_bytes(content)
+    found = allowed(lambda: load_encoder(folder))
+    if found is not None:
+        assert found.embed(["a b", "abc", ""]).shape == (3, found.dim)
+        found.similarity(["a"], ["b"])
+
+
+@cache
+def translation_model() -> Path:
+    """A fairseq model that is small enough to be built for every case."""
+    if (real := DATA.parent / "nmt" / "multi30k-cs-en").is_dir():
+        return real
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    train_small_model(folder)
+    return folder / "model"
+
+
+def dictionaries(random: Random, folder: Path) -> None:
+    """The dictionaries of a fairseq model."""
+    from models.nmt.checkpoint import build_model, read_checkpoint
+    from models.nmt.model_folder import ModelFolder
+
+    place = folder / "model"
+    place.mkdir()
+    for file in translation_model().iterdir():
+        if file.is_file():
+            (place / file.name).symlink_to(file)
+    path = random.choice(sorted(place.glob("dict.*.txt")))
+    content = damaged(path.read_bytes(), random)
+    path.unlink()
+    path.write_bytes(content)
+
+    def build() -> None:
+        found = ModelFolder(place)
+        build_model(found, read_checkpoint(found))
+
+    allowed(build)
+
+
+@cache
+def _hub_model(family: str) -> dict[str, bytes]:
+    """The files of a small translation model in Hugging Face's format, which is not trained."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "model")
+        folder.mkdir()
+        torch.manual_seed(1)
+        save(FAMILIES[family](folder).network, folder)
+        return _files(folder)
+
+
+def hub_model(random: Random, folder: Path) -> None:
+    """A translation model's folder: settings, vocabularies, tokenisers, weights."""
+    _write(_hub_model(random.choice(("marian", "m2m100", "mbart50", "t5"))), folder, random)
+    engine = random.choice(("ctranslate2", "transformers", "transformers"))
+    options = NmtOptions.model_validate({"engine": engine, "max_source_subwords": 20, "beam": 2})
+
+    def translate() -> None:
+        translator = Translator(folder, options, languages=Languages("cs", "en"), threads=1)
+        rows, _ = translator.translate(["Jan má rád sýr.", ""])
+        assert rows.num_rows == 2
+
+    allowed(translate)
+
+
+@cache
+def _sentence_model() -> dict[str, bytes]:
+    """The files of a small model of sentence-transformers."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return _files(write_sentence_model(Path(scratch, "model")))
+
+
+def sentence_model(random: Random, folder: Path) -> None:
+    """A folder of sentence-transformers: modules, settings, tokeniser, weights."""
+    _write(_sentence_model(), folder, random)
+    texts = pa.array(["a dog", "", "the man runs"])
+    allowed(lambda: open_model(str(folder)).evaluated.embed(texts))
+
+
+MODEL_TARGETS: dict[str, tuple[Case, float]] = {
+    "encoder": (encoder, 4),
+    "dictionaries": (dictionaries, 0.5),
+    "hub_model": (hub_model, 1),
+    "sentence_model": (sentence_model, 1),
+}
+"""As `tests.fuzz.targets.TARGETS`."""
