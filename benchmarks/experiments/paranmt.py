@@ -299,7 +299,7 @@ def _differences(encoders: Mapping[str, EncoderCell]) -> Table:
         "ParaNMT Table 10: mean absolute difference of two encoders over the STS data sets",
         rows,
         printed_claims([(names[2], names[0]), (names[0], names[1])], paper.TABLE_10),
-        measures={"absolute": "|difference|"},
+        measures={"absolute": "difference"},
         paper=paper.TABLE_10,
     )
 
