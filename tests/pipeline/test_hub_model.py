@@ -53,7 +53,7 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"config.json": '{"model_type": "bart"}'}, "model_type 'bart' is of no family"),
-        ({"config.json": "{"}, "config.json: cannot be read (not JSON)"),
+        ({"config.json": "{"}, "config.json: not a JSON object"),
         ({"source.spm": None}, "source.spm: missing from the model folder"),
         ({"target.spm": "x"}, "target.spm: not a SentencePiece model"),
         ({"model.bin": "x"}, "shared_vocabulary.json: missing from the model folder"),

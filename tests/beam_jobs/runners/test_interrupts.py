@@ -10,8 +10,9 @@ import pytest
 from beam_jobs.runners.local.interrupts import ends_when_interrupted
 
 STUCK = """
-import sys, time
+import signal, sys, time
 from beam_jobs.runners.local import interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background
 interrupts._PATIENCE = 0.5
 with interrupts.ends_when_interrupted(sys.stdout):
     while True:
@@ -35,11 +36,14 @@ def test_a_block_that_goes_on_is_ended() -> None:
 
 def test_a_block_that_ends_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("beam_jobs.runners.local.interrupts._PATIENCE", 0.1)
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), ends_when_interrupted(sys.stdout):
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-    time.sleep(0.3)  # in which nothing ends the process
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), ends_when_interrupted(sys.stdout):
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        time.sleep(0.3)  # in which nothing ends the process
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_background_job_ignores_it() -> None:
