@@ -10,10 +10,10 @@ from models.nmt.families.languages import find_tag
 from models.nmt.families.m2m100 import m2m100_layout, nllb_layout
 from models.nmt.families.marian import marian_tag
 from models.nmt.families.mbart import mbart25_layout, mbart50_layout
-from models.nmt.families.pretrained import read_json
+from models.nmt.families.pretrained import read_object
 from models.nmt.families.subwords import SentencePieces, Subwords, TokenizerJson
 from models.nmt.families.t5 import t5_tags
-from models.structured import read_json as read_json_of
+from models.structured import read_json
 
 WEIGHTS = "model.bin"
 _TOKENIZERS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.json")
@@ -30,7 +30,7 @@ class ConvertedModel(NmtModel):
 
     def __init__(self, path: Path, languages: Languages) -> None:
         self.path = path
-        self._config = read_json(path / "config.json")
+        self._config = read_object(path / "config.json")
         self._source_tokens = self._vocabulary("source")
         self._target_tokens = self._vocabulary("target")
         self._check_tokenizer()
@@ -50,7 +50,7 @@ class ConvertedModel(NmtModel):
         for name in ("shared", side):
             path = self.path / f"{name}_vocabulary.json"
             if path.is_file():
-                return read_json_of(path, list[str], "a list of tokens")
+                return read_json(path, list[str], "a list of tokens")
             path = path.with_suffix(".txt")  # CTranslate2 before 3.0
             if path.is_file():
                 try:

@@ -8,7 +8,7 @@ from models.nmt.families.languages import find_tag, tags_by_language
 from models.nmt.families.pretrained import (
     FairseqVocabulary,
     PretrainedModel,
-    read_json,
+    read_object,
     read_vocabulary,
 )
 
@@ -34,7 +34,7 @@ class M2M100Model(PretrainedModel):
 
         codes = tokenization_m2m_100.FAIRSEQ_LANGUAGE_CODES
         settings = self.path / "tokenizer_config.json"
-        given = read_json(settings).get("language_codes") if settings.is_file() else None
+        given = read_object(settings).get("language_codes") if settings.is_file() else None
         name = str(given or "m2m100")
         if name not in codes:
             raise UserError(f"{settings}: language_codes {name!r} is unknown")
@@ -63,7 +63,7 @@ class NllbModel(FairseqVocabulary):
     def make_layout(self) -> Layout:
         """See `PretrainedModel`."""
         settings = self.path / "tokenizer_config.json"
-        legacy = settings.is_file() and read_json(settings).get("legacy_behaviour") is True
+        legacy = settings.is_file() and read_object(settings).get("legacy_behaviour") is True
         return nllb_layout(self.tokens, self.languages, legacy=legacy)
 
 

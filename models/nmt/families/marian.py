@@ -11,7 +11,7 @@ from models.nmt.families.base import Languages, Layout
 from models.nmt.families.languages import find_tag, tags_by_language
 from models.nmt.families.pretrained import (
     PretrainedModel,
-    read_json,
+    read_object,
     read_vocabulary,
 )
 from models.nmt.families.subwords import SentencePieces, Subwords
@@ -45,7 +45,7 @@ class MarianModel(PretrainedModel):
     def _has_two(self) -> bool:
         """Whether there are two vocabularies."""
         settings = self.path / "tokenizer_config.json"
-        return settings.is_file() and read_json(settings).get("separate_vocabs") is True
+        return settings.is_file() and read_object(settings).get("separate_vocabs") is True
 
     @cached_property
     def target_tokens(self) -> list[str]:

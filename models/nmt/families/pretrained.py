@@ -26,8 +26,7 @@ from models.nmt.families.subwords import (
     load_tokenizer,
 )
 from models.nmt.weights import check_finite
-from models.structured import check_sizes
-from models.structured import read_json as read_json_of
+from models.structured import check_sizes, read_json
 
 if TYPE_CHECKING:
     from models.nmt.families.torch_model import TorchModel
@@ -323,13 +322,13 @@ class FairseqVocabulary(PretrainedModel):
         return ["<s>", "<pad>", "</s>", "<unk>", *self.pieces()[3:], *languages, "<mask>"]
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file.
 
     Raises:
         UserError: the file cannot be read, or holds something else.
     """
-    return read_json_of(path, dict[str, Any], "a JSON object")
+    return read_json(path, dict[str, Any], "a JSON object")
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -338,7 +337,7 @@ def read_vocabulary(path: Path) -> list[str]:
     Raises:
         UserError: the file cannot be read, or its ids are not 0, 1, 2 and so on.
     """
-    by_token = read_json(path)
+    by_token = read_object(path)
     if set(map(str, by_token.values())) != set(map(str, range(len(by_token)))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")
     return sorted(by_token, key=lambda token: int(by_token[token]))

@@ -10,7 +10,7 @@ from models.nmt.families.fairseq import FairseqModel
 from models.nmt.families.m2m100 import M2M100Model, NllbModel
 from models.nmt.families.marian import MarianModel
 from models.nmt.families.mbart import MBart25Model, MBart50Model
-from models.nmt.families.pretrained import PretrainedModel, read_json
+from models.nmt.families.pretrained import PretrainedModel, read_object
 from models.nmt.families.t5 import T5Model
 
 KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, T5 and MADLAD"
@@ -29,7 +29,7 @@ def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel
     if ConvertedModel.fits(path):
         return ConvertedModel(path, languages)
     if (path / "config.json").is_file() and not FairseqModel.fits(path):
-        config = read_json(path / "config.json")
+        config = read_object(path / "config.json")
         return _pretrained(path, config)(path, config, languages)
     if not FairseqModel.fits(path) and any(path.iterdir()):
         raise UserError(
@@ -62,5 +62,5 @@ def _pretrained(path: Path, config: dict[str, Any]) -> type[PretrainedModel]:
 def _tokenizer_class(path: Path, config: dict[str, Any]) -> str:
     """The name of the tokeniser's class in Transformers; empty if no file says it."""
     settings = path / "tokenizer_config.json"
-    name = read_json(settings).get("tokenizer_class") if settings.is_file() else None
+    name = read_object(settings).get("tokenizer_class") if settings.is_file() else None
     return str(name or config.get("tokenizer_class") or "")
