@@ -13,7 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import Deciles, Measurements, Receipt, Unit, read_shard
+from beam_jobs.io.shards import (
+    Deciles,
+    Measurements,
+    Receipt,
+    Unit,
+    read_shard,
+    read_whole,
+    with_columns,
+)
 from beam_jobs.runners.launch import Result, launch
 from beam_jobs.transforms.order_statistics import (
     Column,
@@ -96,23 +104,27 @@ def _merged(many: Sequence[Deciles]) -> Deciles:
     )
 
 
+_NOTHING = pa.schema([schema.REASON]).empty_table()  # no row is rejected
+
+
 @dataclass(eq=False)
 class _AssignDeciles(UnitDoFn):
     scorers: tuple[str, ...]
 
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
-        table = read_shard(unit.shard)
+        data = read_whole(unit.shard)
+        table = read_shard(unit.shard, [*schema.ROW, *self.scorers], data=data)
         ids = schema.row_ids(table)
+        columns: dict[str, np.ndarray] = {}
         deciles: dict[str, Deciles] = {}
         for name in self.scorers:
             score = table[name].to_numpy()
             decile = position(Column(sortable(score), ids), bounds.get(name, []))
-            table = table.append_column(schema.decile(name), pa.array(decile, pa.int8()))
+            columns[schema.decile(name)] = decile
             deciles[name] = _by_decile(score, decile)
         target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
-        table = table.cast(target)
-        empty = table.slice(0, 0).select([]).append_column("reason", pa.array([], pa.string()))
-        pieces = [(unit.name, table, empty)]
+        part = with_columns(unit.shard, data, pa.table(columns), target)
+        pieces = [(unit.name, part, _NOTHING)]
         return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))
 
 

@@ -29,6 +29,8 @@ from beam_jobs.io.shards import (
     content_key,
     read_receipt,
     read_shard,
+    read_whole,
+    with_columns,
 )
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
@@ -196,7 +198,8 @@ class _Score(UnitDoFn):
             torch.set_num_threads(1)
 
     def make(self, unit: Unit) -> Receipt:
-        table = read_shard(unit.shard)
+        data = read_whole(unit.shard)
+        table = read_shard(unit.shard, data=data)
         if self.scorer is None:  # all units of a worker have the same columns
             self.scorer = self._open([n for n in self.scorers if n not in table.column_names])
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
@@ -212,6 +215,9 @@ class _Score(UnitDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
+        if not rejected.num_rows:
+            added = accepted.drop_columns(table.column_names)
+            accepted = with_columns(unit.shard, data, added, accepted.schema)
         numbers = Measurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
 

@@ -26,10 +26,10 @@ from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
 from beam_jobs.io import schema, storage
+from beam_jobs.io.part_files import PartFile, decode, encode, extended
 from beam_jobs.io.storage import MissingError
 from models.errors import UserError
 from models.memory import peak_memory
@@ -182,16 +182,20 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
     ]
 
 
-def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
+def read_shard(
+    shard: Shard, columns: Sequence[str] | None = None, *, data: bytes | None = None
+) -> pa.Table:
     """Read a part file (of `columns`, `candidate` may be missing) after verifying its checksum.
+
+    Args:
+        data: its bytes, if `read_whole` has read them.
 
     Raises:
         UserError: the file does not exist, or it is not Parquet with these columns.
         DamagedError: its checksum is wrong.
     """
     try:
-        with pq.ParquetFile(pa.BufferReader(read_whole(shard))) as file:
-            table = file.read(list(columns) if columns is not None else None, use_threads=False)
+        table = decode(read_whole(shard) if data is None else data, columns)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{shard.path}: cannot be read ({storage.why(error)})") from error
     for name in columns or ():
@@ -211,16 +215,21 @@ def read_whole(shard: Shard) -> bytes:
     return data
 
 
-def write_shard(path: str, table: pa.Table) -> Shard:
+def with_columns(shard: Shard, data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
+    """The part file of a shard, whose bytes are `data`, with further columns; see `extended`.
+
+    Raises:
+        UserError: the shard does not have the other columns of `schema`, or not as many rows.
+    """
+    try:
+        return extended(data, columns, schema)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        raise UserError(f"{shard.path}: not a part file of this stage ({error})") from error
+
+
+def write_shard(path: str, table: pa.Table | PartFile) -> Shard:
     """Write a part file atomically."""
-    sink = pa.BufferOutputStream()
-    # Dictionaries of distinct texts only take space.
-    with pq.ParquetWriter(
-        sink, table.schema, compression="zstd", compression_level=3, use_dictionary=False
-    ) as writer:
-        if table.num_rows:  # one row group; `datasets` does not read an empty one
-            writer.write_table(table, row_group_size=table.num_rows)
-    data = sink.getvalue().to_pybytes()
+    data = table.data if isinstance(table, PartFile) else encode(table)
     storage.write_bytes(path, data)
     return Shard(path, table.num_rows, storage.digest(data))
 
@@ -243,7 +252,7 @@ def commit(
     name: str,
     key: str,
     rows_in: int | Callable[[], int],
-    pieces: Iterable[tuple[str, pa.Table, pa.Table]],
+    pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
     *,
     started: float,
     numbers: Measurements | Callable[[], Measurements] | None = None,

@@ -56,7 +56,7 @@ class Scorer:
     version: int = 1
     """Raise it when the values change for the same pairs: the column is then computed again."""
     whole_shard: bool = False
-    """Whether the function gets all rows of a shard at once, rather than blocks of 4,096: for
+    """Whether the function gets all rows of a shard at once, rather than blocks of 16,384: for
     models that make batches of their own."""
 
     @property

@@ -18,7 +18,7 @@ from models.scorers.plugins import ScorerSource
 from models.scorers.registry import SCORERS
 from models.text.tokens import PairText
 
-_ROWS = 8192  # scored at once: large enough for numpy, small enough for the cache
+_ROWS = 16_384  # scored at once: more than a shard has by default, so that it is one block
 _MOST_TOKENS = np.iinfo(np.int16).max
 _ROUNDING = 1e-5  # beyond the bounds of a scorer's range that is rounding, and is clipped
 

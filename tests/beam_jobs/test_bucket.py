@@ -9,8 +9,10 @@ import pytest
 from beam_jobs import bucket
 from beam_jobs.bucket import decile_ranks, summarise
 from beam_jobs.io import shards as shard_files
-from beam_jobs.io.shards import Deciles, Shard, units
+from beam_jobs.io.part_files import encode
+from beam_jobs.io.shards import Deciles, Shard, read_shard, units, write_shard
 from beam_jobs.runners.launch import Result
+from models.errors import UserError
 from models.hashing import text_hashes
 
 ONE = ["--direct_num_workers", "1"]
@@ -87,7 +89,25 @@ def test_the_scores_are_read_twice_and_the_pairs_once(
         read.append(shard.name)
         return Path(shard.path).read_bytes()
 
-    monkeypatch.setattr(shard_files, "read_whole", counted)
+    for module in (shard_files, bucket):
+        monkeypatch.setattr(module, "read_whole", counted)
     shards = scored(np.arange(30, dtype=np.float32), 10)
     run(shards, tmp_path / "out")
     assert Counter(read) == {shard.name: 3 for shard in shards}
+
+
+def test_pairs_are_copied_as_they_are_compressed(
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
+) -> None:
+    result = run(scored(np.linspace(-2, -1, 95, dtype=np.float32), 20), tmp_path / "out")
+    for shard in [s for r in result.receipts for s in r.shards]:
+        assert Path(shard.path).read_bytes() == encode(read_shard(shard))
+
+
+def test_a_shard_of_another_stage_is_an_error(
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
+) -> None:
+    (shard,) = scored(np.ones(3, np.float32), 3)
+    other = write_shard(shard.path, read_shard(shard).drop_columns(["reference"]))
+    with pytest.raises(UserError, match=r"part.*: not a part file of this stage"):
+        run([other], tmp_path / "out")

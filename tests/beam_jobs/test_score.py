@@ -7,6 +7,7 @@ import pytest
 
 from beam_jobs import score
 from beam_jobs.io import schema
+from beam_jobs.io.part_files import encode
 from beam_jobs.io.shards import receipts, units, write_shard
 from beam_jobs.score import score_table
 from models.errors import UserError
@@ -118,6 +119,7 @@ def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     for rows, receipt in zip(tables, result.receipts, strict=True):
         wanted, _ = score_table(rows, scorer, SCORERS)
         assert pq.read_table(receipt.shards[0].path).equals(wanted)
+        assert Path(receipt.shards[0].path).read_bytes() == encode(wanted)
     assert [r.rejected for r in receipts(out)] == [{}, {}, {"translation_score is not finite": 1}]
 
 
@@ -130,6 +132,8 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
     assert found.schema == schema.scored(names)
     assert found.select(once.column_names).equals(once)
     assert found["length_ratio"].to_pylist() == pytest.approx([6 / 7, 4 / 5, 1])
+    at_once, _ = score_table(table(), PairScorer(names[1:]), names)
+    assert (tmp_path / "out" / "part-0.parquet").read_bytes() == encode(at_once)
 
 
 REASONS = """

@@ -1,0 +1,90 @@
+"""Part files that get further columns."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beam_jobs.io.part_files import decode, encode, extended
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
+_FLOAT = st.floats(width=32, allow_nan=False)
+_ROWS = st.lists(st.tuples(_TEXT, _TEXT, _FLOAT, st.integers(-99, 99), _FLOAT), max_size=50)
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("score", pa.float32(), nullable=False),
+        pa.field("tokens", pa.int16(), nullable=False),
+        pa.field("other", pa.float32()),
+    ]
+)
+
+
+Row = tuple[str, str, float, int, float | None]
+
+
+def of(rows: list[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [[]] * len(SCHEMA)
+    arrays = [pa.array(v, f.type) for v, f in zip(columns, SCHEMA, strict=True)]
+    return pa.table(arrays, schema=SCHEMA)
+
+
+@given(rows=_ROWS, own=st.integers(1, len(SCHEMA)))
+def test_the_bytes_are_those_of_all_columns(rows: list[Row], own: int) -> None:
+    table = of(rows)
+    part = extended(encode(table.select(range(own))), table.select(SCHEMA.names[own:]), SCHEMA)
+    assert part.data == encode(table)
+    assert part.num_rows == len(rows)
+    assert decode(part.data).equals(table)
+
+
+@given(rows=_ROWS, order=st.permutations(range(len(SCHEMA))), own=st.integers(1, len(SCHEMA)))
+def test_columns_may_come_between(rows: list[Row], order: list[int], own: int) -> None:
+    table = of(rows)
+    schema = table.select(order).schema
+    part = extended(encode(table.select(range(own))), table.select(SCHEMA.names[own:]), schema)
+    assert part.data == encode(table.select(order))
+
+
+def test_again_and_again() -> None:
+    table = of([(str(i), f"text {i}", i / 7, i, None) for i in range(1000)])
+    data = encode(table.select(["id"]))
+    for n in range(1, len(SCHEMA)):
+        data = extended(data, table.select([n]), pa.schema(list(SCHEMA)[: n + 1])).data
+    assert data == encode(table)
+
+
+def test_statistics_and_positions_are_right(tmp_path: Path) -> None:
+    table = of([(str(i), f"text {i}", i / 7, i, i / 3) for i in range(1000)])
+    data = extended(encode(table.select([0, 1])), table.select([2, 3, 4]), SCHEMA).data
+    (tmp_path / "part.parquet").write_bytes(data)
+    column = pq.ParquetFile(tmp_path / "part.parquet").metadata.row_group(0).column(3)
+    assert (column.path_in_schema, column.statistics.min, column.statistics.max) == (
+        "tokens",
+        0,
+        999,
+    )
+    found = ds.dataset(tmp_path).to_table(filter=ds.field("tokens") > 990, columns=["other"])
+    assert found["other"].to_pylist() == table["other"][991:].to_pylist()
+
+
+def test_other_columns_and_rows_are_an_error() -> None:
+    table = of([("a", "b", 0.5, 1, None)])
+    own, further = encode(table.select([0, 1])), table.select([2, 3, 4])
+    with pytest.raises(ValueError, match="0 rows of"):
+        extended(own, further.slice(1), SCHEMA)
+    wrong = table.select([0, 1]).set_column(1, "text", pa.array([b"b"]))
+    with pytest.raises(ValueError, match="text: binary"):
+        extended(encode(wrong), further, SCHEMA)
+    with pytest.raises(KeyError):
+        extended(encode(table.select([0]).rename_columns(["name"])), further, SCHEMA)
+    with pytest.raises((ValueError, KeyError)):
+        extended(encode(table.select([0])), further, SCHEMA)  # no text
+    for data in (b"", own[:-1], own[:40], b"PAR1" * 9):
+        with pytest.raises((OSError, pa.ArrowException)):
+            extended(data, further, SCHEMA)
