@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs.io.thrift import BINARY, Items, Struct, dumps, loads
+from beam_jobs.io.thrift import BINARY, LIST, STRUCT, Items, Struct, dumps, loads
 
 _MAGIC = b"PAR1"
 
@@ -66,7 +66,7 @@ def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         own, rows, groups = file.schema_arrow, file.metadata.num_rows, file.num_row_groups
     if rows != len(columns) or any(schema.field(f.name) != f for f in own):
-        raise ValueError(f"{len(columns)} rows of {schema}, but its {rows} are of {own}")
+        raise ValueError(f"{rows} rows of {own.names}, not {len(columns)} of {schema.names}")
     further = pa.schema(list(schema)[len(own) :])
     columns = columns.cast(pa.schema([schema.field(name) for name in columns.column_names]))
     if groups == 1 and further and own.names == schema.names[: len(own)]:
@@ -110,9 +110,11 @@ def _append(footer: Struct, more: Struct, shift: int, schema: pa.Schema) -> None
             entry[_VALUE] = BINARY, base64.b64encode(schema.serialize())
 
 
-def _items(fields: Struct, number: int) -> list[Any]:
-    value: Items = fields[number][1]
-    return value.values
+def _items(fields: Struct, number: int) -> list[Struct]:
+    kind, value = fields[number]
+    if kind != LIST or value.kind != STRUCT:  # a reader of Thrift takes that for a missing field
+        raise ValueError(f"field {number} of the footer is no list of structures")
+    return cast(Items, value).values
 
 
 def _add(fields: Struct, other: Struct, number: int) -> None:

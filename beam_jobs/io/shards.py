@@ -224,7 +224,8 @@ def with_columns(shard: Shard, data: bytes, columns: pa.Table, schema: pa.Schema
     try:
         return extended(data, columns, schema)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        raise UserError(f"{shard.path}: not a part file of this stage ({error})") from error
+        why = storage.why(error)
+        raise UserError(f"{shard.path}: not a part file of this stage ({why})") from error
 
 
 def write_shard(path: str, table: pa.Table | PartFile) -> Shard:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from beam_jobs.io import score_files, shards
+from beam_jobs.io import part_files, score_files, shards, storage
 from beam_jobs.io.bitext import READERS, find_bitext, read_bitext
 from beam_jobs.runners import crash_recovery
 from beam_jobs.runners.local.fork_server import CRASHED
@@ -305,6 +305,20 @@ def receipts(random: Random, folder: Path) -> None:
     shards.remove_orphans(place, shards.receipts(place)[:1])
 
 
+def part_file(random: Random, folder: Path) -> None:
+    """A damaged part file with the right checksum is read, and gets a further column."""
+    table = pa.table({"id": ["a", "b", "c"], "translation_score": pa.array([0.5, 1, 2], "float")})
+    content = damaged(part_files.encode(table), random)
+    (folder / "part-0.parquet").write_bytes(content)
+    shard = shards.Shard(str(folder / "part-0.parquet"), 3, storage.digest(content))
+    allowed(lambda: shards.read_shard(shard))
+    added = pa.table({"overlap": pa.array([0.5, 0.25, 0.125], "float")})
+    schema = pa.schema([*table.schema, *added.schema])
+    part = allowed(lambda: shards.with_columns(shard, content, added, schema))
+    if part is not None:
+        assert part_files.decode(part.data, ["overlap"]).equals(added)
+
+
 _ATTEMPT: dict[str, Any] = {
     "key": "key", "number": 2, "worker": "w", "alone": True, "in_progress": [[3, 4], [5]],
     "suspects": [{"rows": [5], "deaths": 1}, {"rows": [1, 2], "deaths": 0}], "poison": [6],
@@ -337,6 +351,7 @@ TARGETS: dict[str, tuple[Case, float]] = {
     "data": (data, 3),
     "run": (run_folder, 4),
     "receipts": (receipts, 2),
+    "part files": (part_file, 3),
     "attempts": (attempts, 2),
     **MODEL_TARGETS,
 }

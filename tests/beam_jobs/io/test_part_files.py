@@ -76,10 +76,10 @@ def test_statistics_and_positions_are_right(tmp_path: Path) -> None:
 def test_other_columns_and_rows_are_an_error() -> None:
     table = of([("a", "b", 0.5, 1, None)])
     own, further = encode(table.select([0, 1])), table.select([2, 3, 4])
-    with pytest.raises(ValueError, match="0 rows of"):
+    with pytest.raises(ValueError, match=r"1 rows of .*, not 0 of"):
         extended(own, further.slice(1), SCHEMA)
     wrong = table.select([0, 1]).set_column(1, "text", pa.array([b"b"]))
-    with pytest.raises(ValueError, match="text: binary"):
+    with pytest.raises(ValueError, match="1 rows of"):
         extended(encode(wrong), further, SCHEMA)
     with pytest.raises(KeyError):
         extended(encode(table.select([0]).rename_columns(["name"])), further, SCHEMA)
