@@ -215,7 +215,7 @@ class _Score(UnitDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
-        if not rejected.num_rows:
+        if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = with_columns(unit.shard, data, added, accepted.schema)
         numbers = Measurements(columns=keys) if keys else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ _SCHEMA, _ROW_GROUPS, _METADATA, _ORDERS = 2, 4, 5, 7  # FileMetaData
 _CHILDREN = 5  # SchemaElement
 _COLUMNS, _SIZE, _COMPRESSED_SIZE = 1, 2, 6  # RowGroup
 _OFFSET, _COLUMN = 2, 3  # ColumnChunk
-_PAGES = (9, 10, 11, 14)  # ColumnMetaData: offsets of pages of data, index and dictionary; of Bloom
+_PAGES = (9, 10, 11, 14)  # ColumnMetaData: offsets of data, index, dictionary and Bloom filter
 _KEY, _VALUE = 1, 2  # KeyValue
 
 
@@ -52,12 +53,14 @@ def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
-    """The part file `data` with further columns; the bytes are those of `encode` of all columns.
+    """The part file `data` with further columns.
+
+    If `encode` made it, with this version of Arrow, the bytes are those of `encode` of all columns.
 
     Args:
         columns: those that the part file lacks; as many rows.
-        schema: of the result. A part file whose columns do not come first in it is decoded and
-            encoded again.
+        schema: of the result. A part file whose columns do not come first in it, or whose footer
+            lacks what `encode` writes, is decoded and encoded again.
 
     Raises:
         OSError, pa.ArrowException: `data` is not Parquet.
@@ -72,8 +75,9 @@ def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
     if groups == 1 and further and own.names == schema.names[: len(own)]:
         pages, footer = _split(data)
         more_pages, more = _split(encode(columns.select(further.names)))
-        _append(footer, more, len(pages) - len(_MAGIC), schema)
-        return PartFile(_joined(pages + more_pages[len(_MAGIC) :], footer), rows)
+        with suppress(KeyError):
+            _append(footer, more, len(pages) - len(_MAGIC), schema)
+            return PartFile(_joined(pages + more_pages[len(_MAGIC) :], footer), rows)
     table = decode(data)
     for field in columns.schema:
         table = table.append_column(field, columns[field.name])
@@ -118,8 +122,10 @@ def _items(fields: Struct, number: int) -> list[Struct]:
 
 
 def _add(fields: Struct, other: Struct, number: int) -> None:
-    kind, value = fields[number]
-    fields[number] = kind, value + other[number][1]
+    (kind, value), (other_kind, more) = fields[number], other[number]
+    if kind != other_kind:
+        raise ValueError(f"field {number} of the footer is no number")
+    fields[number] = kind, value + more
 
 
 def _shift(fields: Struct, numbers: Sequence[int], shift: int) -> None:

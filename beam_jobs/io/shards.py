@@ -196,7 +196,7 @@ def read_shard(
     """
     try:
         table = decode(read_whole(shard) if data is None else data, columns)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise UserError(f"{shard.path}: cannot be read ({storage.why(error)})") from error
     for name in columns or ():
         if name not in table.column_names and name != schema.CANDIDATE.name:
@@ -215,14 +215,14 @@ def read_whole(shard: Shard) -> bytes:
     return data
 
 
-def with_columns(shard: Shard, data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:
+def with_columns(shard: Shard, data: bytes, columns: pa.Table, target: pa.Schema) -> PartFile:
     """The part file of a shard, whose bytes are `data`, with further columns; see `extended`.
 
     Raises:
-        UserError: the shard does not have the other columns of `schema`, or not as many rows.
+        UserError: the shard does not have the other columns of `target`, or not as many rows.
     """
     try:
-        return extended(data, columns, schema)
+        return extended(data, columns, target)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         why = storage.why(error)
         raise UserError(f"{shard.path}: not a part file of this stage ({why})") from error

@@ -23,7 +23,7 @@ from models.text.word2vec import HEADER, LARGEST, binary_blocks, check_dimension
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes of text parsed at once
-_SEEN = 1 << 20  # words whose rows are remembered: a large corpus has many times more
+_MOST_SEEN = 1 << 20  # words whose rows are remembered: a large corpus has many times more
 _COMPACT = pa.schema([("word", pa.string()), ("hash", pa.uint64()), ("row", pa.int32())])
 
 
@@ -65,13 +65,14 @@ class WordVectors:
     def rows(self, words: Sequence[str] | pa.StringArray) -> np.ndarray:
         """Row of each word, -1 for an unknown word: int32 [n]."""
         asked = words.to_pylist() if isinstance(words, pa.Array) else list(words)
-        found = [*map(self._seen.get, asked)]
+        seen = self._seen
+        found = [*map(seen.get, asked)]
         if None in found:
-            if len(self._seen) > _SEEN:
-                self._seen.clear()
-            new = list({word: None for word in asked if word not in self._seen})
-            self._seen.update(zip(new, self._find(new).tolist(), strict=True))
-            found = [*map(self._seen.get, asked)]
+            if len(seen) > _MOST_SEEN:
+                seen = self._seen = {}  # another thread may read the old one
+            new = list({word: None for word in asked if word not in seen})
+            seen.update(zip(new, self._find(new).tolist(), strict=True))
+            found = [*map(seen.get, asked)]
         return np.array(found, np.int32)
 
     def at(self, rows: np.ndarray) -> np.ndarray:

@@ -136,6 +136,14 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
     assert (tmp_path / "out" / "part-0.parquet").read_bytes() == encode(at_once)
 
 
+def test_columns_that_the_job_does_not_know_are_left_out(tmp_path: Path) -> None:
+    more = table().append_column("extra", pa.array([1, 2, 3]))
+    shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), more)
+    score.run(units([shard], "k"), str(tmp_path / "out"), SCORERS, None, ONE)
+    found = pq.read_table(tmp_path / "out" / "part-0.parquet")
+    assert found.equals(score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)[0])
+
+
 REASONS = """
 import numpy as np
 from models.scorers import Outcome, Scorer

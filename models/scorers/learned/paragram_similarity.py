@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from models.text.tokens import PairText, TokenIds
 from models.text.vectors import WordVectors
 
-_ROWS = 2048  # per block: sums and the vectors of frequent words stay in the cache
+_ROWS = 2048  # per block: larger ones do not stay in the cache, smaller ones cost more calls
 
 
 def paragram_similarity(pairs: PairText, paragram: WordVectors) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Part files that get further columns."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beam_jobs.io.part_files import decode, encode, extended
+from beam_jobs.io.thrift import BINARY, dumps, loads
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 _FLOAT = st.floats(width=32, allow_nan=False)
@@ -88,3 +90,27 @@ def test_other_columns_and_rows_are_an_error() -> None:
     for data in (b"", own[:-1], own[:40], b"PAR1" * 9):
         with pytest.raises((OSError, pa.ArrowException)):
             extended(data, further, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "options", [{"store_schema": False}, {"row_group_size": 2}, {"compression": "snappy"}], ids=str
+)
+def test_part_files_of_other_writers(options: dict[str, Any]) -> None:
+    table = of([(str(i), f"text {i}", i / 7, i, None) for i in range(9)])
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.select([0, 1]), sink, **options)
+    part = extended(sink.getvalue().to_pybytes(), table.select([2, 3, 4]), SCHEMA)
+    assert decode(part.data).equals(table)
+
+
+@pytest.mark.parametrize("number", [2, 6])
+def test_a_footer_with_text_for_a_number_is_an_error(number: int) -> None:
+    table = of([("a", "b", 0.5, 1, None)])
+    data = encode(table.select([0, 1]))
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = loads(data[start:-8])
+    footer[4][1].values[0][number] = (BINARY, b"ab")
+    damaged = dumps(footer)
+    data = data[:start] + damaged + len(damaged).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises((ValueError, OSError)):
+        extended(data, table.select([2, 3, 4]), SCHEMA)

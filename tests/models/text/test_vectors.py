@@ -181,7 +181,7 @@ def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: pytest.M
 
 
 def test_memory_does_not_grow_with_the_words_of_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.text.vectors._SEEN", 5)
+    monkeypatch.setattr("models.text.vectors._MOST_SEEN", 5)
     known = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     for i in range(100):
         assert known.rows(["a", f"word {i}", "b", f"word {i - 1}"]).tolist() == [0, -1, 1, -1]
