@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, read_shard
+from beam_jobs.io.shards import Shard, read_shard, read_whole
 from beam_jobs.transforms.duplicates import row_hash
 
 ROW = "(the row itself)"
@@ -75,8 +75,10 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
 
 def _same(shard: Shard, other: Shard) -> bool:
     """Whether two parts have the same rows, in any order."""
-    if shard.digest == other.digest:  # verify the checksums of the files
-        return all(read_shard(s, []) is not None for s in (shard, other))
+    if shard.digest == other.digest:
+        for part in {shard, other}:
+            read_whole(part)  # verify the checksum
+        return True
     if shard.rows != other.rows:
         return False
     tables = [_sorted(read_shard(s)) for s in (shard, other)]
