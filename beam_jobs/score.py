@@ -215,6 +215,7 @@ class _Score(UnitDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
+        # All rows and all columns are still there, so that these need not be written anew.
         if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
             added = accepted.drop_columns(table.column_names)
             accepted = with_columns(unit.shard, data, added, accepted.schema)
