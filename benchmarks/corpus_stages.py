@@ -14,6 +14,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from beam_jobs.runners.local.fork_server import fork_server
+
+if __name__ == "__main__":  # workers import at the same time, as those of a command do
+    fork_server.prepare_for(["--direct_num_workers", sys.argv[2]])
+
 from beam_jobs import bucket, score, select
 from beam_jobs.analysis import human_likeness, idf
 from beam_jobs.io.shards import receipts, units

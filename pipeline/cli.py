@@ -17,6 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from beam_jobs.runners.local.fork_server import fork_server
 from models.errors import UserError
 from models.printing import INTERRUPTED, not_text, say, show
 
@@ -27,6 +28,9 @@ PANELS = {
     "analyses": "The papers' analyses",
 }
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
+
+STAGES = "corpus.stages"
+"""The module of the commands that run jobs. Their workers import modules while the command does."""
 
 _BEAM = "Options after -- go to Beam, such as: -- --direct_num_workers 2"
 
@@ -59,14 +63,14 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("corpus", "corpus.stages", "Run all stages of a run", beam=True),
-    Command("ingest", "corpus.stages", "Read the bitext into pairs", beam=True),
-    Command("back-translate", "corpus.stages", "Run up to the translations", beam=True),
-    Command("score", "corpus.stages", "Run up to the scores", beam=True),
-    Command("bucket", "corpus.stages", "Run up to the deciles", beam=True),
-    Command("select", "corpus.stages", "Run up to the selected corpus", beam=True),
-    Command("train-nmt", "corpus.stages", "Train the translation model", beam=True),
-    Command("train-paragram", "corpus.stages", "Train word vectors on phrase pairs", beam=True),
+    Command("corpus", STAGES, "Run all stages of a run", beam=True),
+    Command("ingest", STAGES, "Read the bitext into pairs", beam=True),
+    Command("back-translate", STAGES, "Run up to the translations", beam=True),
+    Command("score", STAGES, "Run up to the scores", beam=True),
+    Command("bucket", STAGES, "Run up to the deciles", beam=True),
+    Command("select", STAGES, "Run up to the selected corpus", beam=True),
+    Command("train-nmt", STAGES, "Train the translation model", beam=True),
+    Command("train-paragram", STAGES, "Train word vectors on phrase pairs", beam=True),
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
     Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
@@ -113,6 +117,9 @@ class _LazyGroup(TyperGroup):
         entry = next(entry for entry in COMMANDS if entry.name == name)
         if ctx.obj and not entry.beam:
             raise UserError(f"{name} takes no Beam options")
+        elsewhere = any(option.startswith("--on") for option in rest)
+        if entry.module == STAGES and not elsewhere and not ctx.resilient_parsing:
+            fork_server.prepare_for(ctx.obj)
         return found, entry.load(), rest
 
 

@@ -6,8 +6,8 @@ Rajagopalan & Lindsay 1998; Agarwal et al., "Mergeable summaries", 2012). It bou
 rank. The second scan counts the rows below these bounds and collects the few within them, among
 which the exact key is found. The sketch depends on the order of merging, the result does not.
 
-Of n rows, a sketch holds about 16,384 × log2(n / 16,384) keys of 8 bytes. The second scan collects
-at most n / 16,384 × log2(n / 16,384) rows for each rank: 1 in 1,400 rows if n is 50 million. Two
+Of n rows, a sketch holds about 32,768 × log2(n / 32,768) keys of 8 bytes. The second scan collects
+at most n / 32,768 × log2(n / 32,768) rows for each rank: 1 in 3,000 rows if n is 50 million. Two
 scans cannot do without such a part that grows (Munro & Paterson 1980).
 """
 
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from models.hashing import text_hashes
 
-CAPACITY = 1 << 14
+CAPACITY = 1 << 15
 """Keys of each weight that a sketch keeps."""
 
 

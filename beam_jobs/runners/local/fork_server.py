@@ -17,7 +17,9 @@ leaves a temporary folder behind, and starting a worker takes two to three times
 import gc
 import importlib
 import json
+import logging
 import os
+import re
 import select
 import signal
 import socket
@@ -27,11 +29,14 @@ import sys
 import threading
 import traceback
 import uuid
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
+
+from models.cpu import cores
 
 _IMPORTED = (
     "apache_beam.runners.worker.sdk_worker_main",
@@ -86,6 +91,13 @@ class ForkServer:
         with self._lock:
             self._connected()
 
+    def prepare_for(self, arguments: Sequence[str]) -> None:
+        """`prepare`, if jobs with these Beam options will have several workers on this machine."""
+        given = " ".join(arguments)
+        asked = re.search(r"--direct_num_workers[ =](\d+)", given)
+        if "--runner" not in given and (int(asked[1]) if asked else cores()) > 1:
+            self.prepare()
+
     def start(
         self, module: str, arguments: Sequence[str] = (), added: Mapping[str, str] | None = None
     ) -> Worker:
@@ -122,13 +134,19 @@ class ForkServer:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-            with theirs:
-                subprocess.Popen(
-                    [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    env={**os.environ, "PYTHONPATH": path},
-                    pass_fds=[theirs.fileno()],
-                )
+            # Only `serve` unblocks it, where it is ignored: until then it would be a traceback.
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                with theirs:
+                    server = subprocess.Popen(
+                        [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
+                        stdin=subprocess.DEVNULL,
+                        env={**os.environ, "PYTHONPATH": path},
+                        pass_fds=[theirs.fileno()],
+                    )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            weakref.finalize(self, server.kill)  # at exit, too: it may still import
             self._socket = ours
         return self._socket
 
@@ -140,12 +158,17 @@ fork_server = ForkServer()
 def serve(requests: socket.socket) -> None:
     """Fork a worker for every request and report exit codes, until the launcher has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     before = dict(os.environ)
+    level = logging.root.level
+    logging.root.setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
+    gc.disable()  # modules leave no garbage, and visiting all their objects takes long
     for name in _IMPORTED:
         importlib.import_module(name)
     left = {name: value for name, value in os.environ.items() if before.get(name) != value}
-    gc.collect()
     gc.freeze()  # memory pages with these objects stay shared
+    gc.enable()
+    logging.root.setLevel(level)
     ended, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -167,7 +190,7 @@ def serve(requests: socket.socket) -> None:
                 pid = os.fork()
             except OSError as error:  # no memory, too many processes: report a dead worker
                 with suppress(OSError):
-                    print(error, file=sys.stderr)
+                    os.write(stderr, f"{error}\n".encode())
                 os.close(pipe)
             else:
                 if not pid:

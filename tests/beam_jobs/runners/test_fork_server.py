@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from beam_jobs.runners.local import fork_server as module
 from beam_jobs.runners.local.fork_server import ForkServer
 from tests.beam_jobs.runners.test_worker import ROOT, gone
 
@@ -141,6 +142,46 @@ def test_a_server_that_was_killed_is_replaced(errand: str) -> None:
             child.kill()
             child.wait()
     assert fork_server.start(errand, ["exit", "4"]).wait() == 4
+
+
+def test_ctrl_c_while_it_starts_prints_nothing(errand: str, tmp_path: Path) -> None:
+    code = f"""if True:
+        import os, signal, sys, time
+        from beam_jobs.runners.local.fork_server import fork_server
+        signal.signal(signal.SIGINT, lambda *_: None)
+        fork_server.prepare()
+        for _ in range(30):
+            os.killpg(0, signal.SIGINT)
+            time.sleep(0.01)
+        sys.exit(fork_server.start("{errand}", ["exit", "5"]).wait())
+    """
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr) == (5, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "several"),
+    [
+        ([], True),
+        (["--direct_num_workers", "2"], True),
+        (["--direct_num_workers=1"], False),
+        (["--runner=FlinkRunner", "--direct_num_workers=2"], False),
+    ],
+)
+def test_it_is_prepared_for_several_workers_on_this_machine(
+    arguments: list[str], several: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[ForkServer] = []
+    monkeypatch.setattr(ForkServer, "prepare", lambda server: prepared.append(server))
+    monkeypatch.setattr(module, "cores", lambda: 2)
+    ForkServer().prepare_for(arguments)
+    assert bool(prepared) == several
 
 
 def test_it_ends_with_its_launcher(tmp_path: Path) -> None:
