@@ -147,12 +147,13 @@ def test_a_server_that_was_killed_is_replaced(errand: str) -> None:
 def test_ctrl_c_while_it_starts_prints_nothing(errand: str, tmp_path: Path) -> None:
     code = f"""if True:
         import os, signal, sys, time
-        from beam_jobs.runners.local.fork_server import fork_server
+        from beam_jobs.runners.local.fork_server import ForkServer
         signal.signal(signal.SIGINT, lambda *_: None)
-        fork_server.prepare()
-        for _ in range(30):
+        for milliseconds in range(0, 100, 4):
+            fork_server = ForkServer()
+            fork_server.prepare()
+            time.sleep(milliseconds / 1000)
             os.killpg(0, signal.SIGINT)
-            time.sleep(0.01)
         sys.exit(fork_server.start("{errand}", ["exit", "5"]).wait())
     """
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
