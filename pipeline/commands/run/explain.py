@@ -77,16 +77,27 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     if not storage.is_remote(shard.path):
         try:
             with pq.ParquetFile(shard.path) as file:
-                ids = file.read(["id"], use_threads=False)["id"]
+                groups = [g for g in range(file.num_row_groups) if _may_have(file, g, id)]
+                ids = file.read_row_groups(groups, ["id"], use_threads=False)["id"]
             if not pc.any(pc.equal(ids, id)).as_py():
                 return []
-        except (OSError, LookupError, pa.ArrowException):
+        except (OSError, LookupError, ValueError, pa.ArrowException):
             pass  # `read_shard` says what is wrong
     table = read_shard(shard)
     if "id" not in table.column_names:
         raise UserError(f"{shard.path}: not a part file of pairs, it has no id")
     rows: list[dict[str, Any]] = table.filter(pc.field("id") == id).to_pylist()
     return rows
+
+
+def _may_have(file: pq.ParquetFile, group: int, id: str) -> bool:
+    """Whether a row group may have the id by its statistics: ids of part files seldom overlap."""
+    columns = file.metadata.row_group(group)
+    leaves = map(columns.column, range(columns.num_columns))
+    known = next((leaf.statistics for leaf in leaves if leaf.path_in_schema == "id"), None)
+    if known is None or not isinstance(known.min, str):
+        return True
+    return bool(known.min <= id <= known.max)
 
 
 def describe(steps: list[Step], criteria: str) -> list[Text | Table]:

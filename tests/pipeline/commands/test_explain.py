@@ -105,6 +105,17 @@ def test_only_the_first_stage_is_searched_whole(
     assert read == ["ingest"]
 
 
+def test_every_row_of_a_part_file_is_found_whatever_its_id(tmp_path: Path) -> None:
+    names = ["b", "ß", "", "a-2", "\U0001f600", "\uffee", "a-10", "Z" * 5000]
+    table = pa.table({"source": names, "id": names, "reference": ["x"] * len(names)})
+    nothing = pa.table({"reason": pa.array([], pa.string())})
+    pieces = [("part-0", table, nothing), ("part-1", pa.table({"id": ["c", "b"]}), nothing)]
+    commit(str(tmp_path / "ingest"), "part-0", "key", len(names) + 2, pieces, started=0)
+    for name in (*names, "c", "d"):
+        found = len(find(str(tmp_path), name, ["ingest"]))
+        assert found == [*names, "c", "b"].count(name)
+
+
 def test_part_files_from_elsewhere(tmp_path: Path) -> None:
     def explained(table: pa.Table) -> list[Text | Table]:
         nothing = pa.table({"reason": pa.array([], pa.string())})
