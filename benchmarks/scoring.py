@@ -53,7 +53,7 @@ def plain(folder: Path, rows: int) -> float:
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=4_000_000)
+    parser.add_argument("--pairs", type=int, default=12_000_000)
     parser.add_argument("--plain", type=int, default=20_000)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as place:
