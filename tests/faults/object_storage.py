@@ -83,8 +83,8 @@ def configure(ground: Ground, name: str, place: str) -> None:
     rows = b"\n".join(islice(sample_rows(), 600))
     storage.write_bytes(f"{place}/sample/rows.tsv", rows)
     for path in (PHRASES, *SIMILARITY.rglob("*.tsv")):
-        name = path.relative_to(SAMPLE).as_posix()
-        storage.write_bytes(f"{place}/sample/{name}", path.read_bytes())
+        below = path.relative_to(SAMPLE).as_posix()
+        storage.write_bytes(f"{place}/sample/{below}", path.read_bytes())
     config["input"]["paths"] = [f"{place}/sample/rows.tsv"]
     config["score"]["phrases"] = f"{place}/sample/phrases.tsv.gz"
     config["evaluate"] = {"sts": f"{place}/sample/similarity"}
