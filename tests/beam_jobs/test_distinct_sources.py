@@ -97,7 +97,6 @@ SHARDS = st.lists(
 
 @settings(
     max_examples=8,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(shards=SHARDS, seed=st.integers(0, 99))

@@ -130,7 +130,6 @@ WORDS = st.sampled_from(["a", "b", "c d", "E."])
 
 @settings(
     max_examples=10,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

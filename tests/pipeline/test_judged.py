@@ -1,6 +1,7 @@
 """`select.by: judged`: the cut that judgments give, what runs again when, and what it refuses."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,8 +183,8 @@ def test_agreement_prints_what_the_report_shows(
     command = ["agreement", str(a_run / "run"), "--precision", "0.8", "--precision", "0.9"]
     assert main([*command, "--json", str(results)]) == 0
     out = capsys.readouterr().out
-    assert "100 judged pairs" in out
-    assert "18 pairs of equal sides" in " ".join(out.split())
+    counts = re.search(r"(\d+) judged pairs .* (\d+) pairs of equal sides", " ".join(out.split()))
+    assert counts and int(counts[1]) + int(counts[2]) == len(pairs(a_run)) and int(counts[2]) > 0
     assert "  by: trigram_overlap\n  deciles: [5, 6, 7, 8, 9]" in out
     found = json.loads(results.read_text())
     assert [cut["wanted"] for cut in found["cuts"]] == [0.8, 0.9]

@@ -25,18 +25,20 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
 
     Each distinct text is encoded once, whichever side it is on. The library makes batches of texts
     of equal length; a value depends on the other texts of its batch by rounding only (below 1e-5 in
-    float32). Texts longer than the model's limit are cut, as the library does.
+    float32), and not at all on the sides. Texts longer than the model's limit are cut, as the
+    library does.
     """
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
-    encoded = texts.dictionary_encode()
+    distinct = texts.unique()
+    distinct = distinct.take(pc.sort_indices(distinct))  # the same batches if sides are swapped
     with sentence_models.in_one_line(f"{_OPTION}: the model fails"):
         vectors = sentence_model.encode(
-            encoded.dictionary.to_pylist(),
+            distinct.to_pylist(),
             batch_size=_BATCH.get(sentence_model.device.type, 32),
             normalize_embeddings=True,
             show_progress_bar=False,
         ).astype(np.float32, copy=False)
-    first, second = np.split(encoded.indices.to_numpy(), 2)
+    first, second = np.split(pc.index_in(texts, value_set=distinct).to_numpy(), 2)
     cosine = np.einsum("nd,nd->n", vectors[first], vectors[second], dtype=np.float32)
     return np.where(_has_empty_side(pairs), np.float32(0), cosine.clip(-1, 1))
 

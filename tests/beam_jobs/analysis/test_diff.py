@@ -47,9 +47,7 @@ def cut(rows: Sequence[Row], ends: list[int]) -> list[pa.Table]:
 @given(
     rows=ROWS, ends=st.lists(st.integers(0, 99)), more=st.lists(st.integers(0, 99)), r=st.randoms()
 )
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_neither_cutting_nor_order_counts(
     tmp_path: Path, rows: list[Row], ends: list[int], more: list[int], r: Random
 ) -> None:
@@ -59,9 +57,7 @@ def test_neither_cutting_nor_order_counts(
 
 
 @given(rows=ROWS, others=ROWS, ends=st.lists(st.integers(0, 99)))
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_other_rows_are_found(
     tmp_path: Path, rows: list[Row], others: list[Row], ends: list[int]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from beam_jobs.io.bitext import Bitext, Block, Format, Paths, find_bitext, lines, read_bitext
@@ -278,7 +278,6 @@ FIELD = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_
 SENTENCE = FIELD.filter(str.strip)
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.tuples(SENTENCE, FIELD, SENTENCE, SENTENCE)), st.integers(1, 5))
 def test_every_sound_row_comes_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str, str]], size: int
@@ -298,7 +297,6 @@ NASTY = st.sampled_from(
 )
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.lists(NASTY | st.binary(max_size=8), max_size=40).map(b"".join),
     st.sampled_from(["czeng16", "czeng20", "tsv"]),
@@ -334,7 +332,6 @@ def test_every_line_of_random_bytes_is_accounted_for(
             assert row[2] == line.decode(errors="replace")[:1000] and row[3]
 
 
-@settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.tuples(st.binary(max_size=8), st.binary(max_size=8)), min_size=1))
 def test_every_pair_of_random_lines_is_accounted_for(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[bytes, bytes]]

@@ -57,7 +57,7 @@ def test_candidates_that_say_the_same_are_left_out() -> None:
     assert diverse_candidates(table.slice(0, 0), 0.5).tolist() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),
     counts=st.lists(st.integers(1, 5), max_size=5),

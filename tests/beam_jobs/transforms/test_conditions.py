@@ -30,7 +30,7 @@ def is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in "LM"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(source=TEXT, reference=TEXT)
 def test_each_column_is_as_defined(source: str, reference: str) -> None:
     def share(text: str) -> float:

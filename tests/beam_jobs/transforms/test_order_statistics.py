@@ -6,7 +6,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -202,7 +202,6 @@ def test_a_sketch_that_left_out_keys_still_bounds_the_rank(name: str, fan: int) 
 
 
 @pytest.mark.usefixtures("small")
-@settings(deadline=None)
 @given(
     st.lists(heavy | finite, min_size=1, max_size=300),
     st.lists(st.integers(0, 300), max_size=12),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -15,7 +15,6 @@ few_values = st.lists(
 
 
 @given(few_values)
-@settings(deadline=None)
 def test_it_is_scipys_with_ties(rows: list[tuple[int, int, int]]) -> None:
     scores, labels, references = (np.array(column) for column in zip(*rows, strict=True))
     found = spearman({"s": scores}, labels, references, count=3)["s"]

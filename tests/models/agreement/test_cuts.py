@@ -29,7 +29,7 @@ def cut_of(good: list[int], wanted: float, *, name: str = "a", judged: int = 20)
     ),
     st.sampled_from([0.2, 0.5, 0.8]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_no_other_cut_keeps_more_or_as_many_with_more_good_pairs(
     rows: list[tuple[int, int, bool, int]], wanted: float
 ) -> None:

@@ -104,7 +104,6 @@ sentences = st.text("abc XY", min_size=1, max_size=4)
 
 
 @settings(
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

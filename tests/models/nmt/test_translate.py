@@ -193,7 +193,6 @@ def translator_with(engine: Echo, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @settings(
-    deadline=None,
     max_examples=30,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -40,7 +40,7 @@ def joined(rows: list[tuple[str, float]], asked: list[str]) -> list[tuple[float,
 
 
 @given(rows=ROWS, asked=st.lists(IDS, max_size=40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @pytest.mark.parametrize("bits", [64, 2], ids=["", "hashes that meet"])
 def test_equal_to_a_dictionary(
     tmp_path_factory: pytest.TempPathFactory,

@@ -69,7 +69,7 @@ def test_many_pairs_score_as_plainly_defined(name: str, pairs: list[tuple[str, s
 
 @pytest.mark.parametrize("name", PLAIN)
 @given(rows=st.lists(st.tuples(TOKENS, TOKENS), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_tokens_score_as_plainly_defined(
     name: str, rows: list[tuple[list[str], list[str]]]
 ) -> None:

@@ -140,7 +140,7 @@ ONE_SIDED = {"human_likeness", "reference_score"}  # only one of the sides is ju
 
 @pytest.mark.parametrize("name", NAMES)
 @given(rows=columns)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None:
     scorer = PairScorer([name], **TABLES)
     values = score(rows, scorer)[name]
@@ -157,7 +157,7 @@ def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None
 
 
 @given(columns)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_small_pairs_score_as_plainly_defined(rows: list[tuple[str, str]]) -> None:
     by_word = dict(zip(WORDS, VECTORS.matrix.astype(float), strict=False))
     references, translations = zip(*rows, strict=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.text.idf import count_words, idf_table, merge_counts
@@ -14,7 +14,6 @@ TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), 
 
 
 @given(TEXTS, st.integers(0, 12))
-@settings(deadline=None)
 def test_counts_of_parts_add_up(texts: list[str], cut: int) -> None:
     parts = [count_words(pa.array(part, pa.string())) for part in (texts[:cut], texts[cut:])]
     merged, turned = merge_counts(parts), merge_counts(parts[::-1])

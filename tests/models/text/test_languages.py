@@ -42,7 +42,7 @@ def test_tokens_are_those_of_moses(language: str) -> None:
     moses = MosesTokenizer(language)
 
     @given(st.lists(SENTENCES, max_size=20))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def check(texts: list[str]) -> None:
         assert rows(texts, language) == [moses.tokenize(text) for text in texts]
 
@@ -66,7 +66,7 @@ def test_french_and_english_differ() -> None:
 
 @pytest.mark.parametrize("language", ["tr", "uk", "ko", "xx"])
 @given(texts=st.lists(SENTENCES, max_size=10))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_what_moses_does_not_know_sacremoses_tokenises(language: str, texts: list[str]) -> None:
     python = SacreMoses(language)
     assert rows(texts, language) == [python.tokenize(text, escape=False) for text in texts]
@@ -104,7 +104,7 @@ def test_letters_are_tokens_where_words_have_no_spaces(
 
 @pytest.mark.parametrize("language", ["fr", "tr", "ja"])
 @given(texts=st.lists(st.text(), min_size=1, max_size=5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_no_text_shifts_a_row(language: str, texts: list[str]) -> None:
     together = rows(texts, language)
     assert together == [rows([text], language)[0] for text in texts]
@@ -136,7 +136,6 @@ def test_all_unspaced_languages() -> None:
 
 
 @given(st.text(max_size=12))
-@settings(deadline=None)
 def test_any_text_is_taken_for_a_code(code: str) -> None:
     assert isinstance(short_code(code), str) and isinstance(language_name(code), str)
     is_unspaced(code)

@@ -32,20 +32,19 @@ def one_by_one(texts: list[str], lower: bool = False) -> list[list[str]]:
 
 
 @given(st.lists(SENTENCES, max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_column_is_tokenised_as_moses_does_row_by_row(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     assert moses_tokens(column, lower=False).to_pylist() == one_by_one(texts)
 
 
 @given(st.from_regex(_PLAIN, fullmatch=True))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_plain_text_needs_no_more_than_spaces_before_marks(text: str) -> None:
     assert moses_tokens(pa.array([text]), lower=False).to_pylist() == one_by_one([text])
 
 
 @given(st.lists(st.text(), min_size=1))
-@settings(deadline=None)
 def test_no_text_shifts_a_row(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     together = moses_tokens(column).to_pylist()
@@ -119,7 +118,6 @@ def test_threads_share_the_tokeniser() -> None:
 
 
 @given(st.lists(st.tuples(SENTENCES, SENTENCES), max_size=12))
-@settings(deadline=None)
 def test_numbered_tokens_are_the_tokens(rows: list[str]) -> None:
     reference, translation = (pa.array([r[side] for r in rows], pa.string()) for side in (0, 1))
     pairs = PairText(reference, translation)

@@ -129,7 +129,7 @@ matrices = arrays(
 
 
 @given(st.lists(words, min_size=8, max_size=8, unique=True), matrices, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_way_there_and_back(
     tmp_path_factory: pytest.TempPathFactory,
     names: list[str],

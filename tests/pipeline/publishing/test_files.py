@@ -45,7 +45,7 @@ def read(folder: Path, split: Split) -> pa.Table:
     return pa.concat_tables([pq.read_table(folder / name) for name in split.files])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.lists(TEXTS, max_size=8), max_size=5), st.floats(0, 0.999), st.integers(0, 9))
 def test_every_row_once_and_no_reference_in_both(
     parts: list[list[str]], share: float, seed: int
@@ -68,7 +68,7 @@ def test_every_row_once_and_no_reference_in_both(
     assert (sum(sums, np.zeros(2, np.uint64)) == total).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.floats(0, 0.999), st.integers(0, 9))
 def test_the_split_of_a_reference_depends_on_it_alone(
     texts: list[str], share: float, seed: int

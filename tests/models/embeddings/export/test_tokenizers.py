@@ -92,14 +92,14 @@ PIPELINES = [(words, tokenizer_of(words)) for words in (WORDS, TRIGRAMS)]
 LETTERS = st.text("abcxyzABCÉß", min_size=3, max_size=9)  # no abbreviation of English
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(LETTERS, min_size=1, max_size=8), st.sampled_from(["", ".", "!", " ?", "...", '"']))
 def test_plain_sentences_are_always_equal(words: list[str], end: str) -> None:
     for known, tokenizer in PIPELINES:
         assert differing([", ".join(words) + end, "-".join(words)], known, tokenizer) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=40), st.text(" .,'-`\u0301\u200d\u0903\u2029aB1😀", max_size=20))
 def test_any_text_has_as_many_trigrams_as_characters(one: str, other: str) -> None:
     """No text makes the pipelines fail; words may differ, their characters do not."""

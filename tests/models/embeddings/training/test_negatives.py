@@ -34,7 +34,7 @@ def plain(
     return result
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     n=st.integers(1, 12),
     distinct=st.integers(1, 20),
@@ -79,7 +79,7 @@ def test_one_pair_has_no_negative(pool: Pool) -> None:
     assert [side.tolist() for side in found] == [[-1], [-1]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 12),
     pool=st.sampled_from(["other", "same", "both"]),
@@ -109,7 +109,7 @@ def test_translations_of_the_same_source_are_no_negatives(
         assert found[row] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 12),
     pool=st.sampled_from(["other", "same", "both"]),
