@@ -42,6 +42,7 @@ class Command(NamedTuple):
     module: str  # below `pipeline.commands`; it defines `command`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether it accepts Beam's options after `--`
+    literal: bool = False  # whether arguments are values even if they begin with "-", as ids may
 
     @property
     def panel(self) -> str:
@@ -74,7 +75,13 @@ COMMANDS = (
     Command("train-embeddings", "corpus.train_embeddings", "Train an encoder on pairs", beam=True),
     Command("estimate", "corpus.estimate", "Estimate time, cost, disk and memory", beam=True),
     Command("status", "run.status", "Show how far a run is, wherever it runs", beam=True),
-    Command("explain", "run.explain", "Show a pair's data and why it is in or out", beam=True),
+    Command(
+        "explain",
+        "run.explain",
+        "Show a pair's data and why it is in or out",
+        beam=True,
+        literal=True,
+    ),
     Command("compare", "run.compare", "Compare the rows and values of two runs", beam=True),
     Command("statistics", "run.statistics", "Compare the statistics of corpora", beam=True),
     Command("publish", "run.publish", "Make a release of a corpus, and send it", beam=True),
@@ -117,6 +124,8 @@ class _LazyGroup(TyperGroup):
         entry = next(entry for entry in COMMANDS if entry.name == name)
         if ctx.obj and not entry.beam:
             raise UserError(f"{name} takes no Beam options")
+        if entry.literal and not {"-h", "--help"} & set(rest):
+            rest = ["--", *rest]
         elsewhere = any(option.startswith("--on") for option in rest)
         if entry.module == STAGES and not elsewhere and not ctx.resilient_parsing:
             fork_server.prepare_for(ctx.obj)

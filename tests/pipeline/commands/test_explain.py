@@ -83,6 +83,13 @@ def test_an_unknown_id(finished_run: Path, capsys: pytest.CaptureFixture[str]) -
     assert "no row with the id nobody" in capsys.readouterr().err
 
 
+def test_an_id_may_look_like_an_option(
+    finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", str(finished_run / "run"), "-1 --on h"]) == 2
+    assert "no row with the id -1 --on h;" in capsys.readouterr().err
+
+
 def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(tmp_path / "nowhere"), "x"]) == 2
     assert "no run here" in capsys.readouterr().err
