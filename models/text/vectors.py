@@ -174,11 +174,15 @@ def open_vectors(folder: Path | str) -> WordVectors:
     folder = Path(folder)
     try:
         with pa.memory_map(str(folder / "words.arrow")) as source:
-            table = pa.ipc.open_file(source).read_all().combine_chunks()
+            table = pa.ipc.open_file(source).read_all()
+        table.validate(full=True)  # Arrow reads wherever an offset of a damaged file leads
+        table = table.combine_chunks()
         flat = np.memmap(folder / "matrix.f32", np.float32, "r")
         matrix = np.asarray(flat).reshape(len(table), -1)
         if not table.schema.equals(_COMPACT):
             raise ValueError(f"columns {table.schema.names}")
+        if table["word"].null_count:
+            raise ValueError("a word is missing")
         word, hashes, order = (table[name].chunk(0) for name in _COMPACT.names)
         index = hashes.to_numpy(), order.to_numpy()
         if index[1].min() < 0 or index[1].max() >= len(table):

@@ -215,6 +215,18 @@ def test_a_damaged_compact_form_is_named(tmp_path: Path, damage: str) -> None:
         open_vectors(tmp_path / "compact")
 
 
+def test_a_word_beyond_the_end_of_the_file_is_not_read(tmp_path: Path) -> None:
+    """Before, the process died of SIGBUS."""
+    (tmp_path / "v.txt").write_text("cat 1\ndog 2\n")
+    compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
+    file = tmp_path / "compact" / "words.arrow"
+    sound, damaged = (np.array([0, 3, end], np.int32).tobytes() for end in (6, 2**31 - 1))
+    assert file.read_bytes().count(sound) == 1
+    file.write_bytes(file.read_bytes().replace(sound, damaged))
+    with pytest.raises(UserError, match="no compact word vectors, make them again"):
+        open_vectors(tmp_path / "compact")
+
+
 @pytest.mark.parametrize(
     "columns",
     [
@@ -223,6 +235,7 @@ def test_a_damaged_compact_form_is_named(tmp_path: Path, damage: str) -> None:
         {"row": pa.array([0, None, 2], pa.int32())},
         {"hash": pa.array(["a", "b", "c"])},
         {"word": pa.array([1, 2, 3])},
+        {"word": pa.array(["cat", None, "dog"])},
     ],
 )
 def test_a_crafted_compact_form_is_named(tmp_path: Path, columns: dict[str, pa.Array]) -> None:
