@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from typing import Self
 
 import pyarrow as pa
@@ -345,23 +344,15 @@ def outdate(folder: str, receipt: Receipt) -> None:
 def receipts(folder: str) -> list[Receipt]:
     """All receipts of a stage, in the order of their names."""
     names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, "receipts"))]
-    size = -(-len(names) // _READERS) or 1
-    parts = [names[first : first + size] for first in range(0, len(names), size)]
-
-    def read(part: list[str]) -> list[Receipt | None]:
-        return [read_receipt(folder, name) for name in part]
-
-    found = chain.from_iterable(_readers().map(read, parts))
+    several = _readers().map if storage.is_remote(folder) else map
+    found = several(lambda name: read_receipt(folder, name), names)
     return [receipt for receipt in found if receipt is not None]
-
-
-_READERS = 16  # threads: stores and disks answer several requests at once
 
 
 @cache
 def _readers() -> ThreadPoolExecutor:
-    """Persistent threads, since each has its own client of a store."""
-    return ThreadPoolExecutor(_READERS)
+    """Persistent threads, since each has its own client."""
+    return ThreadPoolExecutor(16)
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
