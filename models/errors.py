@@ -1,5 +1,8 @@
 """The exception for errors that a user can correct."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class UserError(Exception):
     """An error outside the program: in a file, a row, a configuration key, on a disk.
@@ -11,3 +14,20 @@ class UserError(Exception):
     Traceback (most recent call last):
     models.errors.UserError: data/a.gz: no such file
     """
+
+
+@contextmanager
+def in_one_line(what: str) -> Iterator[None]:
+    """Turn a library's errors, which have many types, into a UserError that begins with `what`.
+
+    A library in Rust panics with a type of its own that is no `Exception`.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(f"{what} ({reason})") from error

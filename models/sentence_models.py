@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models import hub
-from models.errors import UserError
+from models.errors import UserError, in_one_line
 from models.memory import bounded_by_files
 from models.structured import check_sizes
 
@@ -69,21 +68,6 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
     hide_progress()
     with in_one_line(f"{folder}: the model cannot be loaded"), bounded_by_files(folder):
         return build()
-
-
-@contextmanager
-def in_one_line(what: str) -> Iterator[None]:
-    """Turn errors of the library, which have many types, into a UserError that begins with `what`.
-
-    Modules that do not fit each other load, and fail with the first text.
-    """
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"{what} ({reason})") from error
 
 
 _INCOMPLETE = "the list of modules is damaged: it needs a type and a path of each"

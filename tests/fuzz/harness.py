@@ -81,7 +81,9 @@ def run_case(name: str, case: Case, seed: str, folder: Path, found: Found) -> No
         assert sorted(path.name for path in victim.iterdir()) == before, "a victim was changed"
         grown = _peak() - memory
         assert grown < MEMORY, f"the process grew by {grown >> 20} MiB"
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a panic of a library in Rust is no `Exception`
         frames = traceback.extract_tb(error.__traceback__)
         ours = [f for f in frames if f"{Path(__file__).parents[2]}/" in f.filename]
         last = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"

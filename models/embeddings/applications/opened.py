@@ -13,8 +13,8 @@ import pyarrow as pa
 from models import hub
 from models.embeddings.applications.evaluation import Model, Vectors
 from models.embeddings.model import SentenceEncoder, load_encoder
-from models.errors import UserError
-from models.sentence_models import in_one_line, is_sentence_model, load_sentence_model
+from models.errors import UserError, in_one_line
+from models.sentence_models import is_sentence_model, load_sentence_model
 from models.structured import parse_json
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _theirs(name: str, folder: Path) -> OpenedModel:
     model = load_sentence_model(folder)
 
     def encode(sentences: Sequence[str], batch_size: int) -> Vectors:
-        with in_one_line(f"{name}: the model fails"):
+        with in_one_line(f"{name}: the model fails"):  # modules that do not fit each other load
             found = model.encode(list(sentences), batch_size=batch_size, show_progress_bar=False)
         vectors: Vectors = np.asarray(found, np.float32)
         return vectors

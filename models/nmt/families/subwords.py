@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from models.errors import UserError
+from models.errors import UserError, in_one_line
 
 if TYPE_CHECKING:
     import sentencepiece
@@ -63,6 +63,7 @@ class TokenizerJson:
 
     def __init__(self, path: Path, prompt: str = "") -> None:
         self._tokenizer = load_tokenizer(path)
+        self._failure = f"{path}: the tokenizer fails"
         self._tokenizer.encode_special_tokens = True  # `</s>` in a text is text
         self._prompt = prompt
 
@@ -71,15 +72,17 @@ class TokenizerJson:
         return self.encode_target(_with(self._prompt, texts))
 
     def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """See `Subwords`."""
-        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        """See `Subwords`; raises UserError if the file asks for what the library cannot do."""
+        with in_one_line(self._failure):
+            found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.tokens for encoding in found]
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """See `Subwords`."""
+        """See `Subwords`; raises as `encode_target`."""
         if self._tokenizer.decoder is None:
             return "".join(pieces).replace("▁", " ")
-        return str(self._tokenizer.decoder.decode(list(pieces)))
+        with in_one_line(self._failure):
+            return str(self._tokenizer.decoder.decode(list(pieces)))
 
 
 def _with(prompt: str, texts: Sequence[str]) -> list[str]:
@@ -110,7 +113,5 @@ def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
     """
     import tokenizers
 
-    try:
+    with in_one_line(f"{path}: not a tokenizer.json"):
         return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises this very type
-        raise UserError(f"{path}: not a tokenizer.json ({' '.join(str(error).split())})") from error

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from models import hub, sentence_models
-from models.errors import UserError
+from models.errors import UserError, in_one_line
 from models.text.tokens import PairText
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))  # the same batches if sides are swapped
-    with sentence_models.in_one_line(f"{_OPTION}: the model fails"):
+    with in_one_line(f"{_OPTION}: the model fails"):
         vectors = sentence_model.encode(
             distinct.to_pylist(),
             batch_size=_BATCH.get(sentence_model.device.type, 32),
@@ -53,7 +53,7 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
     first, second = (code.to_numpy().astype(np.int64) for code in codes)
     _, rows, back = np.unique(first * len(pairs) + second, return_index=True, return_inverse=True)
     distinct = keys.take(pa.array(rows))
-    with sentence_models.in_one_line("score.cross_encoder_model: the model fails"):
+    with in_one_line("score.cross_encoder_model: the model fails"):
         scores = cross_encoder_model.predict(
             list(zip(*(column.to_pylist() for column in distinct.columns), strict=True)),
             batch_size=_BATCH.get(cross_encoder_model.device.type, 32),

@@ -191,6 +191,20 @@ def test_bad_files_are_named_in_one_line(
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tokenizer_that_fails_is_named_in_one_line(
+    copy: Callable[[str], Path], engine: Engine
+) -> None:
+    """It loads; the first word that it does not know fails."""
+    folder = copy("mbart50")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"].pop("unk_id", None)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(UserError, match=r"tokenizer\.json: the tokenizer fails") as error:
+        translator(folder, engine).translate(["Jan 漢字."])
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [

@@ -154,6 +154,17 @@ def test_modules_that_do_not_fit_are_one_line(sentence_model: Path, tmp_path: Pa
     assert "\n" not in str(error.value)
 
 
+def test_a_tokenizer_that_panics_is_one_line(sentence_model: Path, tmp_path: Path) -> None:
+    """Its template names a token that it does not describe."""
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    del tokenizer["post_processor"]["special_tokens"]["[SEP]"]
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
+    with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(PanicExcept"):
+        scorer.score(texts(2, 1), texts(2, 2))
+
+
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
