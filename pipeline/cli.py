@@ -51,11 +51,15 @@ class Command(NamedTuple):
 
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
-        gc.disable()  # modules leave no garbage, and visiting all their objects takes long
-        try:
-            function = importlib.import_module(f"pipeline.commands.{self.module}").command
-        finally:
-            gc.enable()
+        name = f"pipeline.commands.{self.module}"
+        if name not in sys.modules:
+            gc.disable()  # modules leave no garbage, and visiting all their objects takes long
+            try:
+                importlib.import_module(name)
+                gc.freeze()
+            finally:
+                gc.enable()
+        function = sys.modules[name].command
         paragraphs = f"{self.summary}.\n\n{inspect.getdoc(function)}".split("\n\n")
         details = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         app = typer.Typer(add_completion=False)

@@ -122,12 +122,14 @@ class Measurements(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, int | float] = Field(init=False)  # `back_translate`: its counters
 
-    deciles: dict[str, Deciles] = {}  # `bucket`: the deciles of each score
-    saved: dict[str, Saved] = {}
+    # With `{}` as their default, pydantic would copy it for every receipt, which takes long.
+    deciles: dict[str, Deciles] = Field(default_factory=dict)
+    """`bucket`: the deciles of each score."""
+    saved: dict[str, Saved] = Field(default_factory=dict)
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
-    columns: dict[str, str] = {}
+    columns: dict[str, str] = Field(default_factory=dict)
     """`score`: the key of everything that the values of a column depend on, by column."""
-    rejected: dict[str, int] = {}
+    rejected: dict[str, int] = Field(default_factory=dict)
     """`back_translate`: rejected rows by reason, where they stand among the translations."""
     score: float = 0.0  # `probes`: Pearson × 100
 
@@ -148,7 +150,7 @@ class Receipt(BaseModel):
     """Bytes; the largest memory of the worker process until the end of the unit."""
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
     worker: str = ""  # host and process id
-    numbers: Measurements = Measurements()
+    numbers: Measurements = Field(default_factory=Measurements)
 
     @property
     def rows_out(self) -> int:

@@ -67,7 +67,7 @@ def open_file(path: str) -> BinaryIO:
     """Open a file for reading bytes, without decompression; the caller closes it."""
     with _file_errors(path, "read"):
         if not is_remote(path):
-            return Path(path).open("rb")
+            return open(path, "rb")  # noqa: PTH123, `Path` takes as long as the file's reading
         stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
         return cast(BinaryIO, stream)
 
@@ -139,6 +139,13 @@ def names(folder: str) -> list[str]:
         except (FileNotFoundError, NotADirectoryError):
             return []
     return sorted(entry.path.rsplit("/", 1)[1] for entry in match(join(folder, "*")))
+
+
+def sizes(folder: str) -> dict[str, int]:
+    """Names and bytes of the visible files in `folder`; empty if it does not exist."""
+    if not is_remote(folder):
+        return {name: size(join(folder, name)) for name in names(folder)}
+    return {e.path.rsplit("/", 1)[1]: e.size_in_bytes for e in match(join(folder, "*"))}
 
 
 def match(pattern: str) -> list[FileMetadata]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Deciles, receipts
+from beam_jobs.io.shards import Deciles
 from models.languages import language_name
 from models.scorers import ENCODER
-from pipeline.cards.data_card_metadata import Release, card_metadata, dtype, title
+from pipeline.cards.data_card_metadata import PART_FILES, Release, card_metadata, dtype, title
 from pipeline.cards.metadata import front_matter
 from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
@@ -39,8 +39,9 @@ def write_data_card(folder: str, record: RunRecord) -> bool:
     Raises:
         UserError: the folder cannot be written.
     """
-    shards = [s for r in receipts(storage.join(folder, "corpus")) for s in r.shards]
-    text = data_card(record, sum(storage.size(shard.path) for shard in shards)).encode()
+    sizes = storage.sizes(storage.join(folder, "corpus"))
+    parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
+    text = data_card(record, parts).encode()
     path = card_path(folder)
     if storage.exists(path) and storage.read_bytes(path) == text:
         return False

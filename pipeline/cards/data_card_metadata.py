@@ -13,6 +13,9 @@ from models.licenses import license_metadata
 from pipeline.cards.metadata import hub_languages
 from pipeline.records import ConfigRecord, InputSection
 
+PART_FILES = "part-*.parquet"
+"""The part files of a corpus, as readers of its card find them."""
+
 _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 
 
@@ -97,7 +100,7 @@ def card_metadata(
     }
     if release is None:
         return found | {
-            "configs": [_files("default", [("train", "part-*.parquet")])],
+            "configs": [_files("default", [("train", PART_FILES)])],
             "dataset_info": {"features": _features(columns)},
         }
     return found | {

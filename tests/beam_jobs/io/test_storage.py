@@ -35,10 +35,12 @@ def test_what_is_written_is_read(folder: str) -> None:
 
 def test_names_are_sorted_and_a_missing_folder_has_none(folder: str) -> None:
     assert storage.names(storage.join(folder, "nowhere")) == []
+    assert storage.sizes(storage.join(folder, "nowhere")) == {}
     for name in ("b", "a", "c"):
-        storage.write_bytes(storage.join(folder, name), b"x")
+        storage.write_bytes(storage.join(folder, name), b"x" * ord(name))
     storage.write_bytes(storage.join(folder, "below", "d"), b"x")
     assert storage.names(folder) == ["a", "b", "c"]
+    assert storage.sizes(folder) == {"a": 97, "b": 98, "c": 99}
 
 
 def test_gzip_is_not_decompressed_on_the_way(folder: str) -> None:
