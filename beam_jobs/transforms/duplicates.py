@@ -60,6 +60,18 @@ def repeated(hashes: np.ndarray, units: np.ndarray, rows: np.ndarray) -> np.ndar
     return np.asarray(owners(hashes, units, rows) != np.arange(len(rows)))
 
 
+def grouped(keys: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Each distinct key, ascending, and its values in their order: of int [n] and any [n, …].
+
+    >>> [(key, values.tolist()) for key, values in grouped(np.array([7, 2, 7]), np.arange(3))]
+    [(2, [1]), (7, [0, 2])]
+    """
+    order = np.argsort(keys, kind="stable")
+    found, starts = np.unique(keys[order], return_index=True)
+    for key, part in zip(found, np.split(values[order], starts[1:]), strict=False):
+        yield int(key), part
+
+
 def partitions(rows: int) -> int:
     """The number of partitions of so many hashes, each of which fits in a worker's memory."""
     return 1 + rows // _ROWS_PER_PARTITION
@@ -71,9 +83,8 @@ def partition_hashes(
     """Split blocks of hashes of a unit, given by its index, into `count` partitions by value."""
     for hashes, rows in hashed:
         part = hashes[:, 0] % np.uint64(count)
-        for partition in np.unique(part):
-            here = part == partition
-            yield int(partition), (unit, hashes[here], rows[here])
+        for partition, here in grouped(part, np.arange(len(part))):
+            yield partition, (unit, hashes[here], rows[here])
 
 
 def write_hashes(
@@ -150,8 +161,7 @@ class WithDuplicates(beam.PTransform):
             groups = read_hashes(folder, element[1]) if folder else element[1]
             hashes, units, rows = together(groups)
             again = repeated(hashes, units, rows)
-            for unit in np.unique(units[again]):
-                yield int(unit), rows[again & (units == unit)]
+            yield from grouped(units[again], rows[again])
 
         def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, np.ndarray]:
             (unit,) = element[1]["unit"]

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from beam_jobs.transforms.duplicates import (
     Hashes,
+    grouped,
     owners,
     partition_hashes,
     partitions,
@@ -132,12 +133,5 @@ def _find(
     repeats = np.flatnonzero(owner != np.arange(len(owner)))
     owner = owner[repeats]
     requests = np.stack([rows[owner], units[repeats], rows[repeats]], axis=1)
-    yield from _by_unit(units[repeats], rows[repeats])
-    yield from _by_unit(units[owner], requests)
-
-
-def _by_unit(units: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    order = np.argsort(units, kind="stable")
-    found, starts = np.unique(units[order], return_index=True)
-    for unit, part in zip(found, np.split(values[order], starts[1:]), strict=False):
-        yield int(unit), part
+    yield from grouped(units[repeats], rows[repeats])
+    yield from grouped(units[owner], requests)

@@ -10,7 +10,14 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.transforms.duplicates import Hashes, owners, partition_hashes, partitions, together
+from beam_jobs.transforms.duplicates import (
+    Hashes,
+    grouped,
+    owners,
+    partition_hashes,
+    partitions,
+    together,
+)
 
 Element = tuple[Any, np.ndarray]
 """A unit and its duplicate rows, from `WithDuplicates`."""
@@ -52,10 +59,9 @@ class WithRepeats(beam.PTransform):
             hashes, units, rows = together(group[:3] for group in groups)
             ids = pa.concat_arrays([group[3] for group in groups])
             owner = owners(hashes, units, rows)
-            again = owner != np.arange(len(owner))
-            for unit in np.unique(units[again]):
-                here = np.flatnonzero(again & (units == unit))
-                yield int(unit), Repeats(rows[here], ids.take(pa.array(owner[here])))
+            again = np.flatnonzero(owner != np.arange(len(owner)))
+            for unit, here in grouped(units[again], again):
+                yield unit, Repeats(rows[here], ids.take(pa.array(owner[here])))
 
         def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, ...]:
             (given,) = element[1]["unit"]
