@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import apache_beam as beam
 import numpy as np
@@ -94,19 +95,25 @@ def write_hashes(
 
     Yields the partition, and where it is: the unit, and the first and the last row in its file.
     """
-    path, written = Path(folder, str(unit)), 0
+    written = 0
+    with _written(Path(folder, str(unit))) as stream:
+        for hashes, rows in hashed:
+            part = hashes[:, 0] % np.uint64(count)
+            order = np.argsort(part, kind="stable")
+            records = np.column_stack([hashes, rows.astype(np.uint64)])[order]
+            stream.write(records.tobytes())
+            found, starts = np.unique(part[order], return_index=True)
+            stops = np.searchsorted(part[order], found, side="right")
+            for number, start, stop in zip(found, starts, stops, strict=True):
+                yield int(number), (unit, written + int(start), written + int(stop))
+            written += len(order)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("wb") as stream:
-            for hashes, rows in hashed:
-                part = hashes[:, 0] % np.uint64(count)
-                order = np.argsort(part, kind="stable")
-                records = np.column_stack([hashes, rows.astype(np.uint64)])[order]
-                stream.write(records.tobytes())
-                found, starts = np.unique(part[order], return_index=True)
-                stops = np.searchsorted(part[order], found, side="right")
-                for number, start, stop in zip(found, starts, stops, strict=True):
-                    yield int(number), (unit, written + int(start), written + int(stop))
-                written += len(order)
+            yield stream
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -119,6 +126,24 @@ def read_hashes(
         path = Path(folder, str(unit))
         records = np.fromfile(path, np.uint64, (stop - start) * 3, offset=start * 24).reshape(-1, 3)
         yield unit, records[:, :2], records[:, 2].astype(np.int64)
+
+
+def write_duplicates(folder: str, partition: int, units: np.ndarray, rows: np.ndarray) -> bool:
+    """Write the duplicate rows of a partition to a file, by unit; False if there are none."""
+    order = np.lexsort((rows, units))
+    with _written(Path(folder, f"duplicates-{partition}")) as stream:
+        stream.write(np.column_stack([units, rows])[order].astype(np.int64).tobytes())
+    return bool(len(rows))
+
+
+def read_duplicates(folder: str, unit: int, partitions: Iterable[int]) -> np.ndarray:
+    """The duplicate rows of a unit, from the files of these partitions: sorted, int64 [n]."""
+    found = [np.empty(0, np.int64)]
+    for partition in partitions:
+        records = np.memmap(Path(folder, f"duplicates-{partition}"), np.int64, "r").reshape(-1, 2)
+        first, last = np.searchsorted(records[:, 0], [unit, unit + 1])
+        found.append(records[first:last, 1])
+    return np.sort(np.concatenate(found))
 
 
 def together(
@@ -138,8 +163,8 @@ class WithDuplicates(beam.PTransform):
     Args:
         hashes: reads a unit's hashes, in blocks of any size.
         rows: approximate number of rows of all units; it determines the number of partitions.
-        folder: for files with the hashes, which all workers can read; None shuffles them. Beam's
-            local runner keeps what it shuffles in memory.
+        folder: for files with hashes and duplicates, which all workers can read; None shuffles
+            them. Beam's local runner keeps what it shuffles in memory.
     """
 
     def __init__(
@@ -157,11 +182,14 @@ class WithDuplicates(beam.PTransform):
                 return write_hashes(folder, unit.index, read(unit), count)
             return partition_hashes(unit.index, read(unit), count)
 
-        def find(element: tuple[int, Iterable[Any]]) -> Iterator[tuple[int, np.ndarray]]:
+        def find(element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
             groups = read_hashes(folder, element[1]) if folder else element[1]
-            hashes, units, rows = together(groups)
-            again = repeated(hashes, units, rows)
-            yield from grouped(units[again], rows[again])
+            hashes, indices, rows = together(groups)
+            again = repeated(hashes, indices, rows)
+            if not folder:
+                yield from grouped(indices[again], rows[again])
+            elif write_duplicates(folder, element[0], indices[again], rows[again]):
+                yield element[0]
 
         def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, np.ndarray]:
             (unit,) = element[1]["unit"]
@@ -172,8 +200,13 @@ class WithDuplicates(beam.PTransform):
             units
             | "Hash" >> beam.FlatMap(split).with_output_types(tuple[int, Any])
             | "Together" >> beam.GroupByKey()
-            | "Find" >> beam.FlatMap(find).with_output_types(tuple[int, Any])
+            | "Find" >> beam.FlatMap(find).with_output_types(int if folder else tuple[int, Any])
         )
+        if folder:
+            return units | "Read" >> beam.Map(
+                lambda unit, partitions: (unit, read_duplicates(folder, unit.index, partitions)),
+                beam.pvalue.AsList(duplicates),
+            )
         by_index = units | "By index" >> beam.Map(lambda u: (u.index, u)).with_output_types(
             tuple[int, Any]
         )
