@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Self
+from typing import Annotated, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,12 +41,16 @@ REPEATS = "repeats the pair"
 """Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
 
 
+Natural = Annotated[int, Field(ge=0, lt=2**63)]
+"""A number in a receipt, which others may have written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """A part file: its path, its rows, and the checksum of its bytes."""
 
     path: str
-    rows: int
+    rows: Natural
     digest: str
 
     @property
@@ -102,7 +106,7 @@ class Deciles(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    rows: list[int]
+    rows: list[Natural]
     lowest: list[float | None]
     highest: list[float | None]
 
@@ -112,8 +116,8 @@ class Saved(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    rows: int
-    tokens: int
+    rows: Natural
+    tokens: Natural
 
 
 class Measurements(BaseModel):
@@ -129,7 +133,7 @@ class Measurements(BaseModel):
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
     columns: dict[str, str] = Field(default_factory=dict)
     """`score`: the key of everything that the values of a column depend on, by column."""
-    rejected: dict[str, int] = Field(default_factory=dict)
+    rejected: dict[str, Natural] = Field(default_factory=dict)
     """`back_translate`: rejected rows by reason, where they stand among the translations."""
     score: float = 0.0  # `probes`: Pearson × 100
 
@@ -141,12 +145,12 @@ class Receipt(BaseModel):
 
     name: str
     key: str
-    rows_in: int  # rows read: the rows of `shards` and the rejected rows
+    rows_in: Natural  # rows read: the rows of `shards` and the rejected rows
     shards: tuple[Shard, ...]
-    rejected: dict[str, int]  # rows per reason
+    rejected: dict[str, Natural]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
     seconds: float = 0.0  # worker time
-    peak_memory: int = 0
+    peak_memory: Natural = 0
     """Bytes; the largest memory of the worker process until the end of the unit."""
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
     worker: str = ""  # host and process id

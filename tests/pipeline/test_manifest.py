@@ -65,6 +65,8 @@ def test_a_finished_stage_ends_what_is_under_way(tmp_path: Path) -> None:
     "change",
     [
         {"stages": {"ingest": {"rows_in": "many"}}},
+        {"stages": {"ingest": {"rows_in": 10**400}}},
+        {"stages": {"ingest": {"rejected": {"a reason": -(10**400)}}}},
         {"stages": {"ingest": {"rejected": ["a"]}}},
         {"stages": {"rounds/2/bucket": {"deciles": {"s": 3}}}},
         {"stages": {"choice": {"chosen": {}}}},

@@ -138,6 +138,17 @@ def test_a_damaged_receipt_is_none(tmp_path: Path, text: str) -> None:
     assert receipts(str(tmp_path)) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"rows_in": -1}, {"rows_in": 10**400}, {"peak_memory": 2**63}, {"rejected": {"a": 10**400}}],
+)
+def test_a_receipt_has_numbers_of_64_bits(tmp_path: Path, change: dict[str, Any]) -> None:
+    put(tmp_path)
+    path = tmp_path / "receipts" / "part-0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    assert read_receipt(str(tmp_path), "part-0") is None
+
+
 VICTIM = {"path": "../victim/a.parquet", "rows": 3, "digest": "x"}
 
 
