@@ -16,7 +16,7 @@ LARGEST = 1 << 20
 """Characters of a YAML text, and its values after aliases are replaced by what they stand for."""
 
 DEEPEST = 50
-"""Levels of a YAML text."""
+"""Levels of a YAML text, after aliases are replaced, too."""
 
 _DIGITS = 1_000  # Python prints no number of more than 4,300, and long ones take long to read
 
@@ -55,7 +55,7 @@ def parse_yaml(text: str, where: str) -> Any:
         root = loader.get_single_node()
         if root is None:
             return None
-        if _size(root, {}) > LARGEST:
+        if _measure(root, {})[0] > LARGEST:
             raise UserError(f"{where}: its aliases stand for more than {LARGEST:,} values")
         return loader.construct_document(root)
     except yaml.YAMLError as error:
@@ -161,21 +161,26 @@ _Loader.add_implicit_resolver(
 )
 
 
-def _size(node: yaml.Node, known: dict[int, int]) -> int:
-    """The values in a node, those that aliases stand for included.
+def _measure(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """The values in a node and its levels, those that aliases stand for included.
 
     Raises:
-        ValueError: it holds itself.
+        ValueError: it holds itself, or has too many levels.
     """
     if (found := known.get(id(node))) is not None:
-        if not found:
+        if not found[0]:
             raise ValueError("an alias stands for a value that holds it")
         return found
-    known[id(node)] = 0
-    total = 1
+    known[id(node)] = 0, 0
+    inner: list[yaml.Node] = []
     if isinstance(node, yaml.MappingNode):
-        total += sum(_size(key, known) + _size(value, known) for key, value in node.value)
+        inner = [each for item in node.value for each in item]
     elif isinstance(node, yaml.SequenceNode):
-        total += sum(_size(value, known) for value in node.value)
-    known[id(node)] = total
-    return total
+        inner = node.value
+    measured = [_measure(each, known) for each in inner]
+    values = 1 + sum(size for size, _ in measured)
+    levels = 1 + max((depth for _, depth in measured), default=0)
+    if levels > DEEPEST + 1:  # a value without inner ones is a level, too
+        raise ValueError(f"nested more than {DEEPEST} levels deep through aliases")
+    known[id(node)] = values, levels
+    return values, levels

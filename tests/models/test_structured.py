@@ -13,6 +13,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [{','.join(9 * [f'*{old}'])}]\n"
     for old, new in zip("abcdefghijk", "bcdefghijkl", strict=True)
 )
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 1000))
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("a: " + "[" * 2000 + "]" * 2000, "line 1: nested more than 50 levels deep"),
         ("\n".join(" " * level + "a:" for level in range(200)), "line 51: nested more than 50"),
         (BOMB, "its aliases stand for more than"),
+        (CHAIN, "nested more than 50 levels deep through aliases"),
         ("a: &a {<<: *a}", "an alias stands for a value that holds it"),
         ("a: &a [*a]", "an alias stands for a value that holds it"),
         ("x" * (LARGEST + 1), "longer than 1,048,576 characters"),
