@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from models.errors import UserError
+from models.memory import bounded_by_files
 from models.nmt.weights import check_finite
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ def build_model(
 
     Raises:
         UserError: a dictionary is damaged, the settings or the dictionaries do not fit the
-            weights, or weights are not finite.
+            weights, the settings describe a far larger model than the files hold, or weights are
+            not finite.
     """
     fairseq = import_fairseq()
     settings = checkpoint.settings
@@ -117,9 +119,12 @@ def build_model(
     )
     task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
     try:
-        model = fairseq.models.transformer.TransformerModel.build_model(settings, task)
+        with bounded_by_files(folder.path):
+            model = fairseq.models.transformer.TransformerModel.build_model(settings, task)
         model.load_state_dict(checkpoint.weights)
-    except (RuntimeError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except UserError:
+        raise
+    except Exception as error:  # fairseq takes settings as they are: it may divide by 0 heads
         reason = " ".join(str(error).split())[:200]
         raise UserError(
             f"{folder.checkpoint}: does not fit its settings or the dictionaries ({reason})"

@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -123,6 +124,32 @@ def test_dictionaries_that_do_not_fit_are_an_error(model: Path, engine: Engine) 
 def test_a_damaged_dictionary_is_named(model: Path, engine: Engine, content: bytes) -> None:
     (model / "dict.cs.txt").write_bytes(content)
     with pytest.raises(UserError, match=r"dict\.cs\.txt: not a fairseq dictionary") as error:
+        Translator(model, NmtOptions(engine=engine), threads=1)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "fairseq"])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoder_attention_heads": 0}, "does not fit its settings"),
+        ({"quant_noise_pq": 0.5, "quant_noise_pq_block_size": 0}, "does not fit its settings"),
+        ({"max_source_positions": 10**30}, "does not fit its settings"),
+        ({"encoder_ffn_embed_dim": 10**9}, "cannot be loaded: its settings describe"),
+        ({"encoder_layers": 10**9}, "cannot be loaded: its settings describe"),
+        (
+            {"max_source_positions": 10**9, "encoder_learned_pos": True},
+            "cannot be loaded: its settings describe",
+        ),
+    ],
+)
+def test_settings_that_no_model_has_are_one_line(
+    model: Path, engine: Engine, settings: dict[str, Any], message: str
+) -> None:
+    state = read_state(model / "checkpoint.pt")
+    vars(state["args"]).update(settings)
+    torch.save(state, model / "checkpoint.pt")
+    with pytest.raises(UserError, match=message) as error:
         Translator(model, NmtOptions(engine=engine), threads=1)
     assert "\n" not in str(error.value)
 
