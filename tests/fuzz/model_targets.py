@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import json
 import shutil
@@ -95,16 +96,22 @@ def translation_model() -> Path:
     return folder / "model"
 
 
-def dictionaries(random: Random, folder: Path) -> None:
-    """The dictionaries of a fairseq model."""
-    from models.nmt.checkpoint import build_model, read_checkpoint
-    from models.nmt.model_folder import ModelFolder
-
+def _linked_model(folder: Path) -> Path:
+    """A folder with links to the files of `translation_model`."""
     place = folder / "model"
     place.mkdir()
     for file in translation_model().iterdir():
         if file.is_file():
             (place / file.name).symlink_to(file)
+    return place
+
+
+def dictionaries(random: Random, folder: Path) -> None:
+    """The dictionaries of a fairseq model."""
+    from models.nmt.checkpoint import build_model, read_checkpoint
+    from models.nmt.model_folder import ModelFolder
+
+    place = _linked_model(folder)
     path = random.choice(sorted(place.glob("dict.*.txt")))
     content = damaged(path.read_bytes(), random)
     path.unlink()
@@ -115,6 +122,26 @@ def dictionaries(random: Random, folder: Path) -> None:
         build_model(found, read_checkpoint(found))
 
     allowed(build)
+
+
+def checkpoint(random: Random, folder: Path) -> None:
+    """The settings in the checkpoint of a fairseq model."""
+    from models.nmt.checkpoint import read_state
+
+    place = _linked_model(folder)
+    path = place / "checkpoint.pt"
+    state = read_state(path)
+    path.unlink()
+    settings = changed(vars(state["args"] or state["cfg"]["model"]), random)
+    state["args"] = argparse.Namespace(**settings) if isinstance(settings, dict) else settings
+    torch.save(state, path)
+
+    def translate() -> None:
+        translator = Translator(place, NmtOptions(engine="fairseq", beam=2), threads=1)
+        rows, _ = translator.translate(["Jan má rád sýr.", ""])
+        assert rows.num_rows == 2
+
+    allowed(translate)
 
 
 @cache
@@ -159,6 +186,7 @@ def sentence_model(random: Random, folder: Path) -> None:
 MODEL_TARGETS: dict[str, tuple[Case, float]] = {
     "encoder": (encoder, 4),
     "dictionaries": (dictionaries, 0.5),
+    "checkpoint": (checkpoint, 0.5),
     "hub_model": (hub_model, 1),
     "sentence_model": (sentence_model, 1),
 }
