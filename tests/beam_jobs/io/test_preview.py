@@ -1,4 +1,5 @@
 import gzip
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,31 @@ def test_large_files_are_estimated(
     seen = looked_at([str(tmp_path / "?")])
     assert not seen.counted
     assert seen.rows == pytest.approx(70_000, rel=0.1)
+
+
+def test_a_gzip_bomb_is_estimated_from_a_bounded_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "_TEXT", 100_000)
+    (tmp_path / "a").write_bytes(gzip.compress(b"a\tb\n" * 2_000_000))
+    tracemalloc.start()
+    try:
+        seen = looked_at([str(tmp_path / "a")])
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000  # all of it: 100 MB
+    finally:
+        tracemalloc.stop()
+    assert not seen.counted
+    assert seen.rows == pytest.approx(2_000_000, rel=0.5)
+
+
+def test_an_estimate_counts_the_bytes_that_were_decompressed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "_TEXT", 100_000)
+    (tmp_path / "a").write_bytes(gzip.compress(lines(50_000, 100_000).encode()))
+    seen = looked_at([str(tmp_path / "a")])
+    assert not seen.counted
+    assert seen.rows == pytest.approx(50_000, rel=0.1)
 
 
 def test_of_many_files_some_are_looked_into(
