@@ -7,9 +7,8 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,9 +27,10 @@ from models.files import atomic_file, opened
 from models.printing import visible
 
 _BATCH = 8192  # lines
+_LONGEST = 1 << 24  # bytes of a line, and of a batch before its last line
 
 
-def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO) -> int:
+def embed_lines(embed: Embed, lines: IO[bytes], out: Path | str | BinaryIO) -> int:
     """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim]; return `lines`.
 
     A file at `out` is written completely or not at all. A seekable stream (standard output,
@@ -38,7 +38,7 @@ def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO
     the array is copied when it is complete, because its header contains the number of lines.
 
     Raises:
-        UserError: a line is not UTF-8, or `out` cannot be written.
+        UserError: a line is not UTF-8 or too long, or `out` cannot be written.
     """
     if isinstance(out, Path | str):
         with atomic_file(out) as temporary, temporary.open("wb") as stream:
@@ -55,12 +55,12 @@ def embed_lines(embed: Embed, lines: Iterable[bytes], out: Path | str | BinaryIO
 
 
 def similarity_lines(
-    embed: Embed, lines: Iterable[bytes], out: BinaryIO, compare: Compare = cosines
+    embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> int:
     """Write one score per line of two tab-separated sentences; return the number of lines.
 
     Raises:
-        UserError: a line does not have two columns or is not UTF-8; names its number.
+        UserError: a line does not have two columns, is not UTF-8 or too long; names its number.
     """
     count = 0
     with writing():
@@ -72,14 +72,18 @@ def similarity_lines(
     return count
 
 
-def line_batches(lines: Iterable[bytes], name: str = "") -> Iterator[list[str]]:
+def line_batches(lines: IO[bytes], name: str = "") -> Iterator[list[str]]:
     """Lines in batches, without their ends; only a line feed (or CR LF) ends a line.
 
     Raises:
-        UserError: a line is not UTF-8; the message begins with `name` and the line number.
+        UserError: a line is not UTF-8 or has more than 16 MiB; the message begins with `name` and
+            the line number.
     """
     start = 1
-    while batch := list(islice(lines, _BATCH)):
+    while batch := _some(lines):
+        if len(batch[-1]) == _LONGEST:
+            number = start + len(batch) - 1
+            raise UserError(f"{name}line {number}: longer than {_LONGEST:,} bytes")
         text = b"".join(batch)
         try:
             decoded = text.decode()
@@ -89,6 +93,16 @@ def line_batches(lines: Iterable[bytes], name: str = "") -> Iterator[list[str]]:
         start += len(batch)
         rows = decoded.removesuffix("\n").split("\n")
         yield [row.removesuffix("\r") for row in rows]
+
+
+def _some(lines: IO[bytes]) -> list[bytes]:
+    """The next lines, in bounded memory: the input may have no line ends."""
+    batch: list[bytes] = []
+    size = 0
+    while len(batch) < _BATCH and size < _LONGEST and (line := lines.readline(_LONGEST)):
+        batch.append(line)
+        size += len(line)
+    return batch
 
 
 def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArray]:
@@ -102,7 +116,7 @@ def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArra
     return pa.array(first, pa.string()), pa.array(second, pa.string())
 
 
-def _write_npy(embed: Embed, lines: Iterable[bytes], out: BinaryIO) -> int:
+def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> int:
     """Write the rows, then the header before them: until then the file is not a valid .npy."""
     dim = embed(pa.array([], pa.string())).shape[1]
     out.seek(len(_header(0, dim)))
@@ -185,7 +199,7 @@ def nearest(
 
 def neighbour_lines(
     embed: Embed,
-    lines: Iterable[bytes],
+    lines: IO[bytes],
     collection: Path | str,
     out: BinaryIO,
     *,
@@ -197,7 +211,8 @@ def neighbour_lines(
     `collection` is a file with one sentence per line, plain or gzip.
 
     Raises:
-        UserError: the collection cannot be read, a line is not UTF-8, `out` cannot be written.
+        UserError: the collection cannot be read, a line is not UTF-8 or too long, `out` cannot be
+            written.
     """
     sentences = [line for batch in line_batches(lines) for line in batch]
     path = Path(collection)

@@ -1,7 +1,6 @@
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from models.embeddings.applications import embed as module
-from models.embeddings.applications.embed import embed_lines, similarity_lines
+from models.embeddings.applications.embed import embed_lines, line_batches, similarity_lines
 from models.embeddings.applications.evaluation import Embed
 from models.errors import UserError
 
@@ -138,16 +137,36 @@ def test_memory_does_not_grow_with_the_lines(tmp_path: Path) -> None:
     """Only as many lines are asked for as a batch holds before its vectors are written."""
     open_lines = 0
 
-    def lines() -> Iterator[bytes]:
-        nonlocal open_lines
-        for _ in range(50):
-            open_lines += 1
+    class Lines(io.BytesIO):
+        def readline(self, size: int | None = -1, /) -> bytes:
+            nonlocal open_lines
+            line = super().readline(size)
+            open_lines += bool(line)
             assert open_lines <= 2
-            yield b"a b\n"
+            return line
 
     def embed(text: pa.StringArray) -> np.ndarray:
         nonlocal open_lines
         open_lines -= len(text)
         return np.zeros((len(text), 2))
 
-    assert embed_lines(embed, lines(), tmp_path / "v.npy") == 50
+    assert embed_lines(embed, Lines(b"a b\n" * 50), tmp_path / "v.npy") == 50
+
+
+def test_a_line_without_end_is_not_read_to_its_end(
+    bag_of_words: Embed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONGEST", 10)
+    lines = io.BytesIO(b"a b\n" * 5 + b"a" * 1000)
+    with pytest.raises(UserError, match=r"^line 6: longer than 10 bytes$"):
+        embed_lines(bag_of_words, lines, io.BytesIO())
+    assert lines.tell() == 5 * 4 + 10
+    with pytest.raises(UserError, match=r"^line 1: longer than 10 bytes$"):
+        similarity_lines(bag_of_words, io.BytesIO(b"a\t" * 9), io.BytesIO())
+
+
+def test_long_lines_are_few_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 99)
+    monkeypatch.setattr(module, "_LONGEST", 10)
+    lines = stream(["a" * 8, "", "b", "c" * 8, "d" * 8, "e"])
+    assert [len(batch) for batch in line_batches(lines)] == [2, 2, 2]

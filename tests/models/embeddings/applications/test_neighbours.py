@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from models.embeddings.applications import embed
 from models.embeddings.applications.embed import nearest, neighbour_lines
 from models.embeddings.applications.evaluation import Embed
 from models.embeddings.heads.manhattan import Manhattan
@@ -78,7 +79,9 @@ def test_lines_in_lines_out(bag_of_words: Embed, tmp_path: Path) -> None:
     ]
 
 
-def test_a_collection_that_cannot_be_read(bag_of_words: Embed, tmp_path: Path) -> None:
+def test_a_collection_that_cannot_be_read(
+    bag_of_words: Embed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def ask(name: str) -> None:
         neighbour_lines(bag_of_words, io.BytesIO(b"a\n"), tmp_path / name, io.BytesIO())
 
@@ -90,3 +93,7 @@ def test_a_collection_that_cannot_be_read(bag_of_words: Embed, tmp_path: Path) -
     (tmp_path / "latin").write_bytes(b"a\nb\n\xe9\n")
     with pytest.raises(UserError, match="latin, line 3: not UTF-8"):
         ask("latin")
+    monkeypatch.setattr(embed, "_LONGEST", 1000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"a\n" + b"a" * 1_000_000))
+    with pytest.raises(UserError, match=r"bomb\.gz, line 2: longer than 1,000 bytes"):
+        ask("bomb.gz")
