@@ -7,6 +7,7 @@ and one line in `COMMANDS`. Its module is imported only when it runs: help and c
 import gc
 import importlib
 import inspect
+import io
 import logging
 import os
 import sys
@@ -143,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 if it succeeded, 1 if it found a difference or a problem, 2 after an error of the user
         (one line on stderr), 130 if it was interrupted.
     """
+    _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     end = given.index("--") if "--" in given else len(given)
     # torch's threads sleep while they wait: on busy cores they would starve each other.
@@ -172,6 +174,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == 130:
         say(INTERRUPTED)
     return code or 0
+
+
+def _prepare_streams() -> None:
+    """Make standard streams that any command can use, also where the caller has closed them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It takes the lowest free descriptor, the missing one: no file of ours does, and other
+            # processes that the command starts have it too.
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # few encodings have all characters
 
 
 def _application() -> Any:

@@ -1,5 +1,6 @@
 import io
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,6 +41,19 @@ def test_a_pair_in_the_corpus(finished_run: Path, capsys: pytest.CaptureFixture[
     assert f"{row['trigram_overlap']:.4f}" in text
     assert f"{row['translation_score']:.4f}" in text
     assert "in the corpus" in text
+
+
+def test_an_encoding_without_the_characters(
+    finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, encoding="ascii"))
+    name = ids(finished_run, "ingest")[0]
+    source = find(str(finished_run / "run"), name)[0].row["source"]
+    assert not source.isascii()
+    assert main(["explain", str(finished_run / "run"), name]) == 0
+    sys.stdout.flush()
+    assert source.split()[0].encode("ascii", "backslashreplace") in out.getvalue()
 
 
 def test_a_pair_that_was_not_selected(
