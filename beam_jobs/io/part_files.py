@@ -18,6 +18,13 @@ from beam_jobs.io.thrift import BINARY, LIST, STRUCT, Items, Struct, dumps, load
 
 _MAGIC = b"PAR1"
 
+# A part file of a few kB can hold any number of long texts. One is refused that becomes larger than
+# `_LARGE` and `_RATIO` times its size: zstd makes texts three or four times smaller.
+_LARGE = 1 << 30  # bytes
+_RATIO = 1000
+_PLAIN = {"PLAIN", "RLE"}  # the encodings of `encode`: a value is stored once for each row
+_ROW = 8  # bytes: even of a null there is an offset or a number
+
 # Numbers of fields in Parquet's Thrift definition.
 _SCHEMA, _ROW_GROUPS, _METADATA, _ORDERS = 2, 4, 5, 7  # FileMetaData
 _CHILDREN = 5  # SchemaElement
@@ -47,9 +54,42 @@ def encode(table: pa.Table) -> bytes:
 
 
 def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table (some columns of it) of a part file; raises OSError or pa.ArrowException."""
+    """The table (some columns of it) of a part file; raises OSError or pa.ArrowException.
+
+    One that would fill the memory is refused before it does, see `_LARGE`.
+    """
+    names = list(columns) if columns is not None else None
     with pq.ParquetFile(pa.BufferReader(data)) as file:
-        return file.read(list(columns) if columns is not None else None, use_threads=False)
+        size = _size(file.metadata)
+        _check_size(size, data)
+        # No value is larger than all pages.
+        if size * file.metadata.num_rows <= _LARGE or _is_plain(file.metadata):
+            return file.read(names, use_threads=False)
+        # By an earlier version, or by others: texts may be stored once for many rows.
+        rows, size, batches = min(max(_LARGE // size, 1), 128), 0, []
+        for batch in file.iter_batches(rows, columns=names, use_threads=False):
+            size += batch.nbytes
+            _check_size(size, data)
+            batches.append(batch)
+        return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _size(metadata: pq.FileMetaData) -> int:
+    """Bytes of all pages and rows, as the footer says."""
+    pages = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+    return int(pages + _ROW * metadata.num_rows * metadata.num_columns)
+
+
+def _is_plain(metadata: pq.FileMetaData) -> bool:
+    """Whether the table is no larger than its pages, as the footer says."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(k) for group in groups for k in range(group.num_columns))
+    return all(_PLAIN.issuperset(chunk.encodings) for chunk in chunks)
+
+
+def _check_size(size: int, data: bytes) -> None:
+    if size > max(_LARGE, _RATIO * len(data)):
+        raise pa.ArrowInvalid(f"{len(data):,} bytes that become more than {_LARGE:,}")
 
 
 def extended(data: bytes, columns: pa.Table, schema: pa.Schema) -> PartFile:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beam_jobs.io import part_files
 from beam_jobs.io.part_files import decode, encode, extended
 from beam_jobs.io.thrift import BINARY, dumps, loads
 
@@ -101,6 +102,56 @@ def test_part_files_of_other_writers(options: dict[str, Any]) -> None:
     pq.write_table(table.select([0, 1]), sink, **options)
     part = extended(sink.getvalue().to_pybytes(), table.select([2, 3, 4]), SCHEMA)
     assert decode(part.data).equals(table)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9, 3000])
+def test_dictionaries_are_read(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    monkeypatch.setattr(part_files, "_LARGE", 300_000)  # batches of few rows
+    table = of([(str(i), f"text {i % 7}", i / 7, i, None) for i in range(rows)])
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=2000)
+    data = sink.getvalue().to_pybytes()
+    assert decode(data).equals(table)
+    assert decode(data, ["text", "none", "id"]).equals(table.select(["text", "id"]))
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        {"use_dictionary": True, "data_page_size": 1 << 20},
+        {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
+        {"use_dictionary": False, "compression": "zstd"},
+    ],
+    ids=["dictionary", "prefixes", "zstd"],
+)
+def test_a_bomb_is_refused_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch, bomb: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(part_files, "_LARGE", 2_000_000)
+    monkeypatch.setattr(part_files, "_RATIO", 10)
+    sink = pa.BufferOutputStream()
+    table = pa.table({"text": pa.array(["a" * 10_000] * 4000)})  # 40 MB
+    pq.write_table(table, sink, **bomb)
+    del table
+    data = sink.getvalue().to_pybytes()
+    before, most = pa.total_allocated_bytes(), 0
+
+    def watched(size: int, data: bytes) -> None:
+        nonlocal most
+        most = max(most, pa.total_allocated_bytes() - before)
+        check(size, data)
+
+    check = part_files._check_size
+    monkeypatch.setattr(part_files, "_check_size", watched)
+    with pytest.raises(pa.ArrowInvalid, match="bytes that become more than 2,000,000"):
+        decode(data)
+    assert most < 10_000_000
+
+
+def test_a_large_table_in_a_large_file_is_no_bomb(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = of([(str(i), f"text {i}", i / 7, i, None) for i in range(1000)])
+    monkeypatch.setattr(part_files, "_LARGE", 100)
+    assert decode(encode(table)).equals(table)
 
 
 @pytest.mark.parametrize("number", [2, 6])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io import shards, storage
+from beam_jobs.io import part_files, shards, storage
 from beam_jobs.io.shards import (
     Receipt,
     Shard,
@@ -272,3 +272,12 @@ def test_a_part_file_with_other_columns(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1")
     with pytest.raises(UserError, match=r"b\.parquet: cannot be read"):
         read_shard(Shard(str(path), 1, storage.digest(b"PAR1")))
+
+
+def test_a_small_part_file_of_vast_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_files, "_LARGE", 1_000_000)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"id": ["a" * 20_000] * 1000}), path, compression="zstd")
+    shard = Shard(str(path), 1000, storage.digest(path.read_bytes()))
+    with pytest.raises(UserError, match=r"a\.parquet: cannot be read \([\d,]+ bytes that become"):
+        read_shard(shard)
