@@ -223,8 +223,12 @@ def _root(
 
 
 def _is_of_memory(error: Exception) -> bool:
-    """Whether it says that memory is full; torch has no class for that on a CPU."""
-    texts = ("can't allocate memory", "out of memory", "bad_alloc")
+    """Whether it says that memory is full.
+
+    torch has no class for that on a CPU; Beam's error of a worker is a text that ends in the class
+    and message of the worker's, such as Arrow's ArrowMemoryError.
+    """
+    texts = ("can't allocate memory", "out of memory", "bad_alloc", "MemoryError")
     return isinstance(error, MemoryError) or any(text in str(error) for text in texts)
 
 

@@ -114,6 +114,8 @@ def test_errors_of_the_system_are_one_line(
     assert "a file cannot be read or written (No space" in fail(OSError(28, "No space left"))
     assert "out of memory" in fail(MemoryError())
     assert "out of memory" in fail(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    of_a_worker = "ArrowMemoryError: realloc of size 9 failed [while running 'Count|Add']"
+    assert "out of memory" in fail(RuntimeError(f"Traceback …\npyarrow.lib.{of_a_worker}"))
     with pytest.raises(RuntimeError, match="a bug"):
         fail(RuntimeError("a bug"))
 
