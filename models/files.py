@@ -1,5 +1,6 @@
 """Local files and folders that are either complete or absent; digests."""
 
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -12,7 +13,7 @@ import zlib
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 from models.errors import UserError
 
@@ -99,15 +100,58 @@ def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        stream = (folder / ".lock").open("w")
     except OSError as error:
         raise UserError(f"{name}: cannot be written ({error.strerror or error})") from error
-    with stream:
+    with open_lock(folder / ".lock") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise UserError(busy) from error
         yield
+
+
+def open_lock(path: Path) -> IO[bytes]:
+    """Open a file for locking, and make it if it is not there; what it holds stays.
+
+    Raises:
+        UserError: it cannot be opened, or a link or no regular file is there.
+    """
+    with _writing_errors(path):
+        return os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW), "rb")
+
+
+def open_log(path: Path) -> TextIO:
+    """Open a text file to which lines are appended, and make it if it is not there.
+
+    Raises:
+        UserError: it cannot be opened, or a link or no regular file is there.
+    """
+    with _writing_errors(path):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        return os.fdopen(open_regular(path, flags), "a", encoding="utf-8")
+
+
+def open_regular(path: Path | str, flags: int = os.O_RDONLY) -> int:
+    """The descriptor of a file that is opened as by `os.open`, with its flags.
+
+    Folders from elsewhere may hold anything: a pipe would never open, a device never end.
+
+    Raises:
+        OSError: it is no regular file, or, with `O_NOFOLLOW`, a link.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP and flags & os.O_NOFOLLOW:
+            raise OSError(errno.ELOOP, "it is a symbolic link") from error
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 @contextmanager

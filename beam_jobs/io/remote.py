@@ -23,6 +23,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
+from models.files import open_lock
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
 _LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}
@@ -101,7 +102,7 @@ def localise(path: str) -> str:
     copy = _copy_path(path, found)
     if not copy.exists():
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with copy.with_name(f".{copy.name}.lock").open("w") as lock:
+        with open_lock(copy.with_name(f".{copy.name}.lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not copy.exists():  # another process may have made it
                 _fetch(path, found, copy)

@@ -331,7 +331,8 @@ def redirect_stderr(output: str) -> Iterator[TextIO]:
     try:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with log.open("w") as stream:
+            log.unlink(missing_ok=True)  # a link, in a run from elsewhere, would lead anywhere
+            with log.open("x") as stream:
                 os.dup2(stream.fileno(), 2)
         except OSError as error:
             raise UserError(f"{log}: cannot be written ({error.strerror})") from error

@@ -11,7 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 
 from models.errors import UserError
-from models.files import atomic_folder, digest
+from models.files import atomic_folder, digest, open_lock
 from models.options import Count
 
 _RECORD = "paraloom.json"
@@ -106,6 +106,6 @@ def _lock(path: Path) -> Iterator[None]:
     """Let one process at a time write `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.parent / f".{path.name.removeprefix('.')}.lock"
-    with lock.open("w") as stream:
+    with open_lock(lock) as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -18,7 +18,7 @@ import yaml
 
 from models.cpu import cores
 from models.errors import UserError
-from models.files import atomic_folder, digest
+from models.files import atomic_folder, digest, open_log
 from models.nmt import fairseq_run
 from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
 from models.nmt.options import NmtOptions, NmtTrainingOptions
@@ -201,7 +201,7 @@ def _run_commands(work: Path, threads: int, updates: int) -> None:
         "OMP_NUM_THREADS": str(threads),
     }
     with (
-        log.open("a", encoding="utf-8") as stream,
+        open_log(log) as stream,
         meter("train-nmt", total=updates, unit="updates") as progress,
         subprocess.Popen(
             command,

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
-from models.files import locked_folder
+from models.files import locked_folder, open_regular
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"
@@ -112,10 +113,10 @@ class JudgeFile:
         self._path = Path(_path(run, judge))
         self.actions = _last_actions(run, judge)
         if self._path.exists():
-            data = self._path.read_bytes()
-            if not data.endswith(b"\n"):
-                with _writing(self._path):
-                    os.truncate(self._path, data.rfind(b"\n") + 1)
+            with _writing(self._path), _open(self._path) as stream:
+                data = stream.read()
+                if not data.endswith(b"\n"):
+                    stream.truncate(data.rfind(b"\n") + 1)
 
     def append(self, actions: Iterable[Action]) -> None:
         """Write actions and flush them to the disk.
@@ -129,7 +130,8 @@ class JudgeFile:
             return
         with _writing(self._path):
             self._path.parent.mkdir(exist_ok=True)
-            with self._path.open("ab", buffering=0) as stream:
+            with _open(self._path, os.O_CREAT | os.O_APPEND) as stream:
+                stream.seek(0, os.SEEK_END)
                 before = stream.tell()
                 try:
                     data = memoryview("".join(lines).encode())
@@ -209,6 +211,11 @@ def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
         found.pop(action.key, None)  # so that it becomes the last
         if not action.undone:
             found[action.key] = action
+
+
+def _open(path: Path, flags: int = 0) -> FileIO:
+    """Open a judge's file for reading and writing; a link, in a run from elsewhere, is refused."""
+    return FileIO(open_regular(path, os.O_RDWR | os.O_NOFOLLOW | flags), "r+")
 
 
 @contextmanager

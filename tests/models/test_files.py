@@ -1,9 +1,11 @@
-"""Folders that are complete or absent, when a disk is full."""
+"""Folders that are complete or absent, when a disk is full; locks and logs that are links."""
 
+import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 import torch
@@ -15,7 +17,7 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training.checkpoint import TrainingFolder
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
-from models.files import atomic_folder
+from models.files import atomic_folder, locked_folder, open_lock, open_log
 
 
 @contextmanager
@@ -73,3 +75,54 @@ def test_everybody_may_read_what_is_written(tmp_path: Path) -> None:
     modes = {path.name: path.lstat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
     assert (modes["head.safetensors"], modes["run.sh"]) == (0o644, 0o744)
     assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("opens", [open_lock, open_log])
+def test_a_link_is_neither_followed_nor_emptied(
+    tmp_path: Path, opens: Callable[[Path], IO[Any]]
+) -> None:
+    victim, link, dangling = (tmp_path / name for name in ("victim", "link", "dangling"))
+    victim.write_text("precious")
+    link.symlink_to(victim)
+    dangling.symlink_to(tmp_path / "new")
+    for path in (link, dangling):
+        with pytest.raises(UserError) as error:
+            opens(path)
+        assert str(error.value) == f"{path}: cannot be written (it is a symbolic link)"
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("opens", "why"),
+    [(open_lock, "it is not a regular file"), (open_log, "No such device or address")],
+)
+def test_a_pipe_does_not_hang(tmp_path: Path, opens: Callable[[Path], IO[Any]], why: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError) as error:
+        opens(tmp_path / "pipe")
+    assert str(error.value) == f"{tmp_path}/pipe: cannot be written ({why})"
+
+
+def test_a_folder_in_the_place_of_a_lock(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^.*: cannot be written \(Is a directory\)$"):
+        open_lock(tmp_path)
+
+
+def test_the_lock_of_a_folder_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").symlink_to(tmp_path / "victim")
+    with (
+        pytest.raises(UserError, match=r"/run/\.lock: cannot be written \(it is a symbolic link"),
+        locked_folder(tmp_path / "run", "run", "busy"),
+    ):
+        pass
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_logs_are_appended_to(tmp_path: Path) -> None:
+    for line in ("one\n", "two\n"):
+        with open_log(tmp_path / "log") as stream:
+            stream.write(line)
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.errors import UserError
-from models.files import atomic_file, atomic_folder
+from models.files import atomic_file, atomic_folder, open_log
 from models.printing import say
 
 
@@ -71,7 +71,7 @@ class TrainingFolder:
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Add a line to the metrics."""
-        with (self.folder / "metrics.jsonl").open("a") as stream:
+        with open_log(self.folder / "metrics.jsonl") as stream:
             stream.write(json.dumps(line) + "\n")
 
     def truncate_log(self, count: int) -> None:

@@ -136,6 +136,18 @@ def test_a_log_that_cannot_be_written(tmp_path: Path, work: list[Unit]) -> None:
         launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
 
 
+def test_a_log_that_is_a_link_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "out.log"
+    log.symlink_to(tmp_path / "victim")
+    for text in (b"one", b"two"):
+        with launching.redirect_stderr(f"{tmp_path}/out"):
+            os.write(2, text)
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not log.is_symlink() and log.read_text() == "two"
+
+
 def test_options_of_the_user_go_to_beam_unchanged() -> None:
     options = beam_options(["--runner", "FlinkRunner", "--direct_num_workers", "7"])
     assert options.view_as(StandardOptions).runner == "FlinkRunner"

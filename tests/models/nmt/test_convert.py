@@ -118,6 +118,18 @@ def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> Non
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_a_lock_that_is_a_link_is_refused(fresh: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    name = convert_once(FairseqModel(fresh)).path.name
+    shutil.rmtree(fresh / name)
+    lock = fresh / f"{name}.lock"
+    lock.unlink()
+    lock.symlink_to(tmp_path / "victim")
+    with pytest.raises(UserError, match=r"\.lock: cannot be written \(it is a symbolic link\)$"):
+        convert_once(FairseqModel(fresh))
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
 def _swap_words(place: Path) -> None:
     path = place / "shared_vocabulary.json"
     words = json.loads(path.read_text())

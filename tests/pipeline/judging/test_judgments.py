@@ -110,6 +110,21 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     assert list(file.actions) == [("1", None)]
 
 
+def test_a_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "judgments" / "a.jsonl"
+    path.parent.mkdir()
+    path.symlink_to(victim)
+    message = r"/judgments/a\.jsonl: cannot be written \(it is a symbolic link\)$"
+    file = JudgeFile(str(tmp_path), "a")
+    with pytest.raises(UserError, match=message):
+        file.append([action("1")])
+    assert not victim.exists()
+    victim.write_text("a last line without its end")
+    with pytest.raises(UserError, match=message):
+        JudgeFile(str(tmp_path), "a")
+    assert victim.read_text() == "a last line without its end"
+
+
 @pytest.mark.parametrize("name", ["", " a", "a ", "../../x", "a/b", ".a", "a\n", "a" * 61, "a\0"])
 def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a judge's name"):
