@@ -12,6 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import IO, TextIO
 
@@ -154,6 +155,12 @@ def open_regular(path: Path | str, flags: int = os.O_RDONLY) -> int:
     raise OSError(errno.EINVAL, "it is not a regular file")
 
 
+def read_regular(path: Path | str) -> bytes:
+    """The content of a regular file; raises as `open_regular`."""
+    with FileIO(open_regular(path)) as file:  # a buffer would take as long as a small file
+        return file.readall()
+
+
 @contextmanager
 def _writing_errors(path: Path) -> Iterator[None]:
     """Make the folder of `path`; turn errors of the block into a `UserError` that names `path`."""
@@ -211,7 +218,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
             total.update(os.fsencode(relative.as_posix()) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
     try:
-        with path.open("rb") as stream:
+        with os.fdopen(open_regular(path), "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error

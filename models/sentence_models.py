@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from models import hub
 from models.errors import UserError, in_one_line
+from models.files import read_regular
 from models.memory import bounded_by_files
 from models.structured import check_sizes
 
@@ -89,7 +90,9 @@ def _check_settings(folder: Path) -> None:
         if file.name != "modules.json" and not file.name.endswith("config.json"):
             continue
         try:
-            values = json.loads(file.read_bytes())
+            values = json.loads(read_regular(file))
+        except OSError as error:
+            raise UserError(f"{file}: cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
         check_sizes(file, values, _LARGEST)

@@ -11,6 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from models.errors import UserError
+from models.files import read_regular
 
 LARGEST = 1 << 20
 """Characters of a YAML text, and its values after aliases are replaced by what they stand for."""
@@ -79,7 +80,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
         UserError: the file cannot be read, or holds something else; one line.
     """
     try:
-        return parse_json(path.read_bytes(), kind)
+        return parse_json(read_regular(path), kind)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
     except ValueError as error:

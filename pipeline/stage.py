@@ -85,7 +85,7 @@ class Run:
         found = []
         for shard in self.shards(stage):
             path = self.local_folder(stage) / f"{shard.name}.parquet"
-            if not path.exists() or storage.digest(path.read_bytes()) != shard.digest:
+            if not path.exists() or storage.digest(storage.read_bytes(str(path))) != shard.digest:
                 storage.write_bytes(str(path), read_whole(shard))
             found.append(str(path))
         return found

@@ -26,7 +26,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from beam_jobs.io.s3 import cache_clients
 from models.errors import UserError
-from models.files import atomic_file
+from models.files import atomic_file, open_regular, read_regular
 
 _BLOCK = 1 << 23
 _IN_MEMORY = 1 << 26  # bytes; longer streams use a temporary file
@@ -67,15 +67,18 @@ def open_file(path: str) -> BinaryIO:
     """Open a file for reading bytes, without decompression; the caller closes it."""
     with _file_errors(path, "read"):
         if not is_remote(path):
-            return open(path, "rb")  # noqa: PTH123, `Path` takes as long as the file's reading
+            return os.fdopen(open_regular(path), "rb")
         stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
         return cast(BinaryIO, stream)
 
 
 def read_bytes(path: str) -> bytes:
     """The content of a file."""
-    with open_file(path) as stream, _file_errors(path, "read"):
-        return stream.read()
+    with _file_errors(path, "read"):
+        if not is_remote(path):
+            return read_regular(path)
+        with open_file(path) as stream:
+            return stream.read()
 
 
 def write_bytes(path: str, data: bytes) -> None:
@@ -115,8 +118,8 @@ def put(source: BinaryIO, path: str) -> None:
 def copy(source: str, target: str) -> None:
     """Copy a file atomically on the same file system."""
     if not is_remote(target):
-        with atomic_file(target) as temporary:
-            shutil.copyfile(source, temporary)
+        with open_file(source) as stream, writing(target) as sink:
+            shutil.copyfileobj(stream, sink, _BLOCK)
         return
     with open_file(source) as stream:  # Beam's copy does not report failures on every store
         put(stream, target)

@@ -1,5 +1,6 @@
 """YAML and JSON of others: one line for whatever is wrong, in bounded time and memory."""
 
+import os
 import time
 from pathlib import Path
 
@@ -100,3 +101,6 @@ def test_json_of_the_type(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json", Sizes, "").sizes == {"words": 3}
     with pytest.raises(UserError, match=r"b\.json: cannot be read"):
         read_json(tmp_path / "b.json", Sizes, "")
+    os.mkfifo(tmp_path / "c.json")
+    with pytest.raises(UserError, match=r"c\.json: cannot be read \(it is not a regular file\)"):
+        read_json(tmp_path / "c.json", Sizes, "")

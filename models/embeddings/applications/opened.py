@@ -14,6 +14,7 @@ from models import hub
 from models.embeddings.applications.evaluation import Model, Vectors
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.errors import UserError, in_one_line
+from models.files import read_regular
 from models.sentence_models import is_sentence_model, load_sentence_model
 from models.structured import parse_json
 
@@ -53,7 +54,7 @@ class OpenedModel:
 def is_ours(folder: Path) -> bool:
     """Whether a folder was written by `SentenceEncoder.save`, not by others."""
     try:
-        return "vocabularies" in parse_json((folder / "config.json").read_bytes(), dict[str, Any])
+        return "vocabularies" in parse_json(read_regular(folder / "config.json"), dict[str, Any])
     except (OSError, ValueError):
         return False
 

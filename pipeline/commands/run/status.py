@@ -1,6 +1,7 @@
 """`paraloom status`: how far a run is, read from its folder alone, wherever it runs."""
 
 import fcntl
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from models.files import open_regular
 from pipeline.commands.options import GpuHour, RunFolder, beam_options
 from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
@@ -167,7 +169,7 @@ def _is_running(folder: str) -> bool | None:
     if storage.is_remote(folder):
         return None
     try:
-        with Path(folder, ".lock").open() as stream:
+        with os.fdopen(open_regular(Path(folder, ".lock"))) as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -1,6 +1,7 @@
 """Statistics of two corpora against a direct computation over everything at once."""
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,6 +222,9 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("no Parquet at all")
     with pytest.raises(UserError, match=r"text\.parquet: cannot be read as Parquet"):
         find_blocks(0, [str(tmp_path / "text.parquet")])
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(UserError, match=r"pipe\.parquet: cannot be read as Parquet \(.* regular"):
+        find_blocks(0, [str(tmp_path / "pipe.parquet")])
     pq.write_table(pa.table({"reference": ["a"]}), tmp_path / "half.parquet")
     with pytest.raises(UserError, match=r"half\.parquet: has no column translation"):
         find_blocks(0, [str(tmp_path / "half.parquet")])

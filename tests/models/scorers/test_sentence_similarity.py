@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import spearmanr
 
+from models.embeddings.applications.opened import is_ours
 from models.errors import UserError
 from models.memory import peak_memory
 from models.scorers import PairScorer
@@ -163,6 +165,16 @@ def test_a_tokenizer_that_panics_is_one_line(sentence_model: Path, tmp_path: Pat
     scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
     with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(PanicExcept"):
         scorer.score(texts(2, 1), texts(2, 2))
+
+
+def test_a_model_with_a_pipe_in_it(sentence_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(sentence_model, folder)
+    (folder / "config.json").unlink(missing_ok=True)
+    os.mkfifo(folder / "config.json")
+    with pytest.raises(UserError, match=r"config\.json: cannot be read \(it is not a regular file"):
+        open_sentence_model(folder)
+    assert not is_ours(folder)
 
 
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:

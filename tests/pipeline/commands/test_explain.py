@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -149,3 +150,13 @@ def test_part_files_from_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="its id is int64"):
         explained(pa.table({"id": [1]}))
     assert explained(pa.table({"id": ["a"], "s": ["x"], "s_decile": [1], "t_decile": [1]}))
+
+
+def test_a_part_file_that_is_a_pipe(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = ids(a_run, "corpus")[0]
+    for path in (a_run / "run" / "score").glob("*.parquet"):
+        path.unlink()
+        os.mkfifo(path)
+    assert main(["explain", str(a_run / "run"), name]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith(".parquet: cannot be read (it is not a regular file)\n")

@@ -254,3 +254,16 @@ def test_brackets_in_a_path_are_no_markup(a_run: Path, capsys: pytest.CaptureFix
     path = (a_run / "run").rename(a_run / "[red]x")
     assert main(["status", str(path)]) == 0
     assert "[red]x: finished" in "".join(capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("name", ["manifest.json", ".lock", "corpus/receipts/part-00000.json"])
+def test_pipes_in_a_run_from_elsewhere(
+    a_run: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    path = a_run / "run" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    code, _, err = told(a_run, capsys)
+    if name == "manifest.json":
+        assert err == f"paraloom: {path}: cannot be read (it is not a regular file)"
+    assert code == (2 if name == "manifest.json" else 0)
