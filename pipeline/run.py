@@ -1,5 +1,6 @@
 """Running the stages of a run in order, each one only if it is not up to date."""
 
+import os
 import shutil
 import time
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import EARLIER, DamagedError
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from models.files import check_inside
 from models.hub import is_hub_name
 from models.memory import forget_peak, peak_memory
 from models.options import InputPath
@@ -51,6 +53,7 @@ def run_stages(
     if not stages:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
+        check_links(config.run)
         remove_temporary(config.run)
         run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
         planned = [stage.name for stage in plan(config) if stage.enabled(config)]
@@ -187,6 +190,22 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
     state.repaired.add(path)
     state.suspect.add(stage)
     say(f"{path}: damaged, made again")
+
+
+def check_links(folder: str) -> None:
+    """Check that no link in the stages' folders leads out of the run: a stage removes files there.
+
+    Raises:
+        UserError: one does.
+    """
+    if storage.is_remote(folder):
+        return
+    names = {"loop", "rounds", "logs", *(stage.name for stage in STAGES)}
+    for place, folders, _ in os.walk(folder):
+        if place == folder:  # a stage's training has a folder of its own, such as `nmt.training`
+            folders[:] = [name for name in folders if name.split(".")[0] in names]
+        for name in folders:
+            check_inside(Path(place, name), Path(folder))
 
 
 def remove_temporary(folder: str) -> None:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
-from models.files import locked_folder, open_regular
+from models.files import check_inside, locked_folder, open_regular
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"
@@ -175,6 +175,7 @@ def judging(run: str) -> Iterator[None]:
     if not Path(run, "manifest.json").exists():
         raise UserError(f"{run}: no run here: it has no manifest.json")
     folder = Path(run, FOLDER)
+    check_inside(folder, Path(run))
     busy = f"{run}: another paraloom judge is at work on this run"
     with locked_folder(folder, str(folder), busy):
         yield

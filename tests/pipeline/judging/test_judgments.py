@@ -110,6 +110,17 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     assert list(file.actions) == [("1", None)]
 
 
+def test_judgments_are_in_the_run(tmp_path: Path) -> None:
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    run.mkdir()
+    elsewhere.mkdir()
+    (run / "manifest.json").write_text("{}")
+    (run / "judgments").symlink_to(elsewhere)
+    with pytest.raises(UserError, match=r"/run/judgments: this link leads out"), judging(str(run)):
+        pass
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_a_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
     victim, path = tmp_path / "victim", tmp_path / "judgments" / "a.jsonl"
     path.parent.mkdir()
