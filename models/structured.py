@@ -99,6 +99,23 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
         raise ValueError(_first(error)) from None
 
 
+def check_numbers(values: Any) -> None:
+    """Check that whole numbers, at any depth, fit in 64 bits: no float holds a very long one.
+
+    Raises:
+        ValueError: one does not.
+    """
+    inner = [values]
+    while inner:
+        match inner.pop():
+            case dict() as found:
+                inner.extend(found.values())
+            case list() as found:
+                inner.extend(found)
+            case int() as number if not -(2**63) <= number < 2**63:
+                raise ValueError("a number is too large")
+
+
 def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
     """Check the whole numbers in a file's values, at any depth, against bounds.
 

@@ -10,6 +10,7 @@ from importlib import metadata
 from beam_jobs.io import remote, storage
 from models.errors import UserError
 from models.files import locked_folder
+from models.structured import check_numbers
 from pipeline.config import Config
 from pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
@@ -45,6 +46,7 @@ class Manifest:
         if storage.exists(self.path):
             try:
                 self.record = RunRecord.model_validate_json(storage.read_bytes(self.path))
+                check_numbers(self.record.json_values())
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: not a manifest; remove the file: results that are still valid "

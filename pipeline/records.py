@@ -11,15 +11,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    SerializeAsAny,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
@@ -361,21 +353,6 @@ class RunRecord(Lenient):
     inputs: list[InputFile] = []
     stages: dict[StageName, SerializeAsAny[StageRecord]]
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bounded(cls, values: Any) -> Any:
-        """Numbers that fit in 64 bits: longer ones cannot be added to others, nor printed."""
-        inner = [values]
-        while inner:
-            match inner.pop():
-                case dict() as found:
-                    inner.extend(found.values())
-                case list() as found:
-                    inner.extend(found)
-                case int() as number if not -(2**63) <= number < 2**63:
-                    raise ValueError("a number is too large")
-        return values
 
     @field_validator("stages", mode="before")
     @classmethod

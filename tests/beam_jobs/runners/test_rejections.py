@@ -101,7 +101,7 @@ def test_a_finished_job_is_judged_by_all_rows(tmp_path: Path) -> None:
     assert run(work, tmp_path, 0.5).receipts[0].rows_out == 5
 
 
-@pytest.mark.parametrize("rows", [-1, 0, 5])
+@pytest.mark.parametrize("rows", [0, 5])
 def test_receipts_from_elsewhere_that_make_no_sense(tmp_path: Path, rows: int) -> None:
     def judge(rejected: dict[str, int]) -> None:
         receipt = Receipt(name="part-0", key="k", rows_in=rows, shards=(), rejected=rejected)
