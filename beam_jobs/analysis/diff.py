@@ -6,6 +6,7 @@ id into files of a bounded number of rows, so that memory does not grow with the
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, read_shard, read_whole
 from beam_jobs.transforms.duplicates import row_hash
+from models.cpu import cores
 
 ROW = "(the row itself)"
 """Used instead of a column name if only one side has a row."""
@@ -51,14 +53,13 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     """
     found: dict[str, ColumnDiff] = {}
     others = {shard.name: shard for shard in second}
-    left: tuple[list[Shard], list[Shard]] = ([], [])
-    for shard in first:
-        other = others.pop(shard.name, None)
-        if other is None or not _same(shard, other):
+    paired = [(shard, others.pop(shard.name, None)) for shard in first]
+    left: tuple[list[Shard], list[Shard]] = ([], list(others.values()))
+    for (shard, other), same in zip(paired, _all_same(paired), strict=True):
+        if not same:
             left[0].append(shard)
             if other is not None:
                 left[1].append(other)
-    left[1].extend(others.values())
     rows = max(sum(shard.rows for shard in side) for side in left)
     if rows:
         partitions = 1 + rows // _ROWS_AT_ONCE
@@ -73,8 +74,19 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     return found
 
 
-def _same(shard: Shard, other: Shard) -> bool:
+def _all_same(pairs: Sequence[tuple[Shard, Shard | None]]) -> list[bool]:
+    """Whether the parts of each pair have the same rows; several are read at once."""
+    pool = ThreadPoolExecutor(cores())
+    try:
+        return list(pool.map(lambda pair: _same(*pair), pairs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _same(shard: Shard, other: Shard | None) -> bool:
     """Whether two parts have the same rows, in any order."""
+    if other is None:
+        return False
     if shard.digest == other.digest:
         for part in {shard, other}:
             read_whole(part)  # verify the checksum

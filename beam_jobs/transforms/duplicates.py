@@ -142,7 +142,7 @@ def read_duplicates(folder: str, unit: int, partitions: Iterable[int]) -> np.nda
     for partition in partitions:
         records = np.memmap(Path(folder, f"duplicates-{partition}"), np.int64, "r").reshape(-1, 2)
         first, last = np.searchsorted(records[:, 0], [unit, unit + 1])
-        found.append(records[first:last, 1])
+        found.append(records[first:last, 1].copy())  # and close the file
     return np.sort(np.concatenate(found))
 
 
