@@ -48,10 +48,10 @@ def is_binary(path: Path) -> bool:
         return False
     _, space, values = start[first.end() :].partition(b" ")
     values = values[: 4 * int(first[2])]
-    return bool(space) and (_CONTROL.search(values) is not None or not _is_utf8(values))
+    return bool(space) and (_CONTROL.search(values) is not None or not _begins_as_utf8(values))
 
 
-def _is_utf8(text: bytes) -> bool:
+def _begins_as_utf8(text: bytes) -> bool:
     """Whether it is UTF-8, except perhaps for its last, incomplete character."""
     try:
         text.decode()
@@ -102,14 +102,18 @@ def _checked(
     words: list[bytes], vectors: list[bytes], dim: int, path: Path, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
     matrix = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, dim).astype(np.float32)
+    texts = []
     for number, word in enumerate(words, before + 1):
-        if not word or not _is_utf8(word):
-            problem = "is not UTF-8" if word else "is empty"
-            raise UserError(f"{path}: word {number:,} of the binary file {problem}")
+        try:
+            texts.append(word.decode())
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path}: word {number:,} of the binary file is not UTF-8") from error
+        if not word:
+            raise UserError(f"{path}: word {number:,} of the binary file is empty")
     bad = np.flatnonzero(~(np.abs(matrix) <= LARGEST).all(axis=1))
     if len(bad):
         raise UserError(
             f"{path}: word {before + 1 + bad[0]:,} of the binary file has a value that is not "
             "finite, or over 1e12"
         )
-    return pa.array([word.decode() for word in words], pa.string()), matrix
+    return pa.array(texts, pa.string()), matrix

@@ -49,6 +49,7 @@ def test_it_is_recognised(tmp_path: Path, special: np.ndarray) -> None:
         (binary(WORDS, MATRIX).replace(b"5 7", b"6 7", 1), "promises 6 words.*after 5"),
         (binary(WORDS, MATRIX * np.float32(np.nan)), "word 1 of the binary file has a value that"),
         (binary(WORDS, MATRIX).replace("日本".encode(), b"\xff\xfe"), "word 3 .* is not UTF-8"),
+        (binary(WORDS, MATRIX).replace("日本".encode(), b"\xe6"), "word 3 .* is not UTF-8"),
         (binary(["the", "", "x"], MATRIX[:3]), "word 2 of the binary file is empty"),
         (gzip.compress(binary(WORDS, MATRIX))[:-12], "damaged gzip file"),
         (binary(WORDS, MATRIX).replace(b"5 7", b"5 900000000", 1), "of 900,000,000 dimensions"),
