@@ -169,6 +169,11 @@ def open_regular(path: Path | str, flags: int = os.O_RDONLY) -> int:
     raise OSError(errno.EINVAL, "it is not a regular file")
 
 
+def check_regular(path: Path | str) -> None:
+    """Check a file that a library opens, which would wait for a pipe; raises as `open_regular`."""
+    os.close(open_regular(path))
+
+
 def read_regular(path: Path | str) -> bytes:
     """The content of a regular file; raises as `open_regular`."""
     with FileIO(open_regular(path)) as file:  # a buffer would take as long as a small file

@@ -7,7 +7,6 @@ result does not depend on the number of workers.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -27,7 +26,7 @@ from beam_jobs.io.bitext import genres
 from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from models.errors import UserError
-from models.files import open_regular
+from models.files import check_regular
 from models.hashing import threshold
 from models.languages import ENGLISH
 from models.text.idf import (
@@ -252,7 +251,7 @@ def _open(path: str) -> pq.ParquetFile:
     with _parquet_errors(path):
         if storage.is_remote(path):
             return pq.ParquetFile(pa.BufferReader(storage.read_bytes(path)))
-        os.close(open_regular(path))  # Arrow would wait for a pipe
+        check_regular(path)
         return pq.ParquetFile(path, memory_map=True)
 
 

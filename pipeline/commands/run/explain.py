@@ -1,6 +1,5 @@
 """`paraloom explain`: the texts and scores of one pair, and why it is in the corpus or not."""
 
-import os
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -15,7 +14,7 @@ from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
-from models.files import open_regular
+from models.files import check_regular
 from models.printing import on_one_line
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
@@ -78,7 +77,7 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     """The rows of a part file with the id; of a local file, first its ids alone are read."""
     if not storage.is_remote(shard.path):
         try:
-            os.close(open_regular(shard.path))  # Arrow would wait for a pipe
+            check_regular(shard.path)
             with pq.ParquetFile(shard.path) as file:
                 groups = [g for g in range(file.num_row_groups) if _may_have(file, g, id)]
                 ids = file.read_row_groups(groups, ["id"], use_threads=False)["id"]
