@@ -11,7 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 
 from models.errors import UserError
-from models.files import atomic_folder, digest, open_lock
+from models.files import atomic_folder, digest, open_lock, read_regular
 from models.options import Count
 
 _RECORD = "paraloom.json"
@@ -83,7 +83,7 @@ def convert_once(model: Convertible) -> Conversion:
 def _open(path: Path) -> Conversion | None:
     """The conversion in a folder; None unless all its files are as they were written."""
     try:
-        record = _Record.model_validate_json((path / _RECORD).read_bytes())
+        record = _Record.model_validate_json(read_regular(path / _RECORD))
         whole = _files(path) == record.files
     except (OSError, ValidationError, UserError):
         return None

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -147,6 +148,11 @@ def _record_without_digests(place: Path) -> None:
     (place / convert._RECORD).write_text(json.dumps(record))
 
 
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 HARM: dict[str, Callable[[Path], object]] = {
     "words swapped": _swap_words,
     "weights truncated": _truncate,
@@ -154,6 +160,7 @@ HARM: dict[str, Callable[[Path], object]] = {
     "a file added": lambda place: (place / "source_vocabulary.json").write_text("[]"),
     "a folder added": lambda place: (place / "model.d").mkdir(),
     "record empty": lambda place: (place / convert._RECORD).write_text(""),
+    "record is a pipe": lambda place: _pipe(place / convert._RECORD),
     "record is a list": lambda place: (place / convert._RECORD).write_text("[]"),
     "record nested": lambda place: (place / convert._RECORD).write_text("[" * 100_000),
     "record of an earlier version": _record_without_digests,
