@@ -75,30 +75,50 @@ def read_checkpoint(folder: ModelFolder) -> Checkpoint:
     """
     path = folder.checkpoint
     state = read_state(path)
-    settings = state.get("args") or (state.get("cfg") or {}).get("model")
-    if isinstance(settings, dict):  # trained through hydra: the model's name is the architecture
-        settings = argparse.Namespace(**{"arch": settings.get("_name"), **settings})
-    if not isinstance(settings, argparse.Namespace):
+    settings = _settings(state)
+    if settings is None:
         raise UserError(f"{path}: not a fairseq checkpoint (it has no settings of the model)")
-    task = (state.get("cfg") or {}).get("task")
-    for key, value in (task if isinstance(task, dict) else {}).items():
-        if not hasattr(settings, key):
-            setattr(settings, key, value)
     architectures = import_fairseq().models.ARCH_MODEL_NAME_REGISTRY
     architecture = getattr(settings, "arch", None)
-    if architectures.get(architecture) != "transformer":
-        raise UserError(f"{path}: architecture {architecture} is not a translation transformer")
+    if not isinstance(architecture, str) or architectures.get(architecture) != "transformer":
+        shown = " ".join(str(architecture).split())[:200]
+        raise UserError(f"{path}: architecture {shown} is not a translation transformer")
     # These are paths on the machine that trained the model; the checkpoint has the weights.
     settings.encoder_embed_path = settings.decoder_embed_path = None
     settings.task = "translation"
     for key in ("max_source_positions", "max_target_positions"):
-        setattr(settings, key, getattr(settings, key, None) or _POSITIONS)
+        positions = getattr(settings, key, None)
+        if positions is not None and not isinstance(positions, int):
+            raise UserError(f"{path}: {key} is not a number of subwords")
+        setattr(settings, key, positions or _POSITIONS)
     for key in ("source_lang", "target_lang"):
         language = getattr(settings, key, None)
         if not isinstance(language, str):
             raise UserError(f"{path}: the checkpoint does not name its languages ({key})")
         folder.dictionary(language)
     return Checkpoint(settings, state["model"])
+
+
+def _settings(state: dict[str, Any]) -> argparse.Namespace | None:
+    """The settings of a checkpoint's model, with those of its task; None if it has none."""
+    configuration = _named(state.get("cfg"))
+    settings = state.get("args")
+    if settings is None:
+        settings = configuration.get("model")
+    if isinstance(settings, argparse.Namespace):
+        of_model = _named(vars(settings))
+    elif isinstance(settings, dict):  # trained through hydra: the model's name is the architecture
+        of_model = {"arch": settings.get("_name"), **_named(settings)}
+    else:
+        return None
+    return argparse.Namespace(**{**_named(configuration.get("task")), **of_model})
+
+
+def _named(values: object) -> dict[str, Any]:
+    """The values of a dictionary whose keys are names; of anything else, none."""
+    if not isinstance(values, dict):
+        return {}
+    return {key: value for key, value in values.items() if isinstance(key, str)}
 
 
 def build_model(

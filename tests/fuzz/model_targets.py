@@ -125,19 +125,26 @@ def dictionaries(random: Random, folder: Path) -> None:
 
 
 def checkpoint(random: Random, folder: Path) -> None:
-    """The settings in the checkpoint of a fairseq model."""
+    """The settings in the checkpoint of a fairseq model, in the old form or in hydra's."""
     from models.nmt.checkpoint import read_state
 
     place = _linked_model(folder)
     path = place / "checkpoint.pt"
     state = read_state(path)
     path.unlink()
-    settings = changed(vars(state["args"] or state["cfg"]["model"]), random)
-    state["args"] = argparse.Namespace(**settings) if isinstance(settings, dict) else settings
+    settings = vars(state["args"] or state["cfg"]["model"])
+    if random.random() < 0.3:
+        hydra = {"model": {"_name": settings["arch"], **settings}, "task": settings}
+        state |= {"args": None, "cfg": changed(hydra, random)}
+    else:
+        settings = changed(settings, random)
+        state["args"] = argparse.Namespace(**settings) if isinstance(settings, dict) else settings
     torch.save(state, path)
+    engine = random.choice(("ctranslate2", "fairseq", "fairseq"))
+    options = NmtOptions.model_validate({"engine": engine, "beam": 2})
 
     def translate() -> None:
-        translator = Translator(place, NmtOptions(engine="fairseq", beam=2), threads=1)
+        translator = Translator(place, options, threads=1)
         rows, _ = translator.translate(["Jan má rád sýr.", ""])
         assert rows.num_rows == 2
 

@@ -135,6 +135,10 @@ def test_a_damaged_dictionary_is_named(model: Path, engine: Engine, content: byt
         ({"encoder_attention_heads": 0}, "does not fit its settings"),
         ({"quant_noise_pq": 0.5, "quant_noise_pq_block_size": 0}, "does not fit its settings"),
         ({"max_source_positions": 10**30}, "does not fit its settings"),
+        ({"max_source_positions": torch.ones(2)}, "max_source_positions is not a number"),
+        ({"arch": ["transformer"]}, r"architecture \['transformer'\] is not a translation"),
+        ({"arch": "a\nb" * 1000}, r"architecture a ba b.{190,200} is not a translation"),
+        ({"source_lang": 3}, "does not name its languages"),
         ({"encoder_ffn_embed_dim": 10**9}, "cannot be loaded: its settings describe"),
         ({"encoder_layers": 10**9}, "cannot be loaded: its settings describe"),
         (
@@ -151,6 +155,23 @@ def test_settings_that_no_model_has_are_one_line(
     torch.save(state, model / "checkpoint.pt")
     with pytest.raises(UserError, match=message) as error:
         Translator(model, NmtOptions(engine=engine), threads=1)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"args": None, "cfg": [1]},
+        {"args": None, "cfg": {"model": [1]}},
+        {"args": torch.ones(2)},
+        {"args": {"arch": [1], 2: 3}, "cfg": {"task": {4: 5}}},
+    ],
+)
+def test_settings_of_other_types_are_one_line(model: Path, written: dict[str, Any]) -> None:
+    state = read_state(model / "checkpoint.pt") | written
+    torch.save(state, model / "checkpoint.pt")
+    with pytest.raises(UserError, match=r"checkpoint\.pt: (not a fairseq|architecture)") as error:
+        read_checkpoint(ModelFolder(model))
     assert "\n" not in str(error.value)
 
 
