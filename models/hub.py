@@ -1,15 +1,21 @@
-"""Models on Hugging Face's Hub: `owner/name` or `owner/name@revision`."""
+"""Models on Hugging Face's Hub, `owner/name` or `owner/name@revision`, and files in its format."""
 
 import errno
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from models.errors import UserError
+from models.structured import read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
+
+# What a setting may name of torch: modules and types. The libraries call what it names.
+_TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|b?float\d+)")
 
 
 def is_hub_name(model: str) -> bool:
@@ -49,6 +55,46 @@ def pinned(model: str) -> str:
     if not is_hub_name(model):
         return model
     return f"{model.partition('@')[0]}@{revision(fetch(model))}"
+
+
+def check_settings(file: Path, values: Any) -> None:
+    """Check that no setting of a file, at any depth, makes a library run code that others chose.
+
+    Raises:
+        UserError: one names a function of torch, or an implementation that is on the Hub.
+    """
+    for inner in values if isinstance(values, list) else ():
+        check_settings(file, inner)
+    for key, value in values.items() if isinstance(values, dict) else ():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and text.startswith("torch.") and not _TORCH.fullmatch(text):
+                raise brings_code(file, text)
+        if "_implementation" in key and "/" in json.dumps(value):
+            raise brings_code(file, str(value))
+        check_settings(file, value)
+
+
+def check_index(file: Path) -> None:
+    """Check that the list of a model's files with weights, `*.index.json`, names its neighbours.
+
+    Raises:
+        UserError: it cannot be read, or names other files.
+    """
+    index = read_json(file, dict[str, Any], "a list of files with weights")
+    files = index.get("weight_map")
+    for name in files.values() if isinstance(files, dict) else ():
+        if not isinstance(name, str) or Path(name).name != name:
+            raise UserError(
+                f"{file}: names a file outside its folder ({' '.join(str(name).split())})"
+            )
+
+
+def brings_code(file: Path, name: str) -> UserError:
+    """The error for a file that names code to run."""
+    return UserError(
+        f"{file}: the model cannot be loaded: it brings code of its own "
+        f"({' '.join(name.split())[:200]}), which is not run"
+    )
 
 
 def _cached(repo: str, revision: str | None) -> Path | None:

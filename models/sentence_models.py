@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models import hub
 from models.errors import UserError, in_one_line
-from models.files import read_regular
+from models.files import check_regular, read_regular
 from models.memory import bounded_by_files
 from models.structured import check_sizes
 
@@ -80,32 +82,65 @@ _LARGEST = {
     r"num_labels": 1 << 16,
     r".*positions?(_embeddings)?": 1 << 20,
 }
+# A module's settings may hold arguments for the loaders of Transformers, which can do anything:
+# `weights_only: false` would unpickle. These are harmless.
+_FOR_LOADERS = re.compile(r"(model|tokenizer|processor|config)_(args|kwargs)")
+_HARMLESS = {
+    *("dtype", "torch_dtype", "attn_implementation", "add_pooling_layer", "padding_side"),
+    *("truncation_side", "model_max_length", "do_lower_case", "use_fast"),
+}
 
 
 def _check_settings(folder: Path) -> None:
     """Refuse a model that names classes of other packages, or of Python files that it brings: the
-    library imports them, from a folder even without `trust_remote_code`. Refuse one of absurd size.
+    library imports them, from a folder even without `trust_remote_code`. Refuse one of absurd size,
+    and one that the library would wait for or leave.
     """
-    for file in sorted(folder.rglob("*.json")):
-        if file.name != "modules.json" and not file.name.endswith("config.json"):
-            continue
-        try:
-            values = json.loads(read_regular(file))
-        except OSError as error:
-            raise UserError(f"{file}: cannot be read ({error.strerror or error})") from error
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
-        check_sizes(file, values, _LARGEST)
-        if file.name not in _NAMING:
-            continue
-        if file.name == "modules.json" and not _is_list_of_modules(values):
-            raise UserError(f"{file}: the model cannot be loaded ({_INCOMPLETE})")
-        for name in _classes(values):
-            if "." in name and not name.startswith(_TRUSTED):
+    for file in sorted(folder.rglob("*")):
+        if file.is_dir():
+            if file.is_symlink():
                 raise UserError(
-                    f"{file}: the model cannot be loaded: it brings code of its own ({name}), "
-                    "which is not run"
+                    f"{file}: a model may hold no link to a folder; put the folder there"
                 )
+            continue
+        if file.name.endswith(".index.json"):
+            hub.check_index(file)
+        elif file.name == "modules.json" or re.fullmatch(r".*config.*\.json", file.name):
+            _check_values(file)
+        else:
+            with _reading(file):
+                check_regular(file)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror or error})") from error
+
+
+def _check_values(file: Path) -> None:
+    with _reading(file):
+        content = read_regular(file)
+    try:
+        values = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
+    check_sizes(file, values, _LARGEST)
+    hub.check_settings(file, values)
+    for key, value in values.items() if isinstance(values, dict) else ():
+        arguments = value if _FOR_LOADERS.fullmatch(key) and isinstance(value, dict) else {}
+        if unknown := sorted(arguments.keys() - _HARMLESS):
+            shown = " ".join(unknown[0].split())[:200]
+            raise UserError(f"{file}: the model cannot be loaded: {key} must not set {shown}")
+    if file.name not in _NAMING:
+        return
+    if file.name == "modules.json" and not _is_list_of_modules(values):
+        raise UserError(f"{file}: the model cannot be loaded ({_INCOMPLETE})")
+    for name in _classes(values):
+        if "." in name and not name.startswith(_TRUSTED):
+            raise hub.brings_code(file, name)
 
 
 def _is_list_of_modules(values: Any) -> bool:

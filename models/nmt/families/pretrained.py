@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from models import hub
 from models.errors import UserError
 from models.files import digest
 from models.memory import bounded_by_files
@@ -65,6 +66,9 @@ class PretrainedModel(NmtModel):
     def __init__(self, path: Path, config: dict[str, Any], languages: Languages) -> None:
         self.path, self.config, self.languages = path, config, languages
         check_sizes(path / "config.json", config, _LARGEST)
+        hub.check_settings(path / "config.json", config)
+        for index in path.glob("*.index.json"):
+            hub.check_index(index)
         if not any((path / name).is_file() for name in _WEIGHTS):
             raise UserError(
                 f"{path / _WEIGHTS[0]}: missing from the model folder (or {_WEIGHTS[2]})"

@@ -91,6 +91,30 @@ def test_weights_in_shards_load_too(copy: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_weights_outside_the_folder_are_refused(
+    copy: Callable[[str], Path], engine: Engine
+) -> None:
+    """They are not in the digest of the model."""
+    folder = copy("marian")
+    names = dict.fromkeys(_weights(folder), "../model.safetensors")
+    shutil.move(folder / "model.safetensors", folder.parent)
+    write_json(folder / "model.safetensors.index.json", {"metadata": {}, "weight_map": names})
+    with pytest.raises(UserError, match=r"index\.json: names a file outside its folder"):
+        translator(folder, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_implementation_on_the_hub_is_refused(
+    copy: Callable[[str], Path], engine: Engine
+) -> None:
+    folder = copy("marian")
+    config = json.loads((folder / "config.json").read_text())
+    write_json(folder / "config.json", {**config, "_attn_implementation": "owner/kernel"})
+    with pytest.raises(UserError, match=r"config\.json: .* code of its own \(owner/kernel\)"):
+        translator(folder, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["final_logits_bias", "model.encoder.layers.0.fc1.weight"])
 def test_weights_that_are_not_numbers_are_refused(
     copy: Callable[[str], Path], engine: Engine, name: str

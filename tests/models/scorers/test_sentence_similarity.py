@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
 from models.embeddings.applications.opened import is_ours
@@ -217,11 +219,6 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
             {"config_kwargs": {"num_hidden_layers": 20_000}},
             r"sentence_bert_config\.json: num_hidden_layers must be at most 1,000",
         ),
-        (
-            "sentence_bert_config.json",
-            {"config_kwargs": {"vocab_size": 300_000_000}},
-            "its settings describe .* its files have",
-        ),
     ],
 )
 def test_sizes_take_no_memory_on_the_word_of_a_file(
@@ -235,6 +232,94 @@ def test_sizes_take_no_memory_on_the_word_of_a_file(
         open_sentence_model(folder)
     assert "\n" not in str(error.value)
     assert peak_memory() - before < 100 << 20
+
+
+class _Code:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (f"touch {self.file}",)
+
+
+@pytest.mark.parametrize("groups", ["args", "kwargs"])
+def test_a_model_does_not_set_how_it_is_loaded(
+    sentence_model: Path, tmp_path: Path, groups: str
+) -> None:
+    """With `weights_only: false` the library unpickles the weights."""
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save({**weights, "x": _Code(tmp_path / "ran")}, folder / "pytorch_model.bin")
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("dtype")
+    (folder / "config.json").write_text(json.dumps(config))
+    file = folder / "sentence_bert_config.json"
+    unsafe = {"weights_only": False, "use_safetensors": False, "dtype": "auto"}
+    file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": unsafe}))
+    with pytest.raises(UserError, match=rf"model_{groups} must not set use_safetensors$"):
+        open_sentence_model(folder)
+    assert not (tmp_path / "ran").exists()
+    harmless = {"attn_implementation": "eager"}
+    file.write_text(json.dumps({**json.loads(file.read_text()), f"model_{groups}": harmless}))
+    shutil.copy(sentence_model / "model.safetensors", folder)
+    (folder / "pytorch_model.bin").unlink()
+    assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 32)
+
+
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("config.json", {"sbert_ce_default_activation_function": "torch.utils.collect_env.main"}),
+        ("config.json", {"sentence_transformers": {"activation_fn": "torch.seed"}}),
+        ("config_sentence_transformers.json", {"activation_fn": "torch.nn.functional.relu"}),
+        ("config.json", {"_attn_implementation": "owner/kernel"}),
+        ("config.json", {"attn_implementation": {"": "owner/kernel:function"}}),
+        ("config.json", {"_attn_implementation_internal": "owner/kernel"}),
+    ],
+)
+def test_settings_do_not_choose_code(
+    pair_model: Path, tmp_path: Path, file: str, settings: dict[str, Any]
+) -> None:
+    folder = Path(shutil.copytree(pair_model, tmp_path / "model"))
+    path = folder / file
+    values = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**values, **settings}))
+    with pytest.raises(UserError, match=rf"{file}: .* it brings code of its own \("):
+        open_cross_encoder(folder)
+    default = {"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}
+    path.write_text(json.dumps({**values, **default}))
+    assert open_cross_encoder(folder).num_labels == 1
+
+
+def test_a_model_is_in_its_folder(sentence_model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    (folder / "model.safetensors").rename(tmp_path / "weights.safetensors")
+    index = folder / "model.safetensors.index.json"
+    names = load_file(tmp_path / "weights.safetensors")
+
+    def written(file: str) -> str:
+        return json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, file)})
+
+    index.write_text(written("../weights.safetensors"))
+    with pytest.raises(UserError, match=r"index\.json: names a file outside its folder \(\.\./w"):
+        open_sentence_model(folder)
+    index.write_text(written("a.safetensors"))
+    shutil.copy(tmp_path / "weights.safetensors", folder / "a.safetensors")
+    assert open_sentence_model(folder).encode(["a dog"]).shape == (1, 32)
+    (folder / "1_Pooling").rename(tmp_path / "pooling")
+    (folder / "1_Pooling").symlink_to(tmp_path / "pooling")
+    with pytest.raises(UserError, match="1_Pooling: a model may hold no link to a folder"):
+        open_sentence_model(folder)
+
+
+@pytest.mark.parametrize("name", ["README.md", "config_sentence_transformers.json", "vocab.txt"])
+def test_a_pipe_among_the_files(sentence_model: Path, tmp_path: Path, name: str) -> None:
+    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(UserError, match=rf"{name}: cannot be read \(it is not a regular file"):
+        open_sentence_model(folder)
 
 
 def test_a_module_takes_no_memory_on_the_word_of_a_file(
