@@ -15,7 +15,7 @@ _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bi
 _WEIGHTS = (r"model(-\d+-of-\d+)?\.safetensors", r"pytorch_model(-\d+-of-\d+)?\.bin")
 
 # What a setting may name of torch: modules and types. The libraries call what it names.
-_TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|b?float\d+)")
+_TORCH = re.compile(r"torch\.(nn\.(modules\.\w+\.)?[A-Z]\w*|(b?float|q?u?int)\d\w*)")
 
 
 def is_hub_name(model: str) -> bool:

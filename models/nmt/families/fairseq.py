@@ -57,8 +57,8 @@ class FairseqModel(NmtModel):
             try:
                 with safe_globals([argparse.Namespace]):
                     converter.convert(str(out), force=True)
-            except ValueError as error:
-                reason = " ".join(str(error).split())
+            except (ValueError, RuntimeError, LookupError, AttributeError, TypeError) as error:
+                reason = " ".join(str(error).split())[:200]
                 raise UserError(
                     f"{self.folder.checkpoint}: CTranslate2 cannot convert it ({reason}); "
                     "choose engine fairseq"

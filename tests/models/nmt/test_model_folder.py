@@ -158,6 +158,16 @@ def test_settings_that_no_model_has_are_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_a_conversion_that_fails_is_one_line(model: Path) -> None:
+    """fairseq looks for the name first, and fails while it tells that there is no such model."""
+    state = read_state(model / "checkpoint.pt")
+    state["args"]._name = "none"
+    torch.save(state, model / "checkpoint.pt")
+    with pytest.raises(UserError, match=r"CTranslate2 cannot convert it \(Replacement index"):
+        Translator(model, NmtOptions(engine="ctranslate2"), threads=1)
+    Translator(model, NmtOptions(engine="fairseq"), threads=1)
+
+
 @pytest.mark.parametrize(
     "written",
     [
