@@ -166,6 +166,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # of a file that no check foresaw: its name is too long, the disk full
         say(f"paraloom: {_of_the_system(error)}")
         return 2
+    except ImportError as error:
+        if not _is_an_interrupt(error):
+            raise
+        code = 130
     except (MemoryError, RuntimeError) as error:
         if not _is_of_memory(error):
             raise
@@ -220,6 +224,13 @@ def _root(
     ] = False,
 ) -> None:
     """Build paraphrase corpora and paraphrastic sentence embeddings from bitext."""
+
+
+def _is_an_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C caused it; a module in C turns the interrupt of its import into an error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _is_of_memory(error: Exception) -> bool:

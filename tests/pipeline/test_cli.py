@@ -143,6 +143,20 @@ def test_an_interrupt_says_what_to_do(
     assert "the same command resumes" in said(capsys)
 
 
+def test_an_interrupt_of_an_import_is_one(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Modules that pybind11 made turn it into an ImportError."""
+    import pipeline.run
+
+    def interrupted(*args: Any, **kwargs: Any) -> NoReturn:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr(pipeline.run, "run_stages", interrupted)
+    assert main(["select", "--config", str(config)]) == 130
+    assert "the same command resumes" in said(capsys)
+
+
 def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pipeline.run
 
