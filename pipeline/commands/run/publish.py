@@ -9,6 +9,7 @@ import typer
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
+from models.files import check_inside
 from models.printing import show
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.publishing import hub
@@ -65,6 +66,7 @@ def command(
         if storage.is_remote(run):
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
         out = Path(run, "release")
+        _check_link(out, Path(run))
     connect(beam_options(context), [run])
     options = ReleaseOptions(
         held_out=held_out, license=license, license_link=license_link, repo=repo
@@ -76,6 +78,18 @@ def command(
         show(f"\nsent to {hub.push(out, repo)}")
     else:
         show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
+
+
+def _check_link(out: Path, run: Path) -> None:
+    """Check a folder that the user did not name: runs from elsewhere may hold links.
+
+    Raises:
+        UserError: it is a link that leads out of the run, or to nothing, where a folder would be
+            made.
+    """
+    check_inside(out, run)
+    if out.is_symlink() and not out.exists():
+        raise UserError(f"{out}: this link leads nowhere; remove it, or name a folder with --out")
 
 
 def _list(folder: Path) -> None:
