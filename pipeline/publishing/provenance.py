@@ -3,10 +3,11 @@
 import re
 import shlex
 from pathlib import Path, PurePath
+from stat import S_ISREG
 from typing import Any
 
 from models.errors import UserError
-from models.files import digest
+from models.files import digest, read_regular
 from pipeline.records import RunRecord, ScoreRecord
 
 SUMS = "SHA256SUMS"
@@ -66,31 +67,46 @@ def without_arguments(record: RunRecord) -> RunRecord:
 
 
 def files_of(folder: Path) -> list[str]:
-    """The paths of all files below a folder, sorted."""
-    found = (path for path in folder.rglob("*") if not path.is_dir() or path.is_symlink())
-    return sorted(path.relative_to(folder).as_posix() for path in found)
+    """The paths of all that is in a release, sorted, without the folders at its top."""
+    top = [path for path in folder.glob("*") if path.is_symlink() or not path.is_dir()]
+    return sorted(path.relative_to(folder).as_posix() for path in (*top, *folder.glob("*/*")))
 
 
-def write_sums(folder: Path) -> None:
-    """Write the checksums of all files, in the form that `sha256sum -c` reads."""
-    lines = [f"{digest(folder / name)}  {name}\n" for name in files_of(folder)]
-    (folder / SUMS).write_text("".join(lines), encoding="utf-8")
+def write_sums(folder: Path) -> str:
+    """Write the checksums of all files, in the form that `sha256sum -c` reads; returns them."""
+    text = "".join(f"{digest(folder / name)}  {name}\n" for name in files_of(folder))
+    (folder / SUMS).write_text(text, encoding="utf-8")
+    return text
+
+
+def read_sums(folder: Path) -> str:
+    """What `write_sums` wrote.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    return read_regular(folder / SUMS).decode("utf-8")
 
 
 def first_change(folder: Path) -> str | None:
     """The first file of a release that is not as it was written, or not of the release.
 
+    A release has regular files only, in one level of folders: `--push` would send what a link
+    leads to, and a pipe is never read to its end.
+
     Raises:
         UserError: a file cannot be read.
     """
     try:
-        text = (folder / SUMS).read_text(encoding="utf-8")
-        sums = {name: sum_ for sum_, name in (line.split("  ", 1) for line in text.splitlines())}
+        lines = read_sums(folder).splitlines()
+        sums = {name: sum_ for sum_, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError):
         return SUMS
     names = files_of(folder)
-    for name in sorted({*sums, *names} - {SUMS}):
-        if name not in sums or name not in names or digest(folder / name) != sums[name]:
+    for name in sorted({*sums, *names, SUMS}):
+        if name not in names or not S_ISREG((folder / name).lstat().st_mode):
+            return name
+        if name != SUMS and digest(folder / name) != sums.get(name):
             return name
     return None
 

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel
 
 from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, content_key, read_shard, read_whole, receipts
+from beam_jobs.io.shards import Shard, read_shard, read_whole, receipts
 from models.errors import UserError
-from models.files import atomic_folder, digest
+from models.files import atomic_folder, read_regular
 from models.licenses import HUB_LICENSES, license_name
+from models.structured import parse_json
 from pipeline.cards.data_card import data_card
 from pipeline.cards.data_card_metadata import Release
 from pipeline.manifest import Manifest
@@ -28,19 +31,31 @@ from pipeline.publishing.provenance import (
     check_no_traces,
     cleaned,
     first_change,
+    read_sums,
     without_arguments,
     write_sums,
 )
 from pipeline.records import PairsRecord, RunRecord
 from pipeline.report.final_view import restrict
 
-VERSION = 1
-"""Bump when the files of a release change for the same run and options."""
+VERSION = 2
+"""Bump when `ABOUT` has other keys."""
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""
 
 LICENSE = "LICENSE"
+
+
+class _UpToDateError(Exception):
+    """The release that is there is equal to the one that was made."""
+
+
+class _About(BaseModel):
+    """What every version writes into `ABOUT`."""
+
+    format: int
+    splits: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +76,10 @@ class ReleaseOptions:
 
 
 def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
-    """Make the release of a run's corpus in the folder `out`, unless it is there already.
+    """Make the release of a run's corpus in the folder `out`; an equal one that is there stays.
 
     Returns:
-        whether it was made.
+        whether it is another one than was there.
 
     Raises:
         UserError: there is no corpus, it has no licence, an option is wrong, or `out` holds other
@@ -83,16 +98,10 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
         )
     license, link = _license(run, record, options)
     share = _share(options.held_out, rows)
-    key = content_key(
-        ("release", VERSION, metadata.version("paraloom"), share, options.repo, license, link),
-        [shard.digest for shard in shards],
-        digest(options.license_link) if link == LICENSE and options.license_link else None,
-        cleaned(record.json_values()),
-    )
-    if out.exists() and _check_replaceable(out) == key:
-        return False
+    there = _check_replaceable(out) if out.exists() else None
     remove_temporary(out)
-    with atomic_folder(out) as folder:
+    # A run from elsewhere may hold a release that claims anything: only one made again tells.
+    with suppress(_UpToDateError), atomic_folder(out) as folder:
         columns = _columns(shards[0])
         tables = _read(shards, columns)
         found, total = write_configurations(folder, tables, columns, share, record.config.seed)
@@ -107,11 +116,13 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
         if link == LICENSE and options.license_link:
             shutil.copyfile(options.license_link, folder / LICENSE)
         card = data_card(record, sum(split.size for split in release.splits), release)
-        _write_texts(folder, release, record, card, {"key": key, "held_out": share, "rows": rows})
+        _write_texts(folder, release, record, card, {"held_out": share, "rows": rows})
         check_card(card)
         check_rows(folder, release, share, rows, total)
-        write_sums(folder)
-    return True
+        if write_sums(folder) == there:
+            raise _UpToDateError
+        return True
+    return False
 
 
 def finished_record(run: str) -> RunRecord:
@@ -189,7 +200,7 @@ def _check_splits(release: Release, share: float, rows: int) -> None:
 
 
 def _check_replaceable(out: Path) -> str | None:
-    """The key of the release in a folder, None if the folder is empty.
+    """The checksums of the release in a folder, None if the folder is empty.
 
     Raises:
         UserError: it is not a release as it was written.
@@ -197,8 +208,8 @@ def _check_replaceable(out: Path) -> str | None:
     if out.is_dir() and not any(out.iterdir()):
         return None
     try:
-        key = json.loads((out / ABOUT).read_text(encoding="utf-8"))["key"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        parse_json(read_regular(out / ABOUT), _About)
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{out}: exists and is no release; name another folder with --out"
         ) from error
@@ -207,7 +218,7 @@ def _check_replaceable(out: Path) -> str | None:
             f"{out}/{changed}: is not as `paraloom publish` wrote it; move the folder away, or "
             "name another one with --out"
         )
-    return str(key)
+    return read_sums(out)
 
 
 def _columns(shard: Shard) -> pa.Schema:
