@@ -1,11 +1,13 @@
 """Makes a release: a folder with the corpus, its card, its provenance and checksums."""
 
+import fcntl
 import json
 import math
+import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +20,7 @@ from pydantic import BaseModel
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, read_shard, read_whole, receipts
 from models.errors import UserError
-from models.files import atomic_folder, read_regular
+from models.files import atomic_folder, check_regular, open_lock, read_regular
 from models.licenses import HUB_LICENSES, license_name
 from models.structured import parse_json
 from pipeline.cards.data_card import data_card
@@ -125,6 +127,31 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
     return False
 
 
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Keep a second process away from the folder of a release, and from what it is made in.
+
+    The lock is a file beside the folder, which is replaced as a whole; it is removed at the end.
+
+    Raises:
+        UserError: another process is there, or the file cannot be written.
+    """
+    out = out.resolve()
+    path = out.parent / f".{out.name}.lock"
+    with open_lock(path) as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            mine = os.path.samestat(os.fstat(stream.fileno()), path.stat())
+        except (BlockingIOError, FileNotFoundError):
+            mine = False
+        if not mine:  # or it is of a process that has just ended, and removed it
+            raise UserError(f"{out}: another paraloom publish is at work here; wait until it ends")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def finished_record(run: str) -> RunRecord:
     """The manifest of a run with a corpus, without the stages of earlier configurations.
 
@@ -176,8 +203,13 @@ def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str,
         )
     if re.fullmatch(r"https?://[^\s<>\"\\|@]+", link):
         return license, link
-    if not Path(link).is_file():
-        raise UserError(f"--license-link: {link} is no file and no address (https://…)")
+    try:
+        check_regular(link)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"--license-link: {link} is no file and no address (https://…): "
+            f"{getattr(error, 'strerror', None) or error}"
+        ) from error
     return license, LICENSE
 
 

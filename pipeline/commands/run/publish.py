@@ -14,7 +14,7 @@ from models.printing import show
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.publishing import hub
 from pipeline.publishing.provenance import files_of
-from pipeline.publishing.release import ABOUT, ReleaseOptions, make_release
+from pipeline.publishing.release import ABOUT, ReleaseOptions, alone, finished_record, make_release
 
 
 def command(
@@ -71,13 +71,15 @@ def command(
     options = ReleaseOptions(
         held_out=held_out, license=license, license_link=license_link, repo=repo
     )
-    made = make_release(run, out, options)
-    show(f"{out}: {'made and checked' if made else 'up to date'}\n")
-    _list(out)
-    if send and repo:
-        show(f"\nsent to {hub.push(out, repo)}")
-    else:
-        show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
+    finished_record(run)  # no folder is made for a run that is not there
+    with alone(out):
+        made = make_release(run, out, options)
+        show(f"{out}: {'made and checked' if made else 'up to date'}\n")
+        _list(out)
+        if send and repo:
+            show(f"\nsent to {hub.push(out, repo)}")
+        else:
+            show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
 
 
 def _check_link(out: Path, run: Path) -> None:

@@ -1,14 +1,16 @@
-"""`paraloom publish` where a run from elsewhere has a folder `release` that was not made here."""
+"""`paraloom publish` where `release` is of a run from elsewhere, or another process makes it."""
 
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
-from models.files import digest
+from models.files import digest, open_lock
 from pipeline.publishing.provenance import files_of, write_sums
+from pipeline.publishing.release import alone
 from tests.pipeline.publishing.test_release import publish, said
 
 
@@ -118,3 +120,39 @@ def test_what_no_release_has_is_one_line(
     capsys.readouterr()
     assert publish(run) == 2
     assert message in said(capsys)
+
+
+def test_a_second_process_is_kept_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    half = run / ".release.abcd_123" / "data"
+    half.mkdir(parents=True)
+    with alone(run / "release"):
+        assert publish(run) == 2
+        assert f"{run}/release: another paraloom publish is at work here" in said(capsys)
+        assert half.exists()
+    assert publish(run) == 0
+    assert not [*run.glob(".release*")]
+
+
+def test_a_lock_that_the_process_before_removed(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def open_late(path: Path) -> IO[bytes]:
+        stream = open_lock(path)
+        path.unlink()
+        return stream
+
+    monkeypatch.setattr("pipeline.publishing.release.open_lock", open_late)
+    assert publish(run) == 2
+    assert "another paraloom publish is at work here" in said(capsys)
+
+
+def test_a_run_that_is_not_there_gets_no_folder(tmp_path: Path) -> None:
+    assert publish(tmp_path / "none") == 2
+    assert not [*tmp_path.glob("none*")]
+
+
+def test_a_licence_whose_name_no_file_can_have(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert publish(run, "--license", "mine", "--license-link", "n" * 300) == 2
+    assert "is no file and no address (https://…): File name too long" in said(capsys)
