@@ -19,9 +19,13 @@ _PATH = re.compile(r"(~|\.\.|[A-Za-z]:)?[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
 _PATH_IN_TEXT = re.compile(r"(?<![\w./:])(?:~|[A-Za-z]:)?[/\\](?:[^/\\\s]+[/\\])+")
 """The folders of an absolute path within a text."""
 
-_SECRET_KEY = re.compile(
-    r"(^|_)(token|secret|passw(or)?d|api_?key|access_?key|credentials?)$", re.I
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORD = re.compile(
+    r"auth|authori[sz]ation|secrets?|passw(or)?ds?|passphrases?|pwd|credentials?|cookies?|bearer"
+    r"|(api|access|private|secret|auth|ssh)(keys?|tokens?)"
 )
+"""A word of which one makes a key that of a secret."""
+
 _SECRET = re.compile(
     r"hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{12,}|gh[a-z]_[A-Za-z0-9]{20,}|sk-[\w-]{20,}"
     r"|-----BEGIN[^-]*PRIVATE KEY"
@@ -37,12 +41,28 @@ def cleaned(value: Any) -> Any:
     """
     if isinstance(value, dict):
         return {
-            _text(key): HIDDEN if of is not None and _SECRET_KEY.search(key) else cleaned(of)
+            _text(key): HIDDEN if of is not None and _is_secret(key, of) else cleaned(of)
             for key, of in value.items()
         }
     if isinstance(value, list | tuple):
         return [cleaned(item) for item in value]
     return _text(value) if isinstance(value, str) else value
+
+
+def _is_secret(key: str, value: Any) -> bool:
+    """Whether a value is a secret by its key: `auth`, `apiKey`, `private_key`, `hub-token`, ….
+
+    `key` alone is that of a stage; the keys of counts and ratios hold `token` before other words.
+    """
+    if re.search(r"[/\\:]", key):  # a path or an address
+        return False
+    words = [word.lower() for word in _WORD.findall(key)]
+    return (
+        any(_SECRET_WORD.fullmatch(word) for word in words)
+        or words[-1:] == ["token"]
+        or ("token" in words and isinstance(value, str))
+        or (len(words) > 1 and ("key" in words or "keys" in words))
+    )
 
 
 def _text(text: str) -> str:

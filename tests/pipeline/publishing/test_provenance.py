@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import UserError
+from pipeline.config.documentation import schema
 from pipeline.publishing.provenance import check_no_traces, cleaned
+from pipeline.records import Lenient, RunRecord, StageRecord
 
 NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
 
@@ -39,7 +41,14 @@ def test_texts(given_: str, expected: str) -> None:
     assert cleaned({given_: [given_]}) == {expected: [expected]}
 
 
-@pytest.mark.parametrize("key", ["token", "hub_token", "password", "api_key", "AWS_SECRET"])
+SECRETS = """
+    token hub_token password api_key AWS_SECRET apiKey APIKey apikey X-API-Key private_key
+    ssh.private.key key_id privateKeyPem secretAccessKey access_keys auth authToken auth_header
+    http-auth Authorization credentials db_passwd passphrase token_value hubToken2 cookie PWD
+"""
+
+
+@pytest.mark.parametrize("key", SECRETS.split())
 def test_keys_of_secrets(key: str) -> None:
     assert cleaned({"a": [{key: "x"}]}) == {"a": [{key: "removed"}]}
     assert cleaned({key: None}) == {key: None}
@@ -47,6 +56,23 @@ def test_keys_of_secrets(key: str) -> None:
 
 def test_other_values_stay() -> None:
     values: dict[str, Any] = {"max_tokens": 30, "batch_tokens": None, "key": "ab12", "f": 0.5}
+    assert cleaned(values) == values
+
+
+def names(of: Any) -> set[str]:
+    """All names of keys in a JSON Schema, at any depth."""
+    inner = of.values() if isinstance(of, dict) else of
+    found = set(of.get("properties", ())) if isinstance(of, dict) else set()
+    nested = (names(value) for value in inner if isinstance(value, dict | list))
+    return found.union(*nested)
+
+
+def test_the_keys_of_configurations_and_manifests_stay() -> None:
+    records: list[type[Lenient]] = [RunRecord, *StageRecord.classes.values()]
+    found = names(schema()).union(*(names(kind.model_json_schema()) for kind in records))
+    assert found >= {"batch_tokens", "max_tokens", "key"}
+    values: dict[str, Any] = dict.fromkeys(found, "x")
+    values |= {"token_ratio in 0.5..1.25": 3, "unknown_tokens": 1, "tokenizer": "x", "author": "x"}
     assert cleaned(values) == values
 
 
