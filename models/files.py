@@ -31,10 +31,12 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
     If the block is killed or fails, the former content of `path` stays.
 
     Raises:
-        UserError: the folder cannot be written or the disk is full; names `path`.
+        UserError: the folder cannot be written or the disk is full, or a pipe or a device is at
+            `path`; names `path`.
     """
     path = Path(path)
     with _writing_errors(path):
+        _check_replaceable(path)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         temporary = Path(name)
@@ -51,12 +53,24 @@ def check_writable(path: Path) -> None:
     """Check that a file can be written, before the work for it is done.
 
     Raises:
-        UserError: its folder cannot be written; names `path`.
+        UserError: its folder cannot be written, or a folder, a pipe or a device is at `path`;
+            names `path`.
     """
     with _writing_errors(path):
+        _check_replaceable(path)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         Path(name).unlink()
+
+
+def _check_replaceable(path: Path) -> None:
+    """Check that nothing special is at `path`: a rename would take /dev/null from every program."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UserError(
+            f"{path}: cannot be written (it is not a regular file); choose another path"
+        )
 
 
 @contextmanager
@@ -64,10 +78,12 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds.
 
     Raises:
-        UserError: the folder cannot be written or the disk is full; names `path`.
+        UserError: the folder cannot be written or the disk is full, or a pipe or a device is at
+            `path`; names `path`.
     """
     path = Path(path)
     with _writing_errors(path):
+        _check_replaceable(path)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
             yield temporary

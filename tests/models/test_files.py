@@ -2,6 +2,7 @@
 
 import os
 import resource
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,14 @@ from models.embeddings.options import EmbeddingOptions
 from models.embeddings.training.checkpoint import TrainingFolder
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
-from models.files import atomic_folder, locked_folder, open_lock, open_log
+from models.files import (
+    atomic_file,
+    atomic_folder,
+    check_writable,
+    locked_folder,
+    open_lock,
+    open_log,
+)
 
 
 @contextmanager
@@ -126,3 +134,54 @@ def test_logs_are_appended_to(tmp_path: Path) -> None:
         with open_log(tmp_path / "log") as stream:
             stream.write(line)
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_device(path: Path) -> None:
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root makes devices")
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_device])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_special_file_is_not_replaced(
+    tmp_path: Path, make: Callable[[Path], None], linked: bool
+) -> None:
+    special = out = tmp_path / "special"
+    make(special)
+    if linked:
+        out = tmp_path / "link"
+        out.symlink_to(special)
+    before = out.lstat().st_mode
+    message = f"{out}: cannot be written (it is not a regular file); choose another path"
+    with pytest.raises(UserError) as checked:
+        check_writable(out)
+    assert str(checked.value) == message
+    for writes in (atomic_file, atomic_folder):
+        with pytest.raises(UserError) as written, writes(out):
+            pytest.fail("the work began")
+        assert str(written.value) == message
+    assert out.lstat().st_mode == before and not special.is_file()
+
+
+def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^.*: cannot be written \(Is a directory\)$"):
+        check_writable(tmp_path)
+
+
+def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "to-file").symlink_to("victim")
+    (tmp_path / "dangling").symlink_to("new")
+    for name in ("to-file", "dangling"):
+        check_writable(tmp_path / name)
+        with atomic_file(tmp_path / name) as temporary:
+            temporary.write_text("new")
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "new").exists()

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -11,7 +12,7 @@ from models.embeddings.applications.components import distant_rows, principal_co
 from models.embeddings.applications.embed import line_batches
 from models.embeddings.model import load_encoder
 from models.errors import UserError
-from models.files import atomic_file
+from models.files import atomic_file, check_writable
 from pipeline.commands.options import Model
 from pipeline.report.plots import Scale
 from pipeline.report.render import render_html
@@ -33,6 +34,7 @@ def command(
     ] = None,
 ) -> None:
     """Read one sentence a line on standard input, draw the sentences as an SVG file."""
+    check_writable(Path(out))
     encoder = load_encoder(model)
     sentences = [line for batch in line_batches(sys.stdin.buffer) for line in batch]
     if len(sentences) < 2:
