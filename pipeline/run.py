@@ -193,14 +193,14 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
 
 
 def check_links(folder: str) -> None:
-    """Check that no link in the stages' folders leads out of the run: a stage removes files there.
+    """Check that no link in the folders that a run writes leads out of it: files are removed there.
 
     Raises:
         UserError: one does.
     """
     if storage.is_remote(folder):
         return
-    names = {"loop", "rounds", "logs", *(stage.name for stage in STAGES)}
+    names = {"loop", "rounds", "logs", "report", *(stage.name for stage in STAGES)}
     for place, folders, _ in os.walk(folder):
         if place == folder:  # a stage's training has a folder of its own, such as `nmt.training`
             folders[:] = [name for name in folders if name.split(".")[0] in names]

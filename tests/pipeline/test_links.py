@@ -9,7 +9,9 @@ from pipeline import run
 from pipeline.config import Config
 
 
-@pytest.mark.parametrize("name", ["corpus", "corpus/receipts", "corpus/rejected", "logs", "rounds"])
+@pytest.mark.parametrize(
+    "name", ["corpus", "corpus/receipts", "corpus/rejected", "logs", "report", "rounds"]
+)
 def test_a_link_out_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     link, elsewhere = tmp_path / "run" / name, tmp_path / "elsewhere"
     link.parent.mkdir(parents=True)
