@@ -1,6 +1,6 @@
 """The data card of a corpus, `corpus/README.md`, or of its release, for Hugging Face's Hub."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from beam_jobs.io import schema, storage
@@ -17,12 +17,25 @@ from pipeline.records import (
     PairsRecord,
     PivotRecord,
     RunRecord,
+    ScorerRecord,
     ScoringModelRecord,
     UsedModel,
 )
-from pipeline.report.describe import count, decoding, meaning, resolve_auto, selection_in_words
+from pipeline.report.describe import count, decoding, resolve_auto, score, selection_in_words
 from pipeline.report.final_view import best_round, final_view, verdict
-from pipeline.report.render import Markdown, code, render_markdown
+from pipeline.report.render import Markdown, code, plain, render_markdown
+
+_TEXTS = {
+    "id": "unique in the run, or with several translations of `source` the same for all of them; "
+    "the id of the bitext if it has one",
+    "source": "sentence in the foreign language",
+    "reference": "its {language} side in the bitext",
+    "translation": "{language} translation of `source` by the model",
+    "candidate": "rank among the translations of `source`, 0 the best",
+    "translation_subwords": "subwords of `translation`, end of sentence included",
+    "reference_tokens": "Moses tokens of `reference`",
+    "translation_tokens": "Moses tokens of `translation`",
+}
 
 
 def card_path(folder: str) -> str:
@@ -93,7 +106,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
         source_language=source.source_language,
         bleu=view.bleu,
         select=select,
-        selection=Markdown(selection_in_words(select)),
+        selection=Markdown(selection_in_words(select, code)),
         auto_selected="choice" in view.stages,
         cut=judged.chosen if (judged := view.find(JudgedRecord)) else None,
         verdict=verdict(record) if best_round(record.stages) else "",
@@ -104,14 +117,32 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), dtype(f.type), text if f.name in view.own_scorers else Markdown(text))
+            (code(f.name), dtype(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
-            for text in [meaning(f.name, language, view.own_scorers)]
         ],
         scored=bucket.rows_out,
         scores=[code(name) for name in bucket.deciles],
         deciles=list(_distribution(list(bucket.deciles.values()))),
     )
+
+
+def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Markdown:
+    """A column of the pair record in one line.
+
+    Args:
+        language: the name of that of the corpus.
+        own: the run's scorers that are not Paraloom's.
+
+    >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
+    ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')
+    """
+    suffix = schema.decile("")
+    if column.endswith(suffix):
+        name = code(column.removesuffix(suffix))
+        return Markdown(f"decile of all pairs by {name}: 0 lowest, 9 highest")
+    if text := _TEXTS.get(column):
+        return Markdown(text.format(language=plain(language)))
+    return plain(score(column, own).meaning)
 
 
 def model_name(model: UsedModel) -> str:

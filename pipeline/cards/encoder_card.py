@@ -170,7 +170,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         ],
         known=_shortened(known, evaluated.results) if evaluated else [],
         corpus=view.find(PairsRecord, "corpus") if on_corpus else None,
-        selection=Markdown(selection_in_words(resolve_auto(view))),
+        selection=Markdown(selection_in_words(resolve_auto(view), code)),
         source=source,
         source_name=language_name(source.source_language) if source else "",
         translated=view.find(BackTranslateRecord),

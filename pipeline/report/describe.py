@@ -1,8 +1,7 @@
-"""Columns, selection and training in words, for the report, the summary and the data card."""
+"""Scores, selection and training in words, for the report, the summary and the data card."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from beam_jobs.io import schema
 from models.scorers import SCORERS
 from pipeline.judging.record import JudgedRecord
 from pipeline.records import (
@@ -13,19 +12,6 @@ from pipeline.records import (
     SelectSection,
     TrainingRecord,
 )
-
-_TEXTS = {
-    "id": "unique in the run, or with several translations of `source` the same for all of them; "
-    "the id of the bitext if it has one",
-    "source": "sentence in the foreign language",
-    "reference": "its {language} side in the bitext",
-    "translation": "{language} translation of `source` by the model",
-    "candidate": "rank among the translations of `source`, 0 the best",
-    "translation_subwords": "subwords of `translation`, end of sentence included",
-    "reference_tokens": "Moses tokens of `reference`",
-    "translation_tokens": "Moses tokens of `translation`",
-}
-
 
 _PER_SOURCE = {
     "best": "the best translation of each source",
@@ -50,19 +36,6 @@ def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRec
     if name in SCORERS:
         return ScorerRecord(meaning=SCORERS[name].meaning, unit=SCORERS[name].unit)
     return ScorerRecord(meaning=f"score of the scorer {name}", unit="score")
-
-
-def meaning(column: str, language: str, own: Mapping[str, ScorerRecord] | None = None) -> str:
-    """A column of the pair record in one line; `language` is the name of that of the corpus.
-
-    >>> meaning("reference", "French")
-    'its French side in the bitext'
-    """
-    suffix = schema.decile("")
-    if column.endswith(suffix):
-        return f"decile of all pairs by `{column.removesuffix(suffix)}`: 0 lowest, 9 highest"
-    text = _TEXTS.get(column)
-    return text.format(language=language) if text else score(column, own).meaning
 
 
 def decoding(nmt: NmtSection) -> str:
@@ -109,8 +82,11 @@ def correlation(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.1f}"
 
 
-def selection_in_words(select: SelectSection) -> str:
+def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`".format) -> str:
     """The conditions on a pair of the corpus, with code in backticks.
+
+    Args:
+        code: how a name or a condition becomes code.
 
     >>> selection_in_words(
     ...     SelectSection(
@@ -124,8 +100,8 @@ def selection_in_words(select: SelectSection) -> str:
     """
     parts = []
     if select.deciles is not None:
-        parts.append(f"{deciles_in_words(select.deciles)} of `{select.by}`")
-    parts += [f"`{predicate}`" for predicate in select.where]
+        parts.append(f"{deciles_in_words(select.deciles)} of {code(select.by)}")
+    parts += map(code, select.where)
     if select.max_tokens is not None:
         parts.append(f"at most {select.max_tokens} tokens a side")
     if select.per_source != "all":

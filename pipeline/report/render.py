@@ -64,7 +64,7 @@ def _html() -> Environment:
 @cache
 def _markdown() -> Environment:
     environment = _environment(autoescape=False)
-    environment.finalize = _plain
+    environment.finalize = plain
     environment.filters |= {"code": code, "table": table, "markdown": Markdown}
     return environment
 
@@ -89,17 +89,17 @@ def code_spans(words: str) -> Markup:
     return Markup("").join(tag.format(s) if i % 2 else escape(s) for i, s in enumerate(spans))
 
 
-def _plain(value: object) -> str:
+def plain(value: object) -> Markdown:
     """A value as one line of Markdown that shows its text: neither markup nor HTML takes effect.
 
-    >>> _plain("a\\n# <b>*b*")
+    >>> plain("a\\n# <b>*b*")
     'a # &lt;b&gt;\\\\*b\\\\*'
     """
     if isinstance(value, Markdown):
         return value
     line = visible(" ".join(str(value).split()))
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"[\\`*\[\]]", r"\\\g<0>", line)
+    return Markdown(re.sub(r"[\\`*\[\]]", r"\\\g<0>", line))
 
 
 def code(value: object) -> Markdown:
@@ -117,5 +117,5 @@ def code(value: object) -> Markdown:
 def table(rows: Iterable[Sequence[object]], *columns: object) -> Markdown:
     """A Markdown table; it ends in a newline."""
     lines = [columns, [Markdown("---")] * len(columns), *rows]
-    escaped = ([_plain(cell).replace("|", "\\|") for cell in line] for line in lines)
+    escaped = ([plain(cell).replace("|", "\\|") for cell in line] for line in lines)
     return Markdown("".join(f"| {' | '.join(line)} |\n" for line in escaped))

@@ -195,6 +195,22 @@ def test_hostile_text_stays_text(run: Path, made_run: MadeRun) -> None:
         assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_hostile_names_stay_text(made_run: MadeRun, known: bool) -> None:
+    record = copy.deepcopy(made_run.record)
+    record["config"]["score"]["scorers"][0] = EVIL
+    record["config"]["select"] |= {"by": EVIL, "where": [EVIL]}
+    record["config"]["input"]["target_language"] = EVIL
+    if known:
+        record["stages"]["score"] = {"scorers": {EVIL: {"meaning": EVIL, "unit": ""}}}
+    body = data_card(record, 10).split("\n---\n", 1)[1]
+    assert "\x1b" not in body and "of all pairs by ````" in body
+    for line in body.splitlines():
+        assert not line.strip().startswith(("# Heading", "---"))
+        outside = re.sub("````.*?````", "", line)
+        assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
+
+
 def test_metadata_of_several_lines_is_one() -> None:
     block = yaml_block({"name": EVIL, "list": [EVIL, "x" * 500 + " ``` y"]})
     assert block.count("\n") == 4
