@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import EARLIER, DamagedError
 from beam_jobs.runners.launch import connect
-from models.errors import UserError
+from models.errors import UserError, in_one_line
 from models.files import check_inside
 from models.hub import is_hub_name
 from models.memory import forget_peak, peak_memory
@@ -62,17 +63,37 @@ def run_stages(
         while True:
             try:
                 _make_stages(run, stages, state)
-                record = restrict(run.manifest.record, names)
-                if "corpus" in names:
-                    write_data_card(config.run, record)
-                write_encoder_cards(config.run, record)
-                write_report(config.run, record)
+                write_pages(run.manifest, config.run, names)
                 break
             except DamagedError as error:
                 _plan_repair(error, run, names, state)
         remove_local_copies(config.run)
-        show_summary(run, names, state.ran)
+        with _shown(run.manifest):
+            show_summary(run, names, state.ran)
         return run
+
+
+def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
+    """Write the cards and the report of the stages in `names`.
+
+    Raises:
+        UserError: a file cannot be read or written, or the manifest contradicts itself or the
+            part files.
+    """
+    with _shown(manifest):
+        record = restrict(manifest.record, names)
+        if "corpus" in names:
+            write_data_card(folder, record)
+        write_encoder_cards(folder, record)
+        write_report(folder, record)
+
+
+def _shown(manifest: Manifest) -> AbstractContextManager[None]:
+    """Turn errors into one line: names in a manifest from elsewhere may lead nowhere."""
+    return in_one_line(
+        f"{manifest.path}: its parts do not fit together; remove the file: results that are still "
+        "valid are not made again"
+    )
 
 
 def localised(config: Config) -> Config:
