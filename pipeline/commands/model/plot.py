@@ -1,5 +1,6 @@
 """`paraloom plot`: sentences along one unit of their vectors, or by two principal components."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pipeline.report.plots import Scale
 from pipeline.report.render import render_html
 
 WIDTH = 760
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # as XML 1.0 has it
 _SHOWN = 24  # sentences in a plot of a unit
 _NAMED = 12  # sentences printed below a plot of components
 
@@ -47,7 +49,7 @@ def command(
     else:
         raise UserError(f"plot: no unit {unit}, the model has units 0 to {encoder.dim - 1}")
     with atomic_file(out) as temporary:
-        temporary.write_text(drawn, encoding="utf-8")
+        temporary.write_text(_NOT_XML.sub("\ufffd", drawn), encoding="utf-8")
 
 
 def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:

@@ -50,6 +50,16 @@ def test_a_picture_from_lines(monkeypatch: pytest.MonkeyPatch, folder: Path) -> 
     assert "w3 & w4" in named
 
 
+@pytest.mark.parametrize("options", [[], ["--unit", "1"]])
+def test_characters_that_xml_does_not_have(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, options: list[str]
+) -> None:
+    code, out = run(monkeypatch, folder, "w1 \0\x1b[31m\uffff\nw2 😀 <é>\n", *options)
+    assert code == 0
+    shown = "".join(ElementTree.parse(out).getroot().itertext())
+    assert "w1 \ufffd\ufffd[31m\ufffd" in shown and "w2 😀 <é>" in shown
+
+
 @pytest.mark.parametrize(
     ("text", "unit", "message"),
     [
