@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import stat
 import tempfile
@@ -28,7 +29,8 @@ OWN_CARD = "# Written by Paraloom"
 def atomic_file(path: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` if the block succeeds.
 
-    If the block is killed or fails, the former content of `path` stays.
+    If the block is killed or fails, the former content of `path` stays. The file has the mode of
+    the one that it replaces, or that of any new file.
 
     Raises:
         UserError: the folder cannot be written or the disk is full, or a pipe or a device is at
@@ -37,13 +39,15 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     with _writing_errors(path):
         _check_replaceable(path)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
+        temporary = _temporary(path)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.is_file() else None
+        temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         try:
+            if mode is None:
+                mode = stat.S_IMODE(temporary.stat().st_mode)  # what the umask leaves
             yield temporary
-            temporary.chmod(0o644)
             _flush(temporary)
+            temporary.chmod(mode & 0o777)  # a library may have made the file anew
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -65,6 +69,11 @@ def check_writable(path: Path) -> None:
         Path(name).unlink()
 
 
+def _temporary(path: Path) -> Path:
+    """A new hidden name beside `path`; `tempfile` would not let the umask decide on the mode."""
+    return path.parent / f".{path.name}.{secrets.token_hex(4)}"
+
+
 def _check_replaceable(path: Path) -> None:
     """Check that nothing special is at `path`: a rename would take /dev/null from every program."""
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -77,6 +86,8 @@ def _check_replaceable(path: Path) -> None:
 def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds.
 
+    The folder has the mode of the one that it replaces, or that of any new folder.
+
     Raises:
         UserError: the folder cannot be written or the disk is full, or a pipe or a device is at
             `path`; names `path`.
@@ -84,15 +95,19 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     with _writing_errors(path):
         _check_replaceable(path)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        temporary = _temporary(path)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.is_dir() else None
+        temporary.mkdir(0o777)
         try:
+            new = stat.S_IMODE(temporary.stat().st_mode)  # what the umask leaves
+            temporary.chmod(new & ~0o077)
             yield temporary
-            temporary.chmod(0o755)
             for file in temporary.rglob("*"):
                 if file.is_file():
                     if not file.is_symlink():  # some libraries let nobody else read their files
-                        file.chmod(stat.S_IMODE(file.stat().st_mode) | 0o644)
+                        file.chmod(stat.S_IMODE(file.stat().st_mode) | (new & 0o666))
                     _flush(file)
+            temporary.chmod(new if mode is None else mode)
             if path.exists():
                 old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
                 path.replace(old / path.name)

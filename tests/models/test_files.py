@@ -85,6 +85,52 @@ def test_everybody_may_read_what_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.fixture
+def private() -> Iterator[None]:
+    """A umask that lets nobody else read new files."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.usefixtures("private")
+def test_the_umask_decides_on_new_files(tmp_path: Path) -> None:
+    with atomic_file(tmp_path / "file") as temporary:
+        temporary.touch()
+    with atomic_folder(tmp_path / "folder") as folder:
+        save_file({"a": torch.zeros(3)}, folder / "head.safetensors")
+    found = [tmp_path / "file", tmp_path / "folder", tmp_path / "folder" / "head.safetensors"]
+    assert [mode(path) for path in found] == [0o600, 0o700, 0o600]
+
+
+def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
+    for bits in (0o600, 0o664):
+        file, folder = tmp_path / f"file{bits}", tmp_path / f"folder{bits}"
+        file.touch()
+        file.chmod(bits)
+        folder.mkdir()
+        folder.chmod(bits | 0o111)
+        with atomic_file(file) as temporary:
+            assert mode(temporary) == 0o600  # nobody else reads what is half written
+            temporary.unlink()
+            temporary.write_text("new")  # as some libraries do
+        with atomic_folder(folder) as temporary:
+            (temporary / "new").touch()
+        assert (mode(file), mode(folder)) == (bits, bits | 0o111)
+        assert file.read_text() == "new" and (folder / "new").exists()
+
+
+def test_a_folder_does_not_have_the_mode_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "model").touch(0o600)
+    with atomic_folder(tmp_path / "model"):
+        pass
+    assert mode(tmp_path / "model") & 0o700 == 0o700
+
+
 @pytest.mark.parametrize("opens", [open_lock, open_log])
 def test_a_link_is_neither_followed_nor_emptied(
     tmp_path: Path, opens: Callable[[Path], IO[Any]]
@@ -172,6 +218,12 @@ def test_a_special_file_is_not_replaced(
 def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^.*: cannot be written \(Is a directory\)$"):
         check_writable(tmp_path)
+
+
+def test_a_path_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="cannot be written"), atomic_file("."):
+        pass
 
 
 def test_a_file_takes_the_place_of_a_link(tmp_path: Path) -> None:
