@@ -76,7 +76,8 @@ def _temporary(path: Path) -> Path:
 
 def _check_replaceable(path: Path) -> None:
     """Check that nothing special is at `path`: a rename would take /dev/null from every program."""
-    if path.exists() and not path.is_file() and not path.is_dir():
+    special = path.exists() and not path.is_file() and not path.is_dir()
+    if special or path.absolute().parent == Path("/dev"):  # /dev/stdout is a link, to any file
         raise UserError(
             f"{path}: cannot be written (it is not a regular file); choose another path"
         )

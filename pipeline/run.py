@@ -3,8 +3,8 @@
 import os
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import EARLIER, DamagedError
 from beam_jobs.runners.launch import connect
-from models.errors import UserError, in_one_line
+from models.errors import UserError
 from models.files import check_inside
 from models.hub import is_hub_name
 from models.memory import forget_peak, peak_memory
@@ -88,12 +88,17 @@ def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
         write_report(folder, record)
 
 
-def _shown(manifest: Manifest) -> AbstractContextManager[None]:
-    """Turn errors into one line: names in a manifest from elsewhere may lead nowhere."""
-    return in_one_line(
-        f"{manifest.path}: its parts do not fit together; remove the file: results that are still "
-        "valid are not made again"
-    )
+@contextmanager
+def _shown(manifest: Manifest) -> Iterator[None]:
+    """Tell in one line that names or lengths in a manifest from elsewhere lead nowhere."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError) as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(
+            f"{manifest.path}: its parts do not fit together ({reason}); remove the file: results "
+            "that are still valid are not made again"
+        ) from error
 
 
 def localised(config: Config) -> Config:

@@ -10,12 +10,14 @@ import typer
 
 from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from models.errors import UserError
-from models.files import atomic_file
+from models.files import atomic_file, check_writable
 
 
-def _not_a_folder(file: str | None) -> str | None:
+def _writable(file: str | None) -> str | None:
     if file and Path(file).is_dir():
         raise UserError(f"--json {file}: is a folder; name a file")
+    if file:
+        check_writable(Path(file))
     return file
 
 
@@ -58,7 +60,7 @@ Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SIC
 JsonFile = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", callback=_not_a_folder, help="Also write the results to a file."
+        "--json", metavar="FILE", callback=_writable, help="Also write the results to a file."
     ),
 ]
 

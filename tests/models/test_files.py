@@ -182,6 +182,13 @@ def test_logs_are_appended_to(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "one\ntwo\n"
 
 
+def test_nothing_is_put_among_the_devices() -> None:
+    """/dev/stdout is a link; if it leads to a file, that link would be replaced."""
+    for name in ("stdout", "new"):
+        with pytest.raises(UserError, match=f"^/dev/{name}: cannot be written"):
+            check_writable(Path("/dev", name))
+
+
 def make_pipe(path: Path) -> None:
     os.mkfifo(path)
 

@@ -45,7 +45,6 @@ def write(
         (folder / name).mkdir(exist_ok=True)
     for file, names in layout.weights.items():
         save_file({theirs: weights[ours] for theirs, ours in names.items()}, folder / file)
-        (folder / file).chmod(0o644)
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
     for file, settings in layout.settings.items():

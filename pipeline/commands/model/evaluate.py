@@ -68,8 +68,8 @@ def command(
         raise UserError("evaluate: --html shows results on --sts DIR and --sick DIR; give one")
     check_distinct(model, "models")
     tasks = find_tasks([name.strip() for name in mteb.split(",")]) if mteb else {}
-    for file in filter(None, (json, html)):
-        check_writable(Path(file))
+    if html:
+        check_writable(Path(html))
     data = [pairs for folder in sts or () for pairs in read_sts(folder)]
     data += read_sick(sick) if sick else []
     opened = [open_model(name) for name in model]

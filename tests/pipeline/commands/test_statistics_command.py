@@ -1,6 +1,7 @@
 """`paraloom statistics`: corpora side by side, as a table and as JSON."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -77,6 +78,9 @@ def test_a_folder_to_write_to_is_refused_before_any_work(
 ) -> None:
     assert main(["statistics", "nowhere", "--json", str(tmp_path)]) == 2
     assert f"--json {tmp_path}: is a folder; name a file" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["statistics", "nowhere", "--json", str(tmp_path / "pipe")]) == 2
+    assert "pipe: cannot be written (it is not a regular file)" in capsys.readouterr().err
 
 
 def test_with_a_pipeline_that_parses(
