@@ -88,9 +88,11 @@ def read_checkpoint(folder: ModelFolder) -> Checkpoint:
     settings.task = "translation"
     for key in ("max_source_positions", "max_target_positions"):
         positions = getattr(settings, key, None)
-        if positions is not None and not isinstance(positions, int):
+        if positions is None:
+            positions = _POSITIONS
+        if type(positions) is not int or positions < 1:  # True is an int, too
             raise UserError(f"{path}: {key} is not a number of subwords")
-        setattr(settings, key, positions or _POSITIONS)
+        setattr(settings, key, positions)
     for key in ("source_lang", "target_lang"):
         language = getattr(settings, key, None)
         if not isinstance(language, str):

@@ -136,6 +136,8 @@ def test_a_damaged_dictionary_is_named(model: Path, engine: Engine, content: byt
         ({"quant_noise_pq": 0.5, "quant_noise_pq_block_size": 0}, "does not fit its settings"),
         ({"max_source_positions": 10**30}, "does not fit its settings"),
         ({"max_source_positions": torch.ones(2)}, "max_source_positions is not a number"),
+        ({"max_source_positions": True}, "max_source_positions is not a number"),
+        ({"max_target_positions": -1}, "max_target_positions is not a number"),
         ({"arch": ["transformer"]}, r"architecture \['transformer'\] is not a translation"),
         ({"arch": "a\nb" * 1000}, r"architecture a ba b.{190,200} is not a translation"),
         ({"source_lang": 3}, "does not name its languages"),
