@@ -125,21 +125,27 @@ def dictionaries(random: Random, folder: Path) -> None:
 
 
 def checkpoint(random: Random, folder: Path) -> None:
-    """The settings in the checkpoint of a fairseq model, in the old form or in hydra's."""
+    """The settings in the checkpoint of a fairseq model, old ones or hydra's, or its bytes
+    in either form of torch.
+    """
     from models.nmt.checkpoint import read_state
 
     place = _linked_model(folder)
     path = place / "checkpoint.pt"
     state = read_state(path)
     path.unlink()
-    settings = vars(state["args"] or state["cfg"]["model"])
-    if random.random() < 0.3:
+    settings, kind = vars(state["args"] or state["cfg"]["model"]), random.random()
+    if kind < 0.4:
+        small = {"args": argparse.Namespace(**settings), "model": {"w": torch.ones(2, 3)}}
+        torch.save(small, path, _use_new_zipfile_serialization=random.random() < 0.5)
+        path.write_bytes(damaged(path.read_bytes(), random))
+    elif kind < 0.6:
         hydra = {"model": {"_name": settings["arch"], **settings}, "task": settings}
-        state |= {"args": None, "cfg": changed(hydra, random)}
+        torch.save(state | {"args": None, "cfg": changed(hydra, random)}, path)
     else:
         settings = changed(settings, random)
-        state["args"] = argparse.Namespace(**settings) if isinstance(settings, dict) else settings
-    torch.save(state, path)
+        whole = argparse.Namespace(**settings) if isinstance(settings, dict) else settings
+        torch.save(state | {"args": whole}, path)
     engine = random.choice(("ctranslate2", "fairseq", "fairseq"))
     options = NmtOptions.model_validate({"engine": engine, "beam": 2})
 

@@ -57,7 +57,9 @@ class FairseqModel(NmtModel):
             try:
                 with safe_globals([argparse.Namespace]):
                     converter.convert(str(out), force=True)
-            except (ValueError, RuntimeError, LookupError, AttributeError, TypeError) as error:
+            except (UserError, OSError):
+                raise
+            except Exception as error:  # fairseq and the converter take settings as they are
                 reason = " ".join(str(error).split())[:200]
                 raise UserError(
                     f"{self.folder.checkpoint}: CTranslate2 cannot convert it ({reason}); "

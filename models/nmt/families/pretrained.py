@@ -269,7 +269,9 @@ class PretrainedModel(NmtModel):
             spec.optimize(quantization=None)
             spec.save(str(out))
             self._compare(model, out)
-        except (ValueError, RuntimeError, LookupError, AttributeError, TypeError) as error:
+        except (UserError, OSError):
+            raise
+        except Exception as error:  # the converters take settings as they are
             raise UserError(
                 f"{self.path}: CTranslate2 cannot convert it ({_short(error)}); "
                 "choose engine transformers"

@@ -1,6 +1,9 @@
 import argparse
+import contextlib
+import io
 import os
 import pickle
+import tempfile
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -8,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from models.errors import UserError
 from models.nmt.checkpoint import build_model, read_checkpoint, read_state
@@ -46,6 +51,31 @@ def test_a_checkpoint_that_holds_code_is_refused(
     assert not trace.exists()
     if legacy is not None:
         assert "refused, it holds code" in str(error.value)
+
+
+@given(start=st.integers(0, 1 << 16), new=st.binary(max_size=8), zipped=st.booleans())
+def test_damaged_bytes_are_one_line(start: int, new: bytes, zipped: bool) -> None:
+    state = {"model": {"w": torch.ones(2, 3)}, "args": argparse.Namespace(arch="transformer")}
+    stream = io.BytesIO()
+    torch.save(state, stream, _use_new_zipfile_serialization=zipped)
+    data = stream.getvalue()
+    start %= len(data)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "checkpoint.pt")
+        path.write_bytes(data[:start] + new + data[start + len(new) + 1 :])
+        with contextlib.suppress(UserError):
+            read_state(path)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:20], lambda data: data[: len(data) // 2]])
+def test_a_damaged_checkpoint_of_the_older_form_is_one_line(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "checkpoint.pt"
+    torch.save({"model": {"w": torch.ones(2)}}, path, _use_new_zipfile_serialization=False)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError, match=r"checkpoint\.pt: not a fairseq checkpoint, or a damaged"):
+        read_state(path)
 
 
 def test_other_classes_are_refused_too(model: Path) -> None:
