@@ -67,15 +67,14 @@ def test_damaged_bytes_are_one_line(start: int, new: bytes, zipped: bool) -> Non
             read_state(path)
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:20], lambda data: data[: len(data) // 2]])
-def test_a_damaged_checkpoint_of_the_older_form_is_one_line(
-    tmp_path: Path, damage: Callable[[bytes], bytes]
-) -> None:
+def test_a_truncated_checkpoint_of_the_older_form_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.pt"
     torch.save({"model": {"w": torch.ones(2)}}, path, _use_new_zipfile_serialization=False)
-    path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UserError, match=r"checkpoint\.pt: not a fairseq checkpoint, or a damaged"):
-        read_state(path)
+    for size in range(1, path.stat().st_size, 20)[::-1]:
+        os.truncate(path, size)
+        with pytest.raises(UserError, match=r"checkpoint\.pt: (not a fairseq|refused)") as error:
+            read_state(path)
+        assert "\n" not in str(error.value)
 
 
 def test_other_classes_are_refused_too(model: Path) -> None:
