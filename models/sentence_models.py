@@ -94,7 +94,7 @@ _HARMLESS = {
 def _check_settings(folder: Path) -> None:
     """Refuse a model that names classes of other packages, or of Python files that it brings: the
     library imports them, from a folder even without `trust_remote_code`. Refuse one of absurd size,
-    and one that the library would wait for or leave.
+    one that sets how it is loaded, and one with a pipe or a link to another folder.
     """
     for file in sorted(folder.rglob("*")):
         if file.is_dir():
