@@ -213,6 +213,15 @@ def read_regular(path: Path | str) -> bytes:
 
 
 @contextmanager
+def reading_errors(path: Path | str) -> Iterator[None]:
+    """Turn errors of reading in the block into a `UserError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+@contextmanager
 def _writing_errors(path: Path) -> Iterator[None]:
     """Make the folder of `path`; turn errors of the block into a `UserError` that names `path`."""
     try:
@@ -268,11 +277,8 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
                 continue
             total.update(os.fsencode(relative.as_posix()) + f"\0{digest(file)}\n".encode())
         return total.hexdigest()
-    try:
-        with os.fdopen(open_regular(path), "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with reading_errors(path), os.fdopen(open_regular(path), "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _is_own_card(path: Path) -> bool:

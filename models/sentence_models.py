@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models import hub
 from models.errors import UserError, in_one_line
-from models.files import check_regular, read_regular
+from models.files import check_regular, read_regular, reading_errors
 from models.memory import bounded_by_files
 from models.structured import check_sizes
 
@@ -108,20 +107,12 @@ def _check_settings(folder: Path) -> None:
         elif file.name == "modules.json" or re.fullmatch(r".*config.*\.json", file.name):
             _check_values(file)
         else:
-            with _reading(file):
+            with reading_errors(file):
                 check_regular(file)
 
 
-@contextmanager
-def _reading(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror or error})") from error
-
-
 def _check_values(file: Path) -> None:
-    with _reading(file):
+    with reading_errors(file):
         content = read_regular(file)
     try:
         values = json.loads(content)

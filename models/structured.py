@@ -11,7 +11,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from models.errors import UserError
-from models.files import read_regular
+from models.files import read_regular, reading_errors
 
 LARGEST = 1 << 20
 """Characters of a YAML text, and its values after aliases are replaced by what they stand for."""
@@ -79,10 +79,10 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
     Raises:
         UserError: the file cannot be read, or holds something else; one line.
     """
+    with reading_errors(path):
+        data = read_regular(path)
     try:
-        return parse_json(read_regular(path), kind)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+        return parse_json(data, kind)
     except ValueError as error:
         raise UserError(f"{path}: not {what} ({error})") from error
 

@@ -219,6 +219,11 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
             {"config_kwargs": {"num_hidden_layers": 20_000}},
             r"sentence_bert_config\.json: num_hidden_layers must be at most 1,000",
         ),
+        (
+            "sentence_bert_config.json",
+            {"config_kwargs": {"vocab_size": 300_000_000}},
+            r"sentence_bert_config\.json: .*: config_kwargs must not set vocab_size$",
+        ),
     ],
 )
 def test_sizes_take_no_memory_on_the_word_of_a_file(
