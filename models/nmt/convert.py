@@ -80,6 +80,27 @@ def convert_once(model: Convertible) -> Conversion:
     return Conversion(path, source, target)
 
 
+@contextmanager
+def conversion_errors(path: Path, engine: str) -> Iterator[None]:
+    """Turn what libraries raise while they convert the model at `path` into a `UserError`.
+
+    They take settings as they are, and raise many types. Errors of the system pass, such as those
+    of a full disk.
+
+    Args:
+        engine: that needs no conversion, to choose instead.
+    """
+    try:
+        yield
+    except (UserError, OSError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise UserError(
+            f"{path}: CTranslate2 cannot convert it ({reason}); choose engine {engine}"
+        ) from error
+
+
 def _open(path: Path) -> Conversion | None:
     """The conversion in a folder; None unless all its files are as they were written."""
     try:

@@ -4,7 +4,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from models.errors import UserError
+from models.nmt.convert import conversion_errors
 from models.nmt.families.base import NmtModel
 from models.nmt.families.subwords import SentencePieces
 from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE, ModelFolder
@@ -54,15 +54,7 @@ class FairseqModel(NmtModel):
                 source_lang=settings.source_lang,
                 target_lang=settings.target_lang,
             )
-            try:
-                with safe_globals([argparse.Namespace]):
-                    converter.convert(str(out), force=True)
-            except (UserError, OSError):
-                raise
-            except Exception as error:  # fairseq and the converter take settings as they are
-                reason = " ".join(str(error).split())[:200]
-                raise UserError(
-                    f"{self.folder.checkpoint}: CTranslate2 cannot convert it ({reason}); "
-                    "choose engine fairseq"
-                ) from error
+            errors = conversion_errors(self.folder.checkpoint, self.family)
+            with errors, safe_globals([argparse.Namespace]):
+                converter.convert(str(out), force=True)
         return settings.max_source_positions, settings.max_target_positions

@@ -18,6 +18,7 @@ from models import hub
 from models.errors import UserError
 from models.files import digest
 from models.memory import bounded_by_files
+from models.nmt.convert import conversion_errors
 from models.nmt.families.base import Languages, NmtModel
 from models.nmt.families.subwords import (
     SentencePieces,
@@ -256,7 +257,7 @@ class PretrainedModel(NmtModel):
         import torch
 
         model = self.torch_model()
-        try:
+        with conversion_errors(self.path, "transformers"):
             with torch.no_grad():
                 spec = self.make_spec(model.network)
             spec.config.bos_token = self.layout.decoder_start or "<s>"
@@ -269,13 +270,6 @@ class PretrainedModel(NmtModel):
             spec.optimize(quantization=None)
             spec.save(str(out))
             self._compare(model, out)
-        except (UserError, OSError):
-            raise
-        except Exception as error:  # the converters take settings as they are
-            raise UserError(
-                f"{self.path}: CTranslate2 cannot convert it ({_short(error)}); "
-                "choose engine transformers"
-            ) from error
         return self.positions, self.positions
 
     def make_spec(self, network: Any) -> Any:
