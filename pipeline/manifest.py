@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 
@@ -58,17 +58,42 @@ class Manifest:
         """Finished stages by name."""
         return self.record.stages
 
-    def begin(self, config: Config, planned: Sequence[str], wanted: Sequence[str]) -> None:
-        """Record what is about to run: all stages of the configuration, and those wanted now."""
+    def begin(
+        self,
+        config: Config,
+        planned: Sequence[str],
+        wanted: Sequence[str],
+        outdated: Callable[[], Iterable[str]],
+    ) -> None:
+        """Record what is about to run: all stages of the configuration, and those wanted now.
+
+        Finished stages keep what made them, if it was something else: see `StageRecord.config`.
+
+        Args:
+            outdated: the finished stages that are not of this configuration; called if it is
+                another one than that of the last command.
+        """
+        before = self.record
         self.record = RunRecord(
-            config=ConfigRecord.model_validate(config.model_dump()),
+            config=ConfigRecord.model_validate_json(config.model_dump_json()),
             versions=versions(),
             planned=list(planned),
             wanted=list(wanted),
-            inputs=self.record.inputs,
+            inputs=before.inputs,
             stages=self.stages,
         )
+        if before.started and before.config.json_values() != self.record.config.json_values():
+            for stage in map(self.stages.__getitem__, outdated()):
+                stage.config = stage.config or before.config
+        for stage in self.stages.values():
+            if before.versions != self.record.versions and not stage.versions:
+                stage.versions = before.versions
         self.save()
+
+    def confirm(self, stage: str) -> None:
+        """Record that a finished stage is of the present configuration."""
+        if self.stages[stage].config is not None:
+            self.finish(stage, self.stages[stage])
 
     def start(self, stage: str) -> None:
         """Record that a stage is under way, and since when; this stays if the work is killed."""
@@ -89,7 +114,9 @@ class Manifest:
 
     def finish(self, stage: str, record: StageRecord) -> None:
         """Record a finished stage; only from here on it counts as finished."""
-        self.stages[stage] = record
+        self.stages[stage] = record = record.model_copy()
+        record.config = None
+        record.model_fields_set.discard("config")
         self.record.under_way = None
         self.record.model_fields_set.discard("under_way")
         self.save()

@@ -1,6 +1,9 @@
 """The stages of a configuration, their keys, and which of them are up to date."""
 
+from contextlib import suppress
+
 from beam_jobs.io.shards import content_key
+from models.errors import UserError
 from pipeline.config import Config
 from pipeline.rounds import repeat_rounds
 from pipeline.stage import Run, Stage
@@ -31,6 +34,19 @@ def is_up_to_date(stage: Stage, run: Run) -> bool:
     record = run.manifest.stages.get(stage.name)
     current = record is not None and record.key == key_of(stage, run)
     return current and stage.is_valid(run.at(stage.round), stage.kind)
+
+
+def outdated(run: Run) -> set[str]:
+    """The finished stages that are not of the run's configuration, and those that read them."""
+    records, found = run.manifest.stages, set(run.manifest.stages)
+    for stage in plan(run.config):
+        if stage.name in found and stage.enabled(run.config):
+            needed = {other.name for other in closure(stage.name, run.config)[:-1]}
+            with suppress(UserError):  # a file that it reads is gone
+                key = key_of(stage, run) if needed <= records.keys() - found else None
+                if records[stage.name].key == key:
+                    found.remove(stage.name)
+    return found
 
 
 def closure(target: str, config: Config) -> list[Stage]:

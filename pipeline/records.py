@@ -45,6 +45,9 @@ class StageRecord(Lenient):
     seconds: FiniteFloat = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is a copy of that round's
+    config: ConfigRecord | None = None
+    """The configuration that made it; None if its result is of the run's present one."""
+    versions: dict[str, str] = {}  # of the libraries that made it, if they are not the run's
 
     def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -152,7 +155,6 @@ class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")
 
     training: dict[str, Any] = {}
     files: dict[str, InputFile] = {}  # of an encoder, by the key of the configuration
-    versions: dict[str, str] = {}
 
 
 class Candidate(Lenient):

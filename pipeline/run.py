@@ -23,7 +23,7 @@ from pipeline.cards.data_card import write_data_card
 from pipeline.cards.encoder_card import write_encoder_cards
 from pipeline.config import Config
 from pipeline.manifest import Manifest, locked
-from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
+from pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
 from pipeline.report import write_report
 from pipeline.report.final_view import restrict
 from pipeline.report.summary import show_summary
@@ -58,7 +58,7 @@ def run_stages(
         remove_temporary(config.run)
         run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
         planned = [stage.name for stage in plan(config) if stage.enabled(config)]
-        run.manifest.begin(config, planned, names)
+        run.manifest.begin(config, planned, names, lambda: outdated(run))
         state = _State(forced={stage.name for stage in stages if force and stage.kind in targets})
         while True:
             try:
@@ -165,6 +165,7 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
         key = key_of(stage, run)
         if stage.name not in state.forced | state.suspect:
             if is_up_to_date(stage, run):
+                run.manifest.confirm(stage.name)
                 continue
             if copied := copy_finished(stage, run, key):
                 run.manifest.finish(stage.name, copied)

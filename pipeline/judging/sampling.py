@@ -24,7 +24,7 @@ from models.hashing import text_hashes
 from pipeline.judging.judgments import Key
 from pipeline.manifest import Manifest
 from pipeline.records import BucketRecord, RunRecord
-from pipeline.report.final_view import best_round
+from pipeline.report.final_view import best_round, check_current, current
 from pipeline.stage import stage_path
 
 _TEXTS = ("source", "reference", "translation")
@@ -66,9 +66,11 @@ class ScoredRun:
             UserError: there is no run, or its pairs have no deciles yet.
         """
         self.folder = folder
-        self.record: RunRecord = Manifest(folder).record
-        if not self.record.started:
+        record = Manifest(folder).record
+        if not record.started:
             raise UserError(f"{folder}: no run here: it has no manifest.json")
+        check_current(folder, record, "bucket", "bucket")
+        self.record: RunRecord = current(record)
         self._stage = stage_path("bucket", best_round(self.record.stages))
         bucket = self.record.find(BucketRecord, self._stage)
         if bucket is None:

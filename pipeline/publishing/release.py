@@ -38,7 +38,7 @@ from pipeline.publishing.provenance import (
     write_sums,
 )
 from pipeline.records import PairsRecord, RunRecord
-from pipeline.report.final_view import restrict
+from pipeline.report.final_view import check_current, current
 
 VERSION = 2
 """Bump when `ABOUT` has other keys."""
@@ -156,15 +156,15 @@ def finished_record(run: str) -> RunRecord:
     """The manifest of a run with a corpus, without the stages of earlier configurations.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or an earlier configuration made the corpus.
     """
-    manifest = Manifest(run)
-    record = restrict(manifest.record, manifest.record.planned or manifest.stages)
-    if "corpus" not in record.stages:
+    record = Manifest(run).record
+    check_current(run, record, "corpus", "select")
+    if "corpus" not in (found := current(record)).stages:
         raise UserError(
             f"{run}: no run here that has a corpus; `paraloom corpus` or `paraloom select` makes it"
         )
-    return record
+    return found
 
 
 def remove_temporary(out: Path) -> None:

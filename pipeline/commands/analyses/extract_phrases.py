@@ -11,6 +11,7 @@ from models.errors import UserError
 from models.printing import show
 from pipeline.commands.options import RunFolder, beam_options
 from pipeline.manifest import Manifest
+from pipeline.report.final_view import as_made
 
 
 def command(
@@ -42,7 +43,7 @@ def command(
         table,
         beam_options(context),
         min_count=min_count,
-        language=Manifest(run).record.language,
+        language=as_made(Manifest(run).record, "corpus").language,
     )
     pairs = sum(shard.rows for shard in shards)
     if not found:

@@ -29,6 +29,7 @@ from pipeline.judging.labels import default_names, read_labels, score_labels
 from pipeline.judging.record import Agreement
 from pipeline.judging.sampling import ScoredRun
 from pipeline.manifest import Manifest
+from pipeline.report.final_view import as_made
 from pipeline.stage import Run
 from pipeline.stages.resources.pair_models import model_names
 from pipeline.stages.score import resource_paths
@@ -150,7 +151,7 @@ def _of_file(
 
 
 def _config(folder: str) -> Config:
-    record = Manifest(folder).record
+    record = as_made(Manifest(folder).record, "score")
     if not record.started:
         raise UserError(f"--run {folder}: no run here: it has no manifest.json")
     try:

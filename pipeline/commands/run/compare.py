@@ -15,6 +15,7 @@ from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord
+from pipeline.report.final_view import current, outdated
 from pipeline.stage import PAIR_STAGES
 
 
@@ -52,6 +53,9 @@ def command(context: typer.Context, first: RunFolder, second: RunFolder) -> None
     out.print(_row_table(found))
     if any(stage.differences for stage in found):
         out.print(_difference_table(found))
+    for folder in (first, second):
+        if stages := outdated(Manifest(folder).record):
+            out.print(f"{folder}: of an earlier configuration, so left out: {', '.join(stages)}")
     different = [stage.name for stage in found if not stage.same]
     if different:
         out.print(f"different; the first difference is in {different[0]}")
@@ -89,8 +93,11 @@ def compare(first: str, second: str) -> list[Comparison]:
 
 
 def _finished(folder: str) -> set[str]:
-    """The names of a run's finished stages of pairs, in all rounds (`rounds/2/score`)."""
-    stages = Manifest(folder).stages
+    """The names of a run's finished stages of pairs, in all rounds (`rounds/2/score`).
+
+    Those of earlier configurations do not count.
+    """
+    stages = current(Manifest(folder).record).stages
     finished = {name for name in stages if name.rsplit("/", 1)[-1] in PAIR_STAGES}
     if not finished:
         raise UserError(f"{folder}: no run here that has finished a stage of pairs")

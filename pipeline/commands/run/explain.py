@@ -20,7 +20,7 @@ from pipeline.commands.options import RunFolder, beam_options
 from pipeline.console import console
 from pipeline.manifest import Manifest
 from pipeline.report.describe import resolve_auto, selection_in_words
-from pipeline.report.final_view import final_view, pair_stages, restrict
+from pipeline.report.final_view import as_made, final_view, outdated, pair_stages
 from pipeline.stage import PAIR_STAGES
 
 
@@ -42,7 +42,7 @@ def command(
     manifest = Manifest(run)
     if not manifest.stages:
         raise UserError(f"{run}: no run here that has finished a stage")
-    record = restrict(manifest.record, manifest.record.planned or manifest.stages)
+    record = as_made(manifest.record, "corpus")
     steps = find(run, id, pair_stages(record.stages))
     if not steps:
         raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
@@ -50,6 +50,8 @@ def command(
     out = console()
     for line in describe(steps, criteria):
         out.print(line)
+    if stages := outdated(manifest.record):
+        out.print(f"of an earlier configuration than the last command had: {', '.join(stages)}")
 
 
 def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step]:

@@ -13,6 +13,7 @@ from pipeline import statistics
 from pipeline.commands.options import JsonFile, On, beam_options, write_json
 from pipeline.console import console
 from pipeline.manifest import Manifest
+from pipeline.report.final_view import as_made
 
 
 def command(
@@ -61,7 +62,7 @@ def _language(path: str) -> str | None:
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if storage.exists(storage.join(folder, "manifest.json")):
             with suppress(UserError):  # a damaged one: the corpus can still be read
-                return Manifest(folder).record.language
+                return as_made(Manifest(folder).record, "corpus").language
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break

@@ -22,6 +22,7 @@ from pipeline.commands.options import GpuHour, RunFolder, beam_options
 from pipeline.console import console, number_table
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord, RunRecord, StageRecord
+from pipeline.report.final_view import outdated
 from pipeline.report.summary import rejected_table
 from pipeline.stage import PAIR_STAGES, rejected_rows
 
@@ -33,7 +34,8 @@ class StageStatus:
     """How far a stage is; None stands for what is not known (yet)."""
 
     name: str
-    state: str  # finished, under way, stopped or waiting
+    state: str
+    """finished, under way, stopped, waiting, or outdated: of an earlier configuration."""
     shards: tuple[int | None, int | None] = (None, None)  # number done, and number in all
     rows: tuple[int | None, int | None] = (None, None)
     rejected: dict[str, int] = field(default_factory=dict)  # rows so far, by reason
@@ -85,7 +87,8 @@ def status(folder: str, now: float | None = None) -> Status:
     record, is_running = _record(folder), _is_running(folder)
     found: list[StageStatus] = []
     last_shard_age = None
-    for name in record.wanted or list(record.stages):
+    stale = outdated(record)
+    for name in dict.fromkeys([*(record.wanted or record.stages), *stale]):
         if record.under_way and name == record.under_way.stage:
             start = record.under_way.since
             done = _work_done(folder, name, record) if _has_pairs(name) else []
@@ -97,8 +100,9 @@ def status(folder: str, now: float | None = None) -> Status:
             if is_running is False:
                 current.state, current.remaining = "stopped", None
             found.append(current)
-        elif name in record.stages:
-            found.append(_finished(name, record.stages[name]))
+        elif name in record.stages and not (name in stale and name in record.wanted):
+            state = "outdated" if name in stale else "finished"
+            found.append(_finished(name, state, record.stages[name]))
         else:
             found.append(StageStatus(name=name, state="waiting"))
     return Status(stages=tuple(found), is_running=is_running, last_shard_age=last_shard_age)
@@ -246,8 +250,8 @@ def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None
     return sum(map(_rows, ours[-_RECENT:])) / max(end - since, 1e-3)
 
 
-def _finished(name: str, record: StageRecord) -> StageStatus:
-    found = StageStatus(name=name, state="finished", seconds=record.seconds)
+def _finished(name: str, state: str, record: StageRecord) -> StageStatus:
+    found = StageStatus(name=name, state=state, seconds=record.seconds)
     if isinstance(record, PairsRecord):
         found.shards, found.rows = (record.shards,) * 2, (record.rows_in,) * 2
         found.rejected = record.rejected

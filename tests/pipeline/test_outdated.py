@@ -1,0 +1,130 @@
+"""A stage of an earlier configuration is described by that one, and shown or refused as such."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline import run as run_module
+from pipeline.cli import main
+from pipeline.commands.run.compare import compare
+from pipeline.commands.run.status import status
+from pipeline.manifest import Manifest
+from pipeline.report.final_view import as_made, current, outdated
+from tests.run_helpers import ONE, again
+
+CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
+PUBLISH = ["--license", "cc-by-4.0", "--held-out", "0"]
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    captured = capsys.readouterr()
+    return " ".join((captured.out + captured.err).split())
+
+
+def corpus_id(folder: Path) -> str:
+    parts = sorted((folder / "run/corpus").glob("part-*.parquet"))
+    return str(next(name for path in parts for name in pq.read_table(path)["id"].to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("stage", "changes"),
+    [("score", CHANGED), ("ingest", ["--set", "nmt.candidates=2"])],
+    ids=["selection", "candidates"],
+)
+def test_a_corpus_of_an_earlier_configuration(
+    a_run: Path, capsys: pytest.CaptureFixture[str], stage: str, changes: list[str]
+) -> None:
+    folder = str(a_run / "run")
+    card = a_run / "run/corpus/README.md"
+    assert again("select", a_run) == 0
+    before = Manifest(folder).record
+    text = card.read_text()
+    capsys.readouterr()
+    assert again(stage, a_run, *changes) == 0
+
+    states = {each.name: each.state for each in status(folder).stages}
+    assert states["ingest"] == "finished" and states["corpus"] == "outdated"
+    capsys.readouterr()
+    assert main(["publish", folder, *PUBLISH]) == 2
+    refused = said(capsys)
+    assert "corpus is of an earlier configuration" in refused
+    assert "`paraloom select --config FILE` makes it again" in refused
+    assert not (a_run / "run/release").exists()
+    assert main(["explain", folder, corpus_id(a_run)]) == 0
+    explained = said(capsys)
+    assert "in the corpus: deciles 2–6 of `trigram_overlap`" in explained
+    assert "of an earlier configuration than the last command had:" in explained
+    assert as_made(Manifest(folder).record, "corpus").config == before.config
+    assert card.read_text() == text
+
+    assert again("select", a_run) == 0  # as at first: nothing is made again
+    captured = capsys.readouterr()
+    assert captured.out.count("cached") == 5
+    assert outdated(Manifest(folder).record) == []
+    assert main(["publish", folder, *PUBLISH]) == 0
+
+
+def test_deciles_of_an_earlier_configuration_are_not_judged(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert again("back-translate", a_run, "--set", "score.scorers=[trigram_overlap]") == 0
+    capsys.readouterr()
+    assert main(["judge", str(a_run / "run")]) == 2
+    assert "`paraloom bucket --config FILE` makes it again" in said(capsys)
+
+
+def test_a_process_that_is_killed_as_it_begins(
+    a_run: Path, write_config: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    folder = str(a_run / "run")
+    assert [each.state for each in status(folder).stages] == ["finished"] * 5
+    write_config(a_run, score={"scorers": ["trigram_overlap"]})
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "_make_stages", killed)
+        assert again("select", a_run) == 130
+    states = [each.state for each in status(folder).stages]
+    assert states == ["finished", "finished", "waiting", "waiting", "waiting"]
+    assert again("select", a_run) == 0
+    assert [each.state for each in status(folder).stages] == ["finished"] * 5
+
+
+def test_the_first_configuration_is_kept_however_many_follow(a_run: Path) -> None:
+    assert again("select", a_run) == 0
+    first = Manifest(str(a_run / "run")).record.config
+    for decile in range(3):
+        assert again("bucket", a_run, "--set", f"select.deciles=[{decile}]") == 0
+    record = Manifest(str(a_run / "run")).record
+    assert record.config.select.deciles == [2]
+    assert as_made(record, "corpus").config == first
+    assert "corpus" not in current(record).stages
+    assert as_made(record, "bucket").config == record.config
+
+
+def test_a_round_that_the_configuration_does_not_have_is_not_compared(
+    a_run: Path, finished_run: Path
+) -> None:
+    path = a_run / "run/manifest.json"
+    values = json.loads(path.read_text())
+    values["stages"]["rounds/3/corpus"] = values["stages"]["corpus"]
+    path.write_text(json.dumps(values))
+    found = compare(str(a_run / "run"), str(finished_run / "run"))
+    assert all(stage.same for stage in found)
+    assert {stage.stage for stage in found} == set(values["planned"]) - {"embeddings", "evaluate"}
+
+
+def test_compare_leaves_out_what_is_of_an_earlier_configuration(
+    a_run: Path, finished_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert again("score", a_run, *CHANGED) == 0
+    capsys.readouterr()
+    assert main(["compare", str(a_run / "run"), str(finished_run / "run"), *ONE]) == 1
+    text = said(capsys)
+    assert "of an earlier configuration, so left out: corpus" in text
+    assert "the first difference is in corpus" in text
