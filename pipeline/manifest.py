@@ -46,7 +46,7 @@ class Manifest:
         if storage.exists(self.path):
             try:
                 self.record = RunRecord.model_validate_json(storage.read_bytes(self.path))
-                check_numbers(self.record.json_values())
+                check_numbers(self.record.model_dump())
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: not a manifest; remove the file: results that are still valid "

@@ -28,7 +28,7 @@ class Lenient(BaseModel):
 
     def json_values(self) -> dict[str, Any]:
         """The fields that were set, as JSON values."""
-        return self.model_dump(exclude_unset=True)
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 class StageRecord(Lenient):
