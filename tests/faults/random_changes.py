@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from itertools import islice
 from pathlib import Path
@@ -94,8 +95,17 @@ def fault(ground: Ground) -> None:
     change(ground, steps, seed)
 
 
-def change(ground: Ground, steps: int, seed: int, *, kills: bool = True) -> None:
-    """Change keys that many times; every step is compared with a fresh run."""
+def change(
+    ground: Ground,
+    steps: int,
+    seed: int,
+    commands: Sequence[str] = COMMANDS,
+    kills: float = 0.5,
+) -> None:
+    """Change keys that many times; every step is compared with a fresh run.
+
+    `kills` is the share of the commands that are killed.
+    """
     chance = random.Random(seed)
     keys = {key: values[0] for key, values in KEYS.items()}
     run, before, other = (ground.folder / name / "run" for name in (NAME, "one", "other"))
@@ -108,7 +118,7 @@ def change(ground: Ground, steps: int, seed: int, *, kills: bool = True) -> None
         if tried == keys or not _fresh(ground, other, tried):
             continue
         _write(ground, run, tried)
-        command, kill = chance.choice(COMMANDS), kills and chance.random() < 0.5
+        command, kill = chance.choice(commands), chance.random() < kills
         ground.say(f"{', '.join(some)}: {command}{', killed' if kill else ''}")
         if kill:
             _kill(ground, command, chance.uniform(1.5, 9))

@@ -12,6 +12,7 @@ from tests.faults import (
     disk_full,
     object_storage,
     out_of_memory,
+    random_changes,
     random_kills,
     submitter_killed,
     task_manager_killed,
@@ -43,6 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, nmt_model: Path) -> Path:
         disk_full,
         pytest.param(out_of_memory, marks=SLOW),
         pytest.param(random_kills, marks=SLOW),
+        pytest.param(random_changes, marks=SLOW),
         pytest.param(object_storage, marks=SLOW),
         pytest.param(task_manager_killed, marks=FLINK),
         pytest.param(worker_pool_restarted, marks=FLINK),
@@ -60,4 +62,11 @@ def test_a_few_random_kills(nmt_model: Path, whole: Path, tmp_path: Path) -> Non
     """One of each kind that ended good sentences; see `random_kills` for more."""
     ground = Ground(tmp_path, nmt_model, whole=whole)
     random_kills.kill(ground, 3, 1, ("Ctrl-C", "SIGKILL of the command", "SIGTERM of the group"))
+    assert ground.ok
+
+
+def test_a_few_random_changes(nmt_model: Path, tmp_path: Path) -> None:
+    """Commands for early stages, none killed; see `random_changes` for more."""
+    ground = Ground(tmp_path, nmt_model)
+    random_changes.change(ground, 2, 2, ("ingest", "score", "bucket"), kills=0)
     assert ground.ok
