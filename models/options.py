@@ -43,15 +43,6 @@ InputFile = Annotated[str, InputPath()]
 Change = Callable[[str, str, InputPath], str]
 
 
-def former_name(name: str) -> Any:
-    """Mark a renamed key: files that were written with its former name can still be read.
-
-    Files and content keys have the former name (`by_alias`), so that the keys of finished stages
-    stay the same.
-    """
-    return Field(validation_alias=name, serialization_alias=name)
-
-
 class Options(BaseModel):
     """A section of the configuration."""
 

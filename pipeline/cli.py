@@ -105,30 +105,17 @@ COMMANDS = (
     Command("evaluate-phrases", "analyses.evaluate_phrases", "Evaluate on phrase tasks"),
 )
 
-RENAMED = {
-    "errors": "compare-models",
-    "spaces": "decoder-spaces",
-    "gates": "gate-analysis",
-    "phrases": "extract-phrases",
-}
-"""Names that earlier versions had; they still work."""
-
 
 class _LazyGroup(TyperGroup):
     """Lists commands without importing their modules; imports the one that runs."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, *rest = args
-        if name in RENAMED:
-            if not ctx.resilient_parsing:  # which is set while a shell completes
-                say(f"paraloom: {name} is now called {RENAMED[name]}")
-            name = RENAMED[name]
-        found, listed, rest = super().resolve_command(ctx, [name, *rest])
+        found, listed, rest = super().resolve_command(ctx, args)
         if listed is None:
             return found, None, rest
-        entry = next(entry for entry in COMMANDS if entry.name == name)
+        entry = next(entry for entry in COMMANDS if entry.name == found)
         if ctx.obj and not entry.beam:
-            raise UserError(f"{name} takes no Beam options")
+            raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
             rest = ["--", *rest]
         elsewhere = any(option.startswith("--on") for option in rest)

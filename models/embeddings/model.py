@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
 from models.embeddings.encoders.average import Average
 from models.embeddings.encoders.base import Encoder
 from models.embeddings.encoders.context import Context
-from models.embeddings.encoders.recurrent import Recurrent
 from models.embeddings.export import check
 from models.embeddings.export import folder as files
 from models.embeddings.export.errors import InexpressibleError
@@ -160,15 +159,10 @@ class SentenceEncoder:
             "dim": self.dim,
             "sentence_transformers": found,
         }
-        if self.options.section is not None and self.options.task_version > 1:
-            config["task_version"] = self.options.task_version
         if self.language != ENGLISH:
             config["language"] = self.language
         if isinstance(self.encoder, Context):
             config["outputs"] = self.encoder.outputs
-            config["max_words"] = self.encoder.max_words
-        if any(_divided(self.encoder)):
-            config["divided_by_length"] = True
         if self.head is not None:
             config["head"] = self.head.settings()
             save_file(weights(self.head), folder / _HEAD)
@@ -219,13 +213,6 @@ def _notice(found: Mapping[str, Any]) -> str | None:
     return notice
 
 
-def _divided(encoder: nn.Module) -> Iterator[Recurrent]:
-    """The GRAN-3 and GRAN-4 that divide by the length."""
-    for module in encoder.modules():
-        if isinstance(module, Recurrent) and module.pooling == "last-over-length":
-            yield module
-
-
 def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
     """All present weights, on the CPU, by name."""
     state = {name: tensor.detach() for name, tensor in encoder.state_dict().items()}
@@ -243,7 +230,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     folder = Path(folder)
     path, settings = folder / "config.json", read_settings(folder)
     try:
-        options = settings.encoder_options()
+        options = EmbeddingOptions.of_chosen(settings.options)
         names = kinds(options.model)
     except ValueError as error:
         raise UserError(f"{path}: {_NO_ENCODER} ({error})") from error
@@ -283,11 +270,6 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     if head is not None:
         check_weights(head, of_head, folder / _HEAD)
     encoder, head = build()
-    if not settings.divided_by_length:  # of an earlier version, which did not divide
-        for module in _divided(encoder):
-            module.pooling = "last"
-    if isinstance(encoder, Context):
-        encoder.max_words = settings.max_words  # earlier versions truncated nothing
     encoder.load_state_dict(state)
     if head is not None:
         head.load_state_dict(of_head)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, SerializationInfo, field_serializer
+from pydantic import Field
 
 from models.embeddings.tasks.options import (
     READ_THE_CORPUS,
@@ -32,33 +32,13 @@ TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")
 TRIGRAM_ENCODERS = ("trigram-avg",)
 """The encoders that read character trigrams; all others read words."""
 AUTO = "auto"
-HALVED = {"l2": "lambda_c", "l2_words": "lambda_w"}
-"""Former keys, of regularisation ½ λ ‖·‖², and the present ones, of λ ‖·‖² as in W&G."""
-_NEWER = (
+# Keys of stages and config.json of encoders have `lambda_c` and `lambda_w` as the λ of ½ λ ‖·‖²,
+# and these options only if they are set. In another form, finished stages would be made again.
+_LAMBDAS = {"l2": "lambda_c", "l2_words": "lambda_w"}
+_ONLY_IF_SET = (
     *("pairs", "language", "development", "patience"),
     *("scramble_variant", "scramble_swaps", "false_negative_margin"),
 )
-"""Keys that earlier versions did not have: keys of finished stages have them only if set."""
-
-
-def halved(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values with the present keys instead of `HALVED` ones: half the number is the same training.
-
-    Raises:
-        ValueError: both are there.
-
-    >>> halved({"l2": 0.5})
-    {'lambda_c': 0.25}
-    """
-    found = dict(values)
-    for old, new in HALVED.items():
-        if old in found:
-            if new in found:
-                raise ValueError(f"{old}: is the former key of {new}, which is set too; remove it")
-            value = found.pop(old)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            found[new] = value / 2 if number else value
-    return found
 
 
 class EmbeddingOptions(Options):
@@ -130,9 +110,9 @@ class EmbeddingOptions(Options):
     """Step size of Adam."""
     clip: PositiveNumber | None = None
     """Gradients with a larger norm are scaled down to this norm; null: not clipped."""
-    lambda_c: Annotated[NonNegativeNumber, Field(serialization_alias="l2")] = 0.0
+    lambda_c: NonNegativeNumber = 0.0
     """λ_c: adds λ ‖W‖² of all weights except word vectors to the loss (W&G, Eq. 2)."""
-    lambda_w: Annotated[NonNegativeNumber, Field(serialization_alias="l2_words")] = 0.0
+    lambda_w: NonNegativeNumber = 0.0
     """λ_w: adds λ ‖W − W₀‖² of the word vectors and their initial values W₀ to the loss."""
     dropout: Rate = 0.0
     """Fraction of the components of word vectors set to zero."""
@@ -168,19 +148,6 @@ class EmbeddingOptions(Options):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number type of matrix products on a GPU; weights are float32 in either case."""
 
-    def __init__(self, **values: Any) -> None:
-        """As `Options`; files of earlier versions have `HALVED` keys."""
-        super().__init__(**halved(values))
-
-    def replace(self, **changes: Any) -> Self:
-        """As that of `Options`; changes may be of `HALVED` keys."""
-        return super().replace(**halved(changes))
-
-    @field_serializer("lambda_c", "lambda_w")
-    def _as_formerly(self, value: float, info: SerializationInfo) -> float:
-        """Files and content keys have the former keys, so that those of finished stages stay."""
-        return 2 * value if info.by_alias else value
-
     def _check(self) -> None:
         for key in ("scramble_variant", "scramble_swaps"):
             if getattr(self, key) is not None and not self.scramble:
@@ -211,20 +178,25 @@ class EmbeddingOptions(Options):
     def chosen(self) -> dict[str, Any]:
         """The keys that count, for JSON; without `task` for the task that every old model has.
 
-        >>> EmbeddingOptions.of(EmbeddingOptions(dim=50).chosen()).dim
-        50
+        >>> EmbeddingOptions.of_chosen(EmbeddingOptions(lambda_c=0.5).chosen()).lambda_c
+        0.5
         """
-        values = self.without_newer_keys()
-        former = {new: old for old, new in HALVED.items()}
-        used = (former.get(name, name) for name in self.keys_in_use())
-        names = [name for name in used if name != "task" and name in values]
-        task = {} if self.task == "paraphrases" else {"task": self.task}
-        return {**task, **{name: values[name] for name in names}}
+        unused = set(type(self).model_fields) - set(self.keys_in_use())
+        if self.task == "paraphrases":
+            unused.add("task")
+        return {name: value for name, value in self.for_keys().items() if name not in unused}
 
-    def without_newer_keys(self) -> dict[str, Any]:
-        """All keys, for JSON, but those that earlier versions did not have and that are not set."""
+    def for_keys(self) -> dict[str, Any]:
+        """All options in the form of content keys, for JSON."""
         values = self.model_dump(by_alias=True)
-        return {n: value for n, value in values.items() if n not in _NEWER or value is not None}
+        values |= {name: 2 * values.pop(field) for name, field in _LAMBDAS.items()}
+        return {n: v for n, v in values.items() if n not in _ONLY_IF_SET or v is not None}
+
+    @classmethod
+    def of_chosen(cls, values: Mapping[str, Any]) -> Self:
+        """The options that `chosen` gave."""
+        found = cls(**{_LAMBDAS.get(name, name): value for name, value in values.items()})
+        return found.replace(**{n: getattr(found, n) / 2 for n in _LAMBDAS.values()})
 
     @property
     def task_version(self) -> int:

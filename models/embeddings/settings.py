@@ -7,15 +7,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
 from models.languages import ENGLISH
 from models.options import Count
 from models.structured import read_json
 
 FORMAT = 1  # of the folder; bump when this code could not read it
-_FORMER_PHRASES = {"split": "phrases", "dropout": 0.0, "train_words": True}
-"""How models of version 1 of task `phrases` were trained."""
 
 
 class _Settings(BaseModel):
@@ -35,7 +32,7 @@ class HeadSettings(_Settings):
 class Loading(_Settings):
     """How sentence-transformers loads the folder."""
 
-    native: bool = False
+    native: bool
 
 
 class EncoderSettings(_Settings):
@@ -46,25 +43,8 @@ class EncoderSettings(_Settings):
     vocabularies: dict[str, int]  # entries, by kind
     language: str = ENGLISH
     outputs: Count | None = None
-    max_words: Count | None = None
-    divided_by_length: bool = False
-    task_version: int | None = None
     head: HeadSettings | None = None
-    sentence_transformers: Loading = Loading()
-
-    def encoder_options(self) -> EmbeddingOptions:
-        """The options that the encoder was trained with.
-
-        Those of an earlier version's training have other values than today's defaults.
-
-        Raises:
-            ValueError: they are not those of an encoder.
-        """
-        values = dict(self.options)
-        phrases = values.get("phrases")
-        if isinstance(phrases, dict) and self.task_version is None:
-            values["phrases"] = {**_FORMER_PHRASES, **phrases}
-        return EmbeddingOptions.of(values)
+    sentence_transformers: Loading
 
 
 def read_settings(folder: Path) -> EncoderSettings:

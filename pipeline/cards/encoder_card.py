@@ -88,7 +88,7 @@ def _write(folder: str, view: RunRecord, number: int) -> None:
     storage.remove_temporary(folder)
     try:
         data = storage.read_bytes(storage.join(folder, "config.json"))
-        parse_json(data, EncoderSettings).encoder_options()
+        EmbeddingOptions.of_chosen(parse_json(data, EncoderSettings).options)
         settings = json.loads(data)
     except ValueError:
         return  # an encoder of another version, which this one cannot read
@@ -124,7 +124,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         settings: the content of the encoder's config.json.
         number: the round of the encoder, 0 for the result of the run.
     """
-    options = EmbeddingOptions.of(settings["options"])
+    options = EmbeddingOptions.of_chosen(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus
@@ -132,7 +132,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     score = "" if "head" in settings else "dot" if options.task in _DOT_PRODUCT else "cosine"
-    export = settings.get("sentence_transformers", {"native": False})
+    export = settings["sentence_transformers"]
     run = PurePath(view.config.run).name
     name = f"{run}-round-{number}" if number else run
     tested = _tested(trained.training)

@@ -30,7 +30,7 @@ CHANGED = FORMER.replace(dim=50, model="lstm-avg", hidden=20, dropout=0.1, simil
 def of_task(
     name: str, section: SimilarityOptions | MaLSTMOptions | PhrasesOptions | ContextOptions
 ) -> list[object]:
-    options = EmbeddingOptions.of({**FORMER.chosen(), "task": name, name: section})
+    options = EmbeddingOptions.of_chosen({**FORMER.chosen(), "task": name, name: section})
     return [options.chosen(), section.files(), section.without_files()]
 
 
@@ -55,7 +55,7 @@ def of_task(
     ],
 )
 def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
-    """Keys recorded with the dataclasses of version 0.1: another key makes finished work again."""
+    """Keys that were recorded once: another key makes finished work again."""
     assert content_key(values).startswith(key)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pipeline.cli import COMMANDS, PANELS, RENAMED, Command, main
+from pipeline.cli import COMMANDS, PANELS, Command, main
 from pipeline.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,7 +212,6 @@ def test_every_command_is_listed_in_its_panel(capsys: pytest.CaptureFixture[str]
             listed[name[1]] = panel
     assert listed == {command.name: command.panel for command in COMMANDS}
     assert list(dict.fromkeys(listed.values())) == list(PANELS.values())
-    assert not listed.keys() & RENAMED.keys()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -259,16 +258,6 @@ def test_a_usage_error_is_one_line(
 ) -> None:
     assert main(arguments) == 2
     assert said(capsys).startswith(f"paraloom: {message}")
-
-
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_old_names_of_commands_still_work(
-    old: str, new: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([old, "--help"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == f"paraloom: {old} is now called {new}\n"
-    assert f"Usage: paraloom {new} " in captured.out
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,6 @@ def test_each_mistake_is_one_line_that_names_the_key(
         ("score.scorers=[paragram_similarity]", "score.paragram: paragram_similarity needs"),
         ("nmt.training.heads=7", "nmt.training.dim: must be even and a multiple of heads"),
         ("embeddings.dim=0", "embeddings.dim: must be at least 1, not 0"),
-        ("sample.pairs=50", "sample: this section was removed, the sample is in pipeline/sample"),
         ("nothing", "--set nothing: must be key.sub=value"),
         ("=1", "--set =1: must be key.sub=value"),
         ("seed.x=1", "--set seed.x=1: seed has no keys below it"),
@@ -202,24 +201,6 @@ def test_presets_have_the_papers_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (decoding.dim, decoding.hidden, decoding.max_vocabulary) == (620, 2400, 20_000)
     assert decoding.context is not None and decoding.context.max_words == 30
     assert decoding.initial_vectors is None and not decoding.dropout
-
-
-def test_a_renamed_key_still_works_and_names_its_new_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    section = "embeddings={task: phrases, phrases: {table: t, drawn: 3, samples: 4}}"
-    assert problem(tmp_path, GOOD, section) == (
-        "embeddings.phrases.drawn: is the old name of embeddings.phrases.samples, which is set "
-        "too; remove embeddings.phrases.drawn"
-    )
-    section = "embeddings={task: phrases, phrases: {table: t, drawn: 3}}"
-    phrases = read(tmp_path, GOOD, section, "embeddings.phrases.share=0.5").embeddings.phrases
-    assert phrases is not None and (phrases.samples, phrases.fraction) == (3, 0.5)
-    assert capsys.readouterr().err == (
-        "paraloom: embeddings.phrases.drawn is now called embeddings.phrases.samples; please "
-        "rename it\nparaloom: embeddings.phrases.share is now called embeddings.phrases.fraction; "
-        "please rename it\n"
-    )
 
 
 def test_declared_files_by_key(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class Context(Encoder):
         outputs: the decoders predict the first so many words of the vocabulary.
         vector: the sentence vector: h; or the states of both GRUs over `steps` words, concatenated
             (`concat`) or averaged (`mean`).
-        max_words: sentences are truncated to so many words; None: not at all.
+        max_words: sentences are truncated to so many words.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Context(Encoder):
         *,
         decoder: Literal["gru", "bow"],
         outputs: int,
-        vector: Vector = "encoder",
-        steps: int = 5,
-        max_words: int | None = None,
+        vector: Vector,
+        steps: int,
+        max_words: int,
     ) -> None:
         super().__init__()
         self.max_words = max_words
@@ -76,9 +76,7 @@ class Context(Encoder):
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
-        words = sentences["words"]
-        if self.max_words is not None:
-            words = truncated(words, self.max_words, tags=2)
+        words = truncated(sentences["words"], self.max_words, tags=2)
         codes = self.encode(self.encoder.input(words))
         if self.vector == "encoder":
             return codes

@@ -1,26 +1,11 @@
 """Options of each training task; the section of `embeddings` has the name of its task."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    Field,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import Field
 
-from models.options import (
-    Count,
-    Fraction,
-    InputFile,
-    Options,
-    PositiveNumber,
-    Rate,
-    Size,
-    former_name,
-)
+from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, Size
 
 READ_THE_CORPUS = ("paraphrases",)
 """The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
@@ -50,23 +35,13 @@ class PairsOptions(Options):
     of the pairs, another one in each epoch."""
 
 
+def _left_out(default: object) -> Any:
+    """Leave a key at its default out of files and content keys: finished stages have theirs so."""
+    return Field(exclude_if=lambda value: value == default)
+
+
 class TaskOptions(Options):
     """The section of a task."""
-
-    newer: ClassVar[Sequence[str]] = ()
-    """Keys that version 0.1 did not have: files and content keys have them only if set."""
-
-    @model_serializer(mode="wrap")
-    def _without_newer(
-        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
-    ) -> dict[str, Any]:
-        values: dict[str, Any] = handler(self)
-        fields = type(self).model_fields
-        if info.by_alias:
-            for name in self.newer:
-                if values.get(name) == fields[name].default:
-                    values.pop(name, None)
-        return values
 
     @property
     def version(self) -> int:
@@ -114,7 +89,7 @@ class MaLSTMOptions(TaskOptions):
 
     @property
     def version(self) -> int:
-        """Earlier versions did not train on SICK's trial pairs."""
+        """Version 1 did not train on SICK's trial pairs."""
         test = "SICK_test_annotated.txt"
         return (
             2 if any(Path(path, test).exists() or path.endswith(test) for path in self.data) else 1
@@ -124,28 +99,26 @@ class MaLSTMOptions(TaskOptions):
 class PhrasesOptions(TaskOptions):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
-    newer = ("split", "development", "dropout", "train_words")
-
     table: InputFile
     """Phrase pairs: the output of `paraloom extract-phrases`, PPDB, or tab-separated; plain or
     gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of Turney's
     (2012) training questions."""
-    samples: Annotated[Count, former_name("drawn")] = 29
+    samples: Annotated[Count, Field(alias="drawn")] = 29  # the alias is in content keys and files
     """k: random phrases of the table that serve as negatives of each pair."""
-    fraction: Annotated[float, Field(gt=0, le=1), former_name("share")] = 1.0
+    fraction: Annotated[float, Field(gt=0, le=1), Field(alias="share")] = 1.0
     """Fraction of the training pairs, sampled at random, to train on."""
     held_out: Rate = 0.1
     """Fraction of the pairs left out for the test, and the same again to choose the epoch; the test
     is to find the paraphrase among 100."""
-    split: Literal["pairs", "phrases"] = "pairs"
+    split: Annotated[Literal["pairs", "phrases"], _left_out("pairs")] = "pairs"
     """What is left out at random: pairs, or phrases with all their pairs, so that one phrase of
     each test pair is new."""
-    development: InputFile | None = None
+    development: Annotated[InputFile | None, _left_out(None)] = None
     """Data that choose the epoch instead of left-out pairs: the folder of SemEval-2013 5(a), of
     which the training set is used, or a file of Turney's (2012) training questions."""
-    dropout: Rate = 0.5
+    dropout: Annotated[Rate, _left_out(0.5)] = 0.5
     """Fraction of the components of the network's output set to zero."""
-    train_words: bool = False
+    train_words: Annotated[bool, _left_out(False)] = False
     """Train `initial_vectors`, too; random word vectors are always trained. An average of vectors
     that are not trained has no training: it is the paper's baseline."""
     margin: PositiveNumber = 1.0
@@ -157,8 +130,7 @@ class PhrasesOptions(TaskOptions):
 
     @property
     def version(self) -> int:
-        """Version 1 had a loss of two sides, the same contrasts for a whole mini-batch, and others
-        of the `newer` keys."""
+        """Version 1 had a loss of two sides, and the same contrasts for a whole mini-batch."""
         return 2
 
 

@@ -44,6 +44,21 @@ def test_every_encoder_is_checked_without_memory(tmp_path: Path, name: str) -> N
     assert found.embed(["a b", "abc"]).shape[0] == 2
 
 
+def test_an_encoder_of_version_0_2_opens_with_its_options(tmp_path: Path) -> None:
+    """Its names of options, and keys that nothing reads any more."""
+    path = saved(tmp_path / "model") / "config.json"
+    config = json.loads(path.read_text())
+    phrases = {"table": "t.gz", "drawn": 5, "share": 0.9, "held_out": 0.1, "margin": 1.0}
+    options = {"task": "phrases", "phrases": phrases, "model": "gran", "dim": 4}
+    config["options"] = {**options, "l2": 0.02, "l2_words": 1.0}
+    config |= {"task_version": 2, "divided_by_length": True, "max_words": 30}
+    path.write_text(json.dumps(config))
+    found = load_encoder(tmp_path / "model").options
+    assert (found.lambda_c, found.lambda_w, found.task) == (0.01, 0.5, "phrases")
+    assert found.phrases is not None and found.phrases.split == "pairs"
+    assert (found.phrases.samples, found.phrases.fraction) == (5, 0.9)
+
+
 def changed(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda config: {**config, **values}
 
@@ -87,11 +102,10 @@ HUGE = 10**9
         changed(language=3),
         changed(outputs=-1),
         changed(outputs=HUGE),
-        changed(max_words="many"),
         changed(sentence_transformers=None),
+        lambda config: {key: config[key] for key in config if key != "sentence_transformers"},
         changed(sentence_transformers={"native": "yes"}),
         changed(sentence_transformers={"native": True}),
-        changed(divided_by_length="no"),
         changed(head=3),
         changed(head={}),
         of_head(name="evil"),

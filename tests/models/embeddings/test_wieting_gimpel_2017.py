@@ -1,7 +1,5 @@
 """Wieting & Gimpel 2017: equations and settings, in float64 or as printed."""
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-import yaml
 from torch.nn.functional import cosine_similarity
 
 from models.embeddings import tasks
@@ -95,52 +92,15 @@ def test_negatives_come_from_the_same_side_of_the_other_pairs() -> None:
         assert rows.tolist() == (cosines.argmax(dim=1) + 20 * side).tolist()
 
 
-def test_former_keys_of_regularisation_mean_the_same_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """½ λ ‖W‖² of earlier versions: half of it; content keys are those of before."""
-    former = EmbeddingOptions(l2=1e-5, l2_words=3)
-    assert (former.lambda_c, former.lambda_w) == (5e-6, 1.5)
-    assert (former.chosen()["l2"], former.chosen()["l2_words"]) == (1e-5, 3.0)
-    assert EmbeddingOptions.of(former.chosen()) == former == former.replace(l2=1e-5)
-    assert "lambda_c" not in former.chosen() and "scramble_swaps" not in former.chosen()
-    with pytest.raises(ValueError, match="l2: is the former key of lambda_c, which is set too"):
-        EmbeddingOptions(l2=1.0, lambda_c=1.0)
-    path = tmp_path / "config.yaml"
-    path.write_text(
-        "run: x\nembeddings: {task: similarity, similarity: {data: [x]}, l2: 0.1}\nevaluate: {}\n"
-    )
-    assert read_config(path).embeddings.lambda_c == 0.05
-    assert capsys.readouterr().err == (
-        "paraloom: embeddings.l2 is replaced by embeddings.lambda_c, which is half as large; "
-        "please write lambda_c: 0.05\n"
-    )
-    assert read_config(path, ["embeddings.l2=1.0e-5"]).embeddings.lambda_c == 5e-6
-    (line,) = re.findall(r"please write (.*)", capsys.readouterr().err)
-    assert yaml.safe_load(line) == {"lambda_c": 5e-6}
-
-
-@pytest.mark.parametrize("model", ["gran-3", "gran-4"])
-def test_grans_of_earlier_versions_are_not_divided_by_the_length(
-    tmp_path: Path, model: str
-) -> None:
-    options = EmbeddingOptions(model=model, dim=4)
-    vocabulary = Vocabulary(WORDS)
-    torch.manual_seed(0)
-    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)}).eval()
-    made = SentenceEncoder(encoder, {"words": vocabulary}, options)
-    made.save(tmp_path / "new")
-    text = ["dog runs", "dog cat eats sings"]
-    divided = made.embed(text)
-    assert np.array_equal(load_encoder(tmp_path / "new").embed(text), divided)
-    path = tmp_path / "new" / "config.json"
-    config = json.loads(path.read_text())
-    assert config.pop("divided_by_length") is True
-    path.write_text(json.dumps(config))
-    old = load_encoder(tmp_path / "new")
-    assert np.allclose(old.embed(text), divided * [[2], [4]], atol=1e-6)
-    old.save(tmp_path / "again")
-    assert np.allclose(load_encoder(tmp_path / "again").embed(text), old.embed(text), atol=1e-7)
+def test_files_and_content_keys_have_the_lambdas_of_half_the_norm() -> None:
+    """½ λ ‖W‖²: twice the number. Another form would make finished stages again."""
+    options = EmbeddingOptions(lambda_c=5e-6, lambda_w=1.5)
+    chosen = options.chosen()
+    assert (chosen["l2"], chosen["l2_words"]) == (1e-5, 3.0)
+    assert EmbeddingOptions.of_chosen(chosen) == options
+    assert "lambda_c" not in chosen and "scramble_swaps" not in chosen
+    with pytest.raises(ValueError, match="lambda_c: must be a number"):
+        EmbeddingOptions.of_chosen({"l2": "x"})
 
 
 @pytest.mark.parametrize(("model", "function"), [("gran-tanh", torch.tanh), ("gran-relu", None)])

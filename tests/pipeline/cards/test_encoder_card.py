@@ -198,7 +198,6 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     assert 'SentenceTransformer("DIR", trust_remote_code=True)' in text
     assert "has no modules for joined encoders" in text
     assert "the concatenation of the mean of the vectors of its words and the mean" in text
-    assert "An earlier version of Paraloom" in text_of(settings({}))
 
     phrases = {"task": "phrases", "phrases": {"table": "/home/janet/ppdb.gz"}, "model": "gru"}
     text = text_of(settings({"native": False, "reason": "GRUs"}, **phrases))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -202,32 +203,25 @@ def test_broken_semeval(tmp_path: Path) -> None:
 def test_held_out_pairs_are_those_of_the_models_own_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Earlier versions held out phrases, and did not write so."""
     table = tmp_path / "table.txt"
     nouns = [f"{a}{b}" for a in "bcdfghklmnprst" for b in ("at", "en", "ig", "od", "ull")]
     phrases = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
     table.write_text("".join(f"{p}\tthe {p}\n" for p in phrases))
-    options = EmbeddingOptions(
-        task="phrases", phrases=PhrasesOptions(table=str(table)), dim=4, epochs=1
-    )
-    for name in ("new", "old"):
-        tasks.train(options, tmp_path / name, seed=1)
-    path = tmp_path / "old" / "config.json"
-    config = json.loads(path.read_text())
-    assert config.pop("task_version") == 2 and "split" not in config["options"]["phrases"]
-    path.write_text(json.dumps(config))
     pairs = read_phrase_pairs(table)
-    for name, by in (("new", "pairs"), ("old", "phrases")):
-        model = load_encoder(tmp_path / name)
-        assert model.options.phrases is not None and model.options.phrases.split == by
-        out = tmp_path / f"{name}.json"
+    splits: tuple[Literal["pairs"], Literal["phrases"]] = ("pairs", "phrases")
+    for by in splits:
+        section = PhrasesOptions(table=str(table), split=by)
+        options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
+        tasks.train(options, tmp_path / by, seed=1)
+        model = load_encoder(tmp_path / by)
+        out = tmp_path / f"{by}.json"
         arguments = ["--table", str(table), "--held-out", "0.2", "--json", str(out)]
-        assert cli.main(["evaluate-phrases", "--model", str(tmp_path / name), *arguments]) == 0
+        assert cli.main(["evaluate-phrases", "--model", str(tmp_path / by), *arguments]) == 0
         expected = split(pairs, 0.2, by).test
         (found,) = json.loads(out.read_text()).values()
         accuracy = choose(model.named("m"), expected, expected.phrases())
         assert found["choose among 100"]["accuracy"] == pytest.approx(accuracy)
-    both = [part for name in ("new", "old") for part in ("--model", str(tmp_path / name))]
+    both = [part for name in splits for part in ("--model", str(tmp_path / name))]
     capsys.readouterr()
     assert cli.main(["evaluate-phrases", *both, *arguments]) == 2
     assert "--held-out means other pairs for each model" in capsys.readouterr().err

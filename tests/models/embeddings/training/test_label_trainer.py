@@ -134,14 +134,14 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
     encoder_of: Any = trained_model(options, str(tmp_path / "universal")).encoder
     assert encoder_of.input.dropout == 0.5
 
-    def distance(l2: float) -> float:
-        chosen = options.replace(l2=l2, l2_words=l2)
+    def distance(pull: float) -> float:
+        chosen = options.replace(lambda_c=pull, lambda_w=pull)
         tasks.train(chosen, tmp_path / "model", seed=1)
         model = load_encoder(tmp_path / "model")
         assert model.options.model == "lstm" and model.dim == 6
         return float(np.linalg.norm(model.embed(["dog runs"]) - start.embed(["dog runs"])))
 
-    free, held = distance(0.0), distance(30.0)
+    free, held = distance(0.0), distance(15.0)
     assert 0 < held < 0.3 * free
 
     with pytest.raises(UserError, match="brings its own vectors; take one away"):
@@ -286,7 +286,7 @@ def test_sections_and_tasks_fit() -> None:
     options = EmbeddingOptions(
         task="similarity", similarity=SimilarityOptions(data=["a", "b"], start="c")
     )
-    assert EmbeddingOptions.of(json.loads(json.dumps(options.chosen()))) == options
+    assert EmbeddingOptions.of_chosen(json.loads(json.dumps(options.chosen()))) == options
     assert options.files() == {
         "similarity.data[0]": "a",
         "similarity.data[1]": "b",

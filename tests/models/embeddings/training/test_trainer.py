@@ -171,10 +171,10 @@ def test_gradients_are_clipped_together(monkeypatch: pytest.MonkeyPatch) -> None
     assert norms[1] / norms[1].sum() == pytest.approx(norms[0] / norms[0].sum(), rel=1e-3)
 
 
-def test_l2_pulls_the_weights_but_not_the_words_to_zero() -> None:
+def test_lambda_c_pulls_the_weights_but_not_the_words_to_zero() -> None:
     sizes = []
-    for l2 in (0.0, 1.0):
-        trainer = make_trainer(model="lstm-avg", l2=l2, epochs=20)
+    for lambda_c in (0.0, 0.5):
+        trainer = make_trainer(model="lstm-avg", lambda_c=lambda_c, epochs=20)
         trainer.fit()
         (table,) = trainer.matrices.values()
         weights = sum(weight.norm().item() for weight in trainer.weights.values())
@@ -183,10 +183,10 @@ def test_l2_pulls_the_weights_but_not_the_words_to_zero() -> None:
     assert sizes[1][1] > 0.5 * sizes[0][1]
 
 
-def test_l2_words_holds_the_words_where_they_started() -> None:
+def test_lambda_w_holds_the_words_where_they_started() -> None:
     moved = []
-    for l2_words in (0.0, 10.0):
-        trainer = make_trainer(l2_words=l2_words, epochs=20)
+    for lambda_w in (0.0, 5.0):
+        trainer = make_trainer(lambda_w=lambda_w, epochs=20)
         (table,) = trainer.matrices.values()
         start = table.weight.clone()
         trainer.fit()
