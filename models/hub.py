@@ -58,11 +58,7 @@ def pinned(model: str) -> str:
 
 
 def check_settings(file: Path, values: Any) -> None:
-    """Check that no setting of a file, at any depth, makes a library run code that others chose.
-
-    Raises:
-        UserError: one names a function of torch, or an implementation that is on the Hub.
-    """
+    """Check that no setting of a file, at any depth, makes a library run code that others chose."""
     for inner in values if isinstance(values, list) else ():
         check_settings(file, inner)
     for key, value in values.items() if isinstance(values, dict) else ():
@@ -75,11 +71,7 @@ def check_settings(file: Path, values: Any) -> None:
 
 
 def check_index(file: Path) -> None:
-    """Check that the list of a model's files with weights, `*.index.json`, names its neighbours.
-
-    Raises:
-        UserError: it cannot be read, or names other files.
-    """
+    """Check that the list of a model's files with weights, `*.index.json`, names its neighbours."""
     index = read_json(file, dict[str, Any], "a list of files with weights")
     files = index.get("weight_map")
     for name in files.values() if isinstance(files, dict) else ():

@@ -24,9 +24,6 @@ def open_sentence_model(name: str, option: str) -> SentenceTransformer:
     Args:
         name: a folder, or a name on Hugging Face's Hub.
         option: the option or configuration key that names it, for errors.
-
-    Raises:
-        UserError: there is no such model, or it cannot be loaded.
     """
     return load_sentence_model(find_sentence_model(name, option))
 

@@ -25,11 +25,7 @@ T = TypeVar("T")
 
 
 def read_yaml(path: Path | str) -> Any:
-    """The content of a YAML file; `parse_yaml`'s errors, and those of a file that is not text.
-
-    Raises:
-        UserError: one line that names the file.
-    """
+    """The content of a YAML file; `parse_yaml`'s errors, and those of a file that is not text."""
     try:
         with Path(path).open(encoding="utf-8") as stream:
             text = stream.read(LARGEST + 1)
@@ -75,9 +71,6 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
 
     Args:
         what: the file is, for errors.
-
-    Raises:
-        UserError: the file cannot be read, or holds something else; one line.
     """
     with reading_errors(path):
         data = read_regular(path)
@@ -121,9 +114,6 @@ def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
 
     Args:
         largest: bounds, by a pattern of keys; the first that fits a key holds.
-
-    Raises:
-        UserError: a number is too large.
     """
     for inner in values if isinstance(values, list) else ():
         check_sizes(path, inner, largest)

@@ -10,12 +10,7 @@ from pipeline.stage import Run
 
 
 def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
-    """The labelled pairs of files and folders.
-
-    Raises:
-        UserError: a file is missing or broken, or a data set has no labels or only one label value;
-            names the file.
-    """
+    """The labelled pairs of files and folders."""
     return read_ranking(paths, "select.labelled")
 
 
@@ -25,11 +20,7 @@ def check_labelled(config: Config) -> None:
 
 
 def labelled_digests(run: Run) -> list[str]:
-    """The digests of the labelled pairs.
-
-    Raises:
-        UserError: a file that `check_labelled` found is gone.
-    """
+    """The digests of the labelled pairs."""
     try:
         return [digest(path) for path in run.config.select.labelled_paths]
     except UserError as error:

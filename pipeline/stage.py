@@ -77,11 +77,7 @@ class Run:
         return total
 
     def local_files(self, stage: str) -> list[str]:
-        """Local copies of the part files of a finished pair stage, with checksums verified.
-
-        Raises:
-            DamagedError: a part file does not have its checksum.
-        """
+        """Local copies of the part files of a finished pair stage, with checksums verified."""
         found = []
         for shard in self.shards(stage):
             path = self.local_folder(stage) / f"{shard.name}.parquet"
@@ -91,11 +87,7 @@ class Run:
         return found
 
     def verified_files(self, stage: str) -> list[str]:
-        """The part files of a finished pair stage, with checksums verified.
-
-        Raises:
-            DamagedError: a part file does not have its checksum.
-        """
+        """The part files of a finished pair stage, with checksums verified."""
         shards = self.shards(stage)
         for shard in shards:
             read_whole(shard)

@@ -25,11 +25,7 @@ _FIRST = [
 
 
 def find_corpus(path: str) -> list[str]:
-    """The Parquet files of a corpus: a run's, those of a folder, or a single file.
-
-    Raises:
-        UserError: there is no such file.
-    """
+    """The Parquet files of a corpus: a run's, those of a folder, or a single file."""
     if path.endswith(".parquet"):
         return [path]
     corpus = storage.join(path, "corpus")

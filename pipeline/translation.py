@@ -61,11 +61,7 @@ class Model(NamedTuple):
         return [asdict(layout)] if layout != Layout() else []
 
     def check(self) -> None:
-        """Check engine, files and languages; a model in an object store is checked when it is here.
-
-        Raises:
-            UserError: it cannot be used.
-        """
+        """Check engine, files and languages; of a model in an object store, when it is here."""
         if not storage.is_remote(self.name):
             found = open_model(self.folder, self.languages)
             check_family(found, self.options)

@@ -47,9 +47,6 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     """The columns in which two sets of part files differ (empty if they are equal).
 
     Rows are matched by `id` (and `candidate`), and equal ones in the order of their other columns.
-
-    Raises:
-        UserError: a part file is missing or damaged.
     """
     found: dict[str, ColumnDiff] = {}
     others = {shard.name: shard for shard in second}

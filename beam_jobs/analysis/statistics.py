@@ -84,11 +84,7 @@ class Block:
 
 
 def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> list[Block]:
-    """The blocks of a corpus of Parquet files in `language`.
-
-    Raises:
-        UserError: a file is missing, not Parquet, or lacks the texts `reference` or `translation`.
-    """
+    """The blocks of a corpus of Parquet files in `language`."""
     groups: list[tuple[str, tuple[int, ...], int]] = []
     with_ids = set()
     for path in paths:

@@ -48,9 +48,6 @@ def find_score_files(name: str, paths: str | Sequence[str], *, candidates: bool)
     Args:
         name: of the score.
         candidates: whether the run has several translations of a source.
-
-    Raises:
-        UserError: a file cannot be read, or lacks a column.
     """
     patterns = paths if isinstance(paths, str) else list(paths)
     found = dict.fromkeys(expand(patterns, f"score.columns.{name}"))
@@ -60,9 +57,6 @@ def find_score_files(name: str, paths: str | Sequence[str], *, candidates: bool)
 def read_scores(file: ScoreFile) -> Iterator[tuple[pa.Array, np.ndarray]]:
     """What identifies each row, as `schema.row_ids` gives it (binary [n]), and its value (float32
     [n], NaN where the file has no number), in blocks.
-
-    Raises:
-        UserError: the file cannot be read, or a row has another number of columns.
     """
     blocks = _parquet_blocks if file.is_parquet else _text_blocks
     for *ids, values in blocks(file):

@@ -271,9 +271,6 @@ def commit(
         pieces: part name, accepted rows, and rejected rows (with a `reason` column).
         started: `time.monotonic()` when the work on the unit began.
         numbers: a function where they are known only after the last piece.
-
-    Raises:
-        RuntimeError: accepted and rejected rows do not add up to the rows read (a bug of the job).
     """
     shards: list[Shard] = []
     rejected_shards: list[Shard] = []

@@ -146,9 +146,6 @@ def parse_condition(text: str) -> Predicate:
     token_ratio in 0.5..1.25
     >>> print(parse_condition("source_language=cs"))
     source_language = cs
-
-    Raises:
-        ValueError: it is no condition, or its column, operator or language is unknown.
     """
     condition = Predicate.parse(text, words=True)
     name = condition.column

@@ -72,11 +72,7 @@ class Predicate:
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     def check(self, scorers: Sequence[str]) -> None:
-        """Check that pairs scored with `scorers` have the column, and that its deciles are valid.
-
-        Raises:
-            ValueError: names the valid columns or deciles.
-        """
+        """Check that pairs scored with `scorers` have the column, and that deciles are valid."""
         deciles = [schema.decile(score) for score in scorers]
         if self.column not in (*scorers, *deciles, *_TOKENS):
             known = ", ".join((*scorers, *_TOKENS))

@@ -222,11 +222,7 @@ def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
-    """Load the model that was saved in `folder`.
-
-    Raises:
-        UserError: a file is missing, damaged, or does not fit the other files; names it.
-    """
+    """Load the model that was saved in `folder`."""
     folder = Path(folder)
     path, settings = folder / "config.json", read_settings(folder)
     try:
@@ -278,11 +274,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
 
 
 def check_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
-    """Check that the weights of a file are those of an encoder or a head.
-
-    Raises:
-        UserError: they are the weights of another module; names `path`.
-    """
+    """Check that the weights of a file are those of an encoder or a head."""
     expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in state.items()}
     for name in sorted(expected.keys() | found.keys()):

@@ -48,11 +48,7 @@ class EncoderSettings(_Settings):
 
 
 def read_settings(folder: Path) -> EncoderSettings:
-    """Read config.json of an encoder's folder.
-
-    Raises:
-        UserError: it cannot be read, has another format, or is not that of an encoder.
-    """
+    """Read config.json of an encoder's folder."""
     path = folder / "config.json"
     found = read_json(path, EncoderSettings, "the configuration of an encoder")
     if found.format != FORMAT:

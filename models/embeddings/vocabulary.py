@@ -136,11 +136,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path | str, language: str = ENGLISH) -> Self:
-        """Read what `save` wrote; the texts are in `language`.
-
-        Raises:
-            UserError: the file is missing, not a vocabulary, truncated or modified.
-        """
+        """Read what `save` wrote; the texts are in `language`."""
         with opened(Path(path)) as stream:
             head, _, body = stream.read().partition(b"\n")
         first = re.fullmatch(_HEAD, head.decode(errors="replace"))

@@ -52,9 +52,6 @@ class PairScorer:
         language: of both sides.
         resources: by the names of `Resource`, each as a path, already open, or as a
             `functools.partial` that opens it when a scorer first needs it.
-
-    Raises:
-        UserError: no scorer has such a name, or its resource is missing.
     """
 
     def __init__(

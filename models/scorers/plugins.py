@@ -40,11 +40,7 @@ class ScorerSource(Protocol):
         """The scorer's name, which is that of its column."""
 
     def load(self) -> Scorer:
-        """The scorer.
-
-        Raises:
-            UserError: it cannot be loaded; one line.
-        """
+        """The scorer."""
 
     def key(self) -> Any:
         """JSON values that stand for everything the source adds to the scorer's version."""
@@ -126,11 +122,7 @@ def check_name(name: str) -> None:
 
 
 def source_of(entry: str) -> PackageScorer | FileScorer:
-    """The source of an entry of `score.scorers` that is not one of Paraloom's.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
+    """The source of an entry of `score.scorers` that is not one of Paraloom's."""
     match = _FILE.fullmatch(entry)
     if not match:
         return PackageScorer(entry)

@@ -20,9 +20,6 @@ class Parser:
 
     Args:
         name: name or folder of an installed pipeline, such as `en_core_web_sm`.
-
-    Raises:
-        UserError: there is no such pipeline, or it has no parser.
     """
 
     def __init__(self, name: str) -> None:

@@ -117,11 +117,7 @@ def read_vectors(path: Path | str) -> WordVectors:
 
 
 def load_vectors(path: Path) -> WordVectors:
-    """Open a folder with the compact form, or read a file in text or binary form.
-
-    Raises:
-        UserError: as `open_vectors` and `read_vectors`.
-    """
+    """Open a folder with the compact form, or read a file in text or binary form."""
     return open_vectors(path) if path.is_dir() else read_vectors(path)
 
 
@@ -147,11 +143,7 @@ def write_vectors(
 
 
 def compact_vectors(text: Path | str, folder: Path | str) -> None:
-    """Convert the text or binary form to the compact form, in blocks, with little memory.
-
-    Raises:
-        UserError: as `read_vectors`, or the folder cannot be written.
-    """
+    """Convert the text or binary form to the compact form, in blocks, with little memory."""
     with atomic_folder(folder) as temporary:
         blocks = []
         with (temporary / "matrix.f32").open("wb") as stream:
@@ -166,11 +158,7 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 
 
 def open_vectors(folder: Path | str) -> WordVectors:
-    """Memory-map the compact form: the processes of a machine share one copy.
-
-    Raises:
-        UserError: the folder was not written by `compact_vectors`.
-    """
+    """Memory-map the compact form: the processes of a machine share one copy."""
     folder = Path(folder)
     try:
         with pa.memory_map(str(folder / "words.arrow")) as source:

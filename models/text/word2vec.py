@@ -24,11 +24,7 @@ _LONGEST = 10_000  # bytes of a word
 
 
 def check_dimension(path: Path, dim: int) -> None:
-    """Check the dimension that a file claims before memory is taken for it.
-
-    Raises:
-        UserError: it is too large.
-    """
+    """Check the dimension that a file claims before memory is taken for it."""
     if dim > _LARGEST_DIMENSION:
         raise UserError(
             f"{path}: vectors of {dim:,} dimensions; at most {_LARGEST_DIMENSION:,} can be read"
@@ -36,11 +32,7 @@ def check_dimension(path: Path, dim: int) -> None:
 
 
 def is_binary(path: Path) -> bool:
-    """Whether a file of word vectors has word2vec's binary form, not text.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """Whether a file of word vectors has word2vec's binary form, not text."""
     with opened(path) as stream:
         start = stream.read(4096)
     first = HEADER.match(start)
@@ -61,11 +53,7 @@ def _begins_as_utf8(text: bytes) -> bool:
 
 
 def binary_blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
-    """Words and vectors in blocks: n strings, float32 [n, d].
-
-    Raises:
-        UserError: the file is damaged or ends too early, or a value is not finite; names the word.
-    """
+    """Words and vectors in blocks: n strings, float32 [n, d]."""
     with opened(path) as stream:
         promised, dim = map(int, stream.readline(100).split())
         check_dimension(path, dim)

@@ -116,11 +116,7 @@ class ScoreOptions(Options):
 
     @property
     def sources(self) -> list[ScorerSource]:
-        """Where the scorers that are not Paraloom's come from.
-
-        Raises:
-            UserError: a file cannot be read.
-        """
+        """Where the scorers that are not Paraloom's come from."""
         own = ("translation_score", *SCORERS)
         return [
             *(source_of(entry) for entry in self.scorers if entry not in own),

@@ -61,9 +61,6 @@ def join(
     Args:
         shards: of the stage `bucket`.
         own: the run's scorers that are not Paraloom's.
-
-    Raises:
-        UserError: a shard is missing or damaged.
     """
     of_pair: dict[Key, list[Judgment]] = {}
     for judgment in judgments:

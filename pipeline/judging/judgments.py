@@ -74,11 +74,7 @@ class Action(BaseModel):
 
 
 def read_judgments(run: str) -> list[Judgment]:
-    """The judgments of all judges, sorted; the last action of a judge on a pair counts.
-
-    Raises:
-        UserError: a file cannot be read, or a line of it is no action; names both.
-    """
+    """The judgments of all judges, sorted; the last action of a judge on a pair counts."""
     folder = storage.join(run, FOLDER)
     judges = [n.removesuffix(_SUFFIX) for n in storage.names(folder) if n.endswith(_SUFFIX)]
     return [

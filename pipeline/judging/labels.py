@@ -51,11 +51,7 @@ class LabelledTexts:
 
 
 def read_labels(path: str) -> LabelledTexts:
-    """Read a labelled file, or a folder of STS or SICK; its form is known by the header.
-
-    Raises:
-        UserError: it cannot be read, or a row is invalid; names the file and the row.
-    """
+    """Read a labelled file, or a folder of STS or SICK; its form is known by the header."""
     file = Path(path)
     if not file.exists():
         raise UserError(f"--labels {path}: is not there")

@@ -83,11 +83,7 @@ class ScoredRun:
         return [shard for receipt in found for shard in receipt.shards]
 
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows, one part file at a time: id, candidate if there is one, and `columns`.
-
-        Raises:
-            UserError: a part file is missing or damaged.
-        """
+        """The rows, one part file at a time: id, candidate if there is one, and `columns`."""
         for shard in self.shards():
             yield read_shard(shard, [*schema.ROW, *columns])
 
@@ -101,9 +97,6 @@ def sample_pairs(run: ScoredRun, pairs: int, scores: Sequence[str] = ()) -> list
     Args:
         pairs: how many; all that there are, if there are fewer.
         scores: the scores whose deciles are sampled; by default all.
-
-    Raises:
-        UserError: a score has no deciles, or a part file is missing or damaged.
     """
     if unknown := [score for score in scores if score not in run.scores]:
         raise UserError(

@@ -57,11 +57,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
 
 
 def check(config: Config) -> None:
-    """Check the name of the encoder and the labelled pairs.
-
-    Raises:
-        UserError: there is no such encoder, or a file of labelled pairs is of no use.
-    """
+    """Check the name of the encoder and the labelled pairs."""
     from models.embeddings.encoders import kinds
 
     try:

@@ -39,11 +39,7 @@ def make(run: Run, key: str) -> BackTranslateRecord:
 
 
 def check(config: Config) -> None:
-    """Check the model: its engine, files and languages.
-
-    Raises:
-        UserError: it cannot be used.
-    """
+    """Check the model: its engine, files and languages."""
     if config.nmt.model:
         Model(config.nmt.model, config.nmt, config.languages).check()
     elif config.nmt.engine == "transformers":

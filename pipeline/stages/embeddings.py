@@ -93,11 +93,7 @@ def make(run: Run, key: str) -> TrainingRecord:
 
 
 def check(config: Config) -> None:
-    """Check the options of the encoder.
-
-    Raises:
-        UserError: there is no such encoder, or options do not fit together.
-    """
+    """Check the options of the encoder."""
     from models.embeddings.encoders import check_encoder
 
     try:

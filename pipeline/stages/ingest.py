@@ -59,11 +59,7 @@ def make(run: Run, key: str) -> PairsRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there is an input.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Check that there is an input."""
     if config.input is None:
         raise UserError("input: is missing")
 

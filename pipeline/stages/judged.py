@@ -55,11 +55,7 @@ def make(run: Run, key: str) -> JudgedRecord:
 
 
 def check(config: Config) -> None:
-    """Check that there are judgments.
-
-    Raises:
-        UserError: there are none, or they cannot be read.
-    """
+    """Check that there are judgments."""
     if not read_judgments(config.run):
         raise UserError(
             f"select.by: judged: {config.run} has no judgments yet; run `paraloom bucket` with "

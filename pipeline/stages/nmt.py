@@ -36,11 +36,7 @@ def make(run: Run, key: str) -> NmtRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the two languages differ: they name the files of the model.
-
-    Raises:
-        UserError: they do not.
-    """
+    """Check that the two languages differ: they name the files of the model."""
     source, target = config.languages.source, config.languages.target
     if config.input is not None and source == target:
         raise UserError(

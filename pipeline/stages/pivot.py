@@ -47,11 +47,7 @@ def make(run: Run, key: str) -> PivotRecord:
 
 
 def check(config: Config) -> None:
-    """Check the forward model.
-
-    Raises:
-        UserError: it cannot be used.
-    """
+    """Check the forward model."""
     if config.is_plain_text:
         forward(config).check()
 

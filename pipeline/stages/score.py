@@ -30,11 +30,7 @@ def resource_paths(run: Run) -> dict[str, str]:
 
 
 def plugins(config: Config) -> dict[str, Scorer]:
-    """The scorers that are not Paraloom's, by name.
-
-    Raises:
-        UserError: one cannot be loaded.
-    """
+    """The scorers that are not Paraloom's, by name."""
     return {source.name: source.load() for source in config.score.sources}
 
 
@@ -123,11 +119,7 @@ def make(run: Run, key: str) -> ScoreRecord:
 
 
 def check(config: Config) -> None:
-    """Load the scorers that are not Paraloom's.
-
-    Raises:
-        UserError: one cannot be loaded, or the resource of one is not named.
-    """
+    """Load the scorers that are not Paraloom's."""
     kinds: dict[str, Resource] = {}
     for name, scorer in plugins(config).items():
         kind = scorer.resource

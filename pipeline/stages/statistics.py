@@ -38,11 +38,7 @@ def make(run: Run, key: str) -> StatisticsRecord:
 
 
 def check(config: Config) -> None:
-    """Check that the parser can be loaded.
-
-    Raises:
-        UserError: it cannot.
-    """
+    """Check that the parser can be loaded."""
     from models.text.parses import Parser
 
     if spacy := _options(config).spacy:

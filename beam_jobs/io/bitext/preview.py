@@ -29,11 +29,7 @@ class Preview:
 
 
 def preview(bitexts: Sequence[Bitext], *, rows: int, max_characters: int) -> Preview:
-    """Read about `rows` rows from files spread evenly over the input, and count or estimate all.
-
-    Raises:
-        UserError: see `beam_jobs.io.bitext`.
-    """
+    """Read about `rows` rows from files spread evenly over the input, and count or estimate all."""
     step = max(len(bitexts) / _FILES, 1)
     chosen = [bitexts[int(i * step)] for i in range(min(len(bitexts), _FILES))]
     read, pairs = 0, []

@@ -36,9 +36,6 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: Path | str | BinaryIO) -> i
     A file at `out` is written completely or not at all. A seekable stream (standard output,
     redirected to a file) becomes a valid .npy with its last write. For any other stream (a pipe),
     the array is copied when it is complete, because its header contains the number of lines.
-
-    Raises:
-        UserError: a line is not UTF-8 or too long, or `out` cannot be written.
     """
     if isinstance(out, Path | str):
         with atomic_file(out) as temporary, temporary.open("wb") as stream:
@@ -57,11 +54,7 @@ def embed_lines(embed: Embed, lines: IO[bytes], out: Path | str | BinaryIO) -> i
 def similarity_lines(
     embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
 ) -> int:
-    """Write one score per line of two tab-separated sentences; return the number of lines.
-
-    Raises:
-        UserError: a line does not have two columns, is not UTF-8 or too long; names its number.
-    """
+    """Write one score per line of two tab-separated sentences; return the number of lines."""
     count = 0
     with writing():
         for batch in line_batches(lines):
@@ -209,10 +202,6 @@ def neighbour_lines(
     """Write `sentence <tab> similarity <tab> neighbour` for the sentences in `lines`.
 
     `collection` is a file with one sentence per line, plain or gzip.
-
-    Raises:
-        UserError: the collection cannot be read, a line is not UTF-8 or too long, `out` cannot be
-            written.
     """
     sentences = [line for batch in line_batches(lines) for line in batch]
     path = Path(collection)

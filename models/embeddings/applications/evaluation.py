@@ -230,23 +230,14 @@ def evaluate_models(
     sts: Path | str | Sequence[Path | str] | None = None,
     sick: Path | str | None = None,
 ) -> Report:
-    """Correlate every model's scores with the labels in the folders `sts` and `sick`.
-
-    Raises:
-        UserError: a folder has no data, a row is invalid (names the file and the row), or two
-            models have the same name.
-    """
+    """Correlate every model's scores with the labels in the folders `sts` and `sick`."""
     folders = [sts] if isinstance(sts, Path | str) else sts or []
     data = [pairs for folder in folders for pairs in read_sts(folder)]
     return evaluate_on([*data, *(read_sick(sick) if sick else [])], models)
 
 
 def evaluate_on(data: list[LabelledPairs], models: Sequence[Model | tuple[str, Embed]]) -> Report:
-    """Correlate every model's scores with the labels of data sets.
-
-    Raises:
-        UserError: two models or two data sets have the same name.
-    """
+    """Correlate every model's scores with the labels of data sets."""
     entered = [Model(*model) for model in models]
     names = [model.name for model in entered]
     check_distinct(names, "models")
@@ -279,11 +270,7 @@ def evaluate_on(data: list[LabelledPairs], models: Sequence[Model | tuple[str, E
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Check that no name stands twice; results are found by name.
-
-    Raises:
-        UserError: one does; names it.
-    """
+    """Check that no name stands twice; results are found by name."""
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{name}: stands twice among the {what}")

@@ -19,11 +19,7 @@ from models.errors import UserError
 
 
 def find_tasks(names: Sequence[str]) -> dict[str, Any]:
-    """Tasks of the package mteb by name; of a task in several languages, its English part.
-
-    Raises:
-        UserError: the package is not installed, or has no such task.
-    """
+    """Tasks of the package mteb by name; of a task in several languages, its English part."""
     try:
         import mteb
     except ImportError as error:
@@ -44,9 +40,6 @@ def run_mteb(
     Returns:
         `version`, and of each task `main_score`, `local` (whether its pairs are those of `data`)
         and `models`.
-
-    Raises:
-        UserError: the package cannot run a task.
     """
     import mteb
     from mteb.models import ModelMeta

@@ -60,11 +60,7 @@ def is_ours(folder: Path) -> bool:
 
 
 def open_model(name: str, option: str = "--model") -> OpenedModel:
-    """Open an encoder of ours or a model of sentence-transformers, in a folder or on the Hub.
-
-    Raises:
-        UserError: there is no such model, or it cannot be loaded.
-    """
+    """Open an encoder of ours or a model of sentence-transformers, in a folder or on the Hub."""
     folder = hub.fetch(name, option)
     if is_ours(folder):
         return _ours(name, folder)

@@ -82,9 +82,6 @@ def read_semeval2013(
 
     The published files are `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2`
     and the two of `en.testSet`, in `folder` or below it; a line is a word, a tab and a phrase.
-
-    Raises:
-        UserError: a file is missing, or a line does not have two columns.
     """
     found = {}
     for split in splits:
@@ -155,9 +152,6 @@ def is_turney2012(path: Path | str) -> bool:
 def read_turney2012(path: Path | str) -> list[Question]:
     """The published noun-modifier questions, one per line: `stem | solution | modifier | head | …`,
     followed by words similar to the modifier and the head, and two random words.
-
-    Raises:
-        UserError: the file cannot be read, or a line is not a stem of two words and seven choices.
     """
     questions = []
     form = "a stem of two words and seven choices between bars"

@@ -56,11 +56,7 @@ class Transfer:
 
 
 def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> Transfer:
-    """Evaluate every model's vectors on the tasks below a folder.
-
-    Raises:
-        UserError: there is no task, or a row is invalid; names the file and the row.
-    """
+    """Evaluate every model's vectors on the tasks below a folder."""
     tasks, missing = find_tasks(folder)
     scores = {name: [evaluate(embed, task) for task in tasks] for name, embed in models}
     return Transfer(tasks=tasks, missing=missing, scores=scores)

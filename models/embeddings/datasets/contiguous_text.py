@@ -46,9 +46,6 @@ def read_text(
     ones) split them into sentences; header and footer of a Project Gutenberg book are left out.
     `czeng20`: one sentence per row (the last of six columns), and empty lines between documents.
     `lines`: the same with one sentence a line, as in the Toronto Books Corpus.
-
-    Raises:
-        UserError: a file cannot be read, is not UTF-8, not of the format, or has no sentence.
     """
     before = 0
     for path in map(Path, paths):

@@ -48,9 +48,6 @@ def read_phrases(
             paraphrase; further fields are ignored.
         tsv: phrase and paraphrase, separated by tabs; further fields are ignored.
         lexicon: a word and its paraphrases, all single words, separated by spaces.
-
-    Raises:
-        UserError: the file cannot be read, or a row does not have the format; names the row.
     """
     empty = True
     for number, line in numbered_lines(Path(path)):
@@ -93,9 +90,6 @@ def read_phrase_pairs(path: Path | str, known: pa.StringArray | None = None) -> 
     Left out are pairs of equal phrases, of two single words, with other characters than letters and
     spaces, or with a word that is not `known` (None: all words are). A pair that occurs in both
     directions is kept once.
-
-    Raises:
-        UserError: the table cannot be read, or no pair is left.
     """
     blocks = [
         usable(PhrasePairs(*map(pc.utf8_lower, block)), known) for block in phrase_blocks(path)

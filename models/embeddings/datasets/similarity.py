@@ -65,9 +65,6 @@ def read_sts(path: Path | str) -> list[LabelledPairs]:
     A data set is `<name>.tsv` (score, sentence, sentence; rows without a score are counted, but
     left out) or `<name>.csv` (the STS Benchmark's seven tab-separated columns), in a folder per
     year or directly in `path`. `<name>.train.tsv` is not a test set and has its own group.
-
-    Raises:
-        UserError: there is no data set, or a row is invalid; names the file and the row.
     """
     path = Path(path)
     if path.is_file():
@@ -79,11 +76,7 @@ def read_sts(path: Path | str) -> list[LabelledPairs]:
 
 
 def read_sick(folder: Path | str) -> list[LabelledPairs]:
-    """Read those of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt that exist.
-
-    Raises:
-        UserError: none of them exists, or a row is invalid; names the file and the row.
-    """
+    """Read those of SICK_train.txt, SICK_trial.txt and SICK_test_annotated.txt that exist."""
     found = [file for name in _SICK if (file := Path(folder) / name).is_file()]
     if not found:
         raise UserError(f"{folder}: none of {', '.join(_SICK)} is here")
@@ -95,9 +88,6 @@ def read_labelled(path: Path | str) -> list[LabelledPairs]:
 
     Judgments are tab-separated, with a header that has `reference`, `paraphrase` or `translation`,
     and `score` from 0 to 100.
-
-    Raises:
-        UserError: there is none of them, or a row is invalid; names the file and the row.
     """
     path = Path(path)
     if path.is_file():

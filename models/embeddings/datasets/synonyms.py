@@ -23,9 +23,6 @@ def read_synonyms(path: Path | str) -> Synonyms:
     """Read a thesaurus: WordNet's folder (`data.noun` …), or paraphrases as `read_phrases` reads.
 
     Synonyms are the words of one synset, or the paraphrases; phrases of several words are left out.
-
-    Raises:
-        UserError: there is no thesaurus, a row is invalid, or there is no pair of single words.
     """
     path = Path(path)
     pairs = _wordnet(path) if path.is_dir() else read_phrases(path)

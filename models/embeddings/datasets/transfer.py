@@ -51,11 +51,7 @@ class _Form(NamedTuple):
 
 
 def find_tasks(folder: Path | str) -> tuple[list[Task], list[str]]:
-    """The tasks with files below a folder, and the names of the missing ones.
-
-    Raises:
-        UserError: there is no task, or a row is invalid; names the file and the row.
-    """
+    """The tasks with files below a folder, and the names of the missing ones."""
     folder = Path(folder)
     files: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):

@@ -65,11 +65,7 @@ def names(model: str) -> list[str]:
 
 
 def kinds(model: str) -> list[Kind]:
-    """The vocabularies that the encoders in `model` read.
-
-    Raises:
-        ValueError: there is no encoder of this name.
-    """
+    """The vocabularies that the encoders in `model` read."""
     return list(dict.fromkeys(ENCODERS[name].kind for name in names(model)))
 
 
@@ -80,9 +76,6 @@ def build_encoder(
 
     For the task `context` it includes decoders, which predict the first `outputs` words (None:
     all). Other weights are initialised with torch's global random generator.
-
-    Raises:
-        ValueError: the options do not fit each other.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []

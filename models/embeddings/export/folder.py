@@ -59,11 +59,7 @@ def write(
 
 
 def read_weights(folder: Path, layout: Layout) -> dict[str, Tensor]:
-    """The weights in the files of a layout, by our names; unknown names stay as they are.
-
-    Raises:
-        UserError: a file is missing or damaged.
-    """
+    """The weights in the files of a layout, by our names; unknown names stay as they are."""
     found = {}
     for file, names in layout.weights.items():
         for name, tensor in read_tensors(folder / file).items():
@@ -72,11 +68,7 @@ def read_weights(folder: Path, layout: Layout) -> dict[str, Tensor]:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The content of a file of weights.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
+    """The content of a file of weights."""
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:

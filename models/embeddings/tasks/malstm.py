@@ -105,9 +105,6 @@ def split_data(paths: Sequence[str], held_out: float) -> Split:
 
     SICK has 5,000 training pairs: those of its trial set too, where the test set is there to be
     reported. STS is split by `STS_SHARES`.
-
-    Raises:
-        UserError: there are no data, a row is invalid, or SICK lacks its training pairs.
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if any(data.scale != SICK_SCALE for data in sets):

@@ -156,9 +156,6 @@ def run_probe(
 
     Trains like `train`, but in memory, on the CPU and without files. A data set on which
     all predictions are equal (the encoder knows none of the words) counts as 0.
-
-    Raises:
-        UserError: there is nothing to train on, or the initial vectors cannot be read.
     """
     initial = _vectors(options.vector_file) if options.vector_file else None
     cpu = torch.device("cpu")

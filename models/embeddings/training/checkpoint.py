@@ -42,11 +42,7 @@ class TrainingFolder:
         shutil.rmtree(self.folder)
 
     def last(self) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
-        """State and tensors of the last checkpoint; None if there is none.
-
-        Raises:
-            UserError: it cannot be read.
-        """
+        """State and tensors of the last checkpoint; None if there is none."""
         steps = {int(path.name[5:]): path for path in self.folder.glob("step-*")}
         if not steps:
             return None

@@ -125,9 +125,6 @@ class Shards:
 
         With `weights`, one per path, an epoch reads each pair of a file so many times; of a
         fraction, a random part of the pairs.
-
-        Raises:
-            UserError: there is no shard, one cannot be read or lacks a column, or all are empty.
         """
         if not paths:
             raise UserError("no shard to train on: the list of Parquet files is empty")

@@ -25,11 +25,7 @@ class Development(NamedTuple):
 
 
 def read_development(options: EmbeddingOptions, source: Shards) -> Development | None:
-    """The data that `embeddings.development` names, or pairs that `source` holds out.
-
-    Raises:
-        UserError: a file cannot be read or has only one label, or too few pairs are held out.
-    """
+    """The data that `embeddings.development` names, or pairs that `source` holds out."""
     if isinstance(options.development, float):
         first, second = source.held_out()
         if len(first) < 2:

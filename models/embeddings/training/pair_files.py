@@ -35,10 +35,6 @@ def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
     """Copy every source to a Parquet file in `folder`, unless that was done before.
 
     Pairs with an empty side are copied, too; training leaves them out. Their number is printed.
-
-    Raises:
-        UserError: a file cannot be read, lacks a column, or has text that is not UTF-8, or a source
-            has no rows; names the key, the file and, if there is one, the row.
     """
     copies = [folder / f"{number}.parquet" for number in range(len(sources))]
     if not folder.exists():

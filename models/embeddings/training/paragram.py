@@ -30,9 +30,6 @@ def train_paragram(
 
     The file `phrases` is read by `read_phrases`; `vectors` is gzip if its name ends in .gz. Returns
     the trainer's metrics and the number of words.
-
-    Raises:
-        UserError: the phrases cannot be read or give no pair, the vectors cannot be written.
     """
     if threads is not None:
         torch.set_num_threads(threads)

@@ -54,9 +54,6 @@ def read_phrase_data(section: PhrasesOptions, known: pa.StringArray | None) -> P
     """The data of the task; `known` are the words with vectors (None: all words).
 
     A task of its own has no test pairs: its test set is published with it.
-
-    Raises:
-        UserError: a file cannot be read, or leaves nothing to train on.
     """
     path = Path(section.table)
     if path.is_dir():

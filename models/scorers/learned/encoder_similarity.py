@@ -27,11 +27,7 @@ def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
 
 
 def open_encoder(folder: Path) -> SentenceEncoder:
-    """Load an encoder.
-
-    Raises:
-        UserError: the folder holds none.
-    """
+    """Load an encoder."""
     from models.embeddings.model import load_encoder  # imports torch
 
     return load_encoder(folder)

@@ -121,11 +121,7 @@ def train_classifier(
 
 
 def open_classifier(folder: Path | str) -> Classifier:
-    """Read the models that `train_classifier` wrote.
-
-    Raises:
-        UserError: the folder holds no models, or models of another version.
-    """
+    """Read the models that `train_classifier` wrote."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 

@@ -35,11 +35,7 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
 
 
 def open_translation_model(folder: Path) -> Translator:
-    """Load a model with the default options.
-
-    Raises:
-        UserError: the folder holds none.
-    """
+    """Load a model with the default options."""
     from models.nmt.translate import Translator
 
     return Translator(folder)

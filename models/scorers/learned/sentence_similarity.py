@@ -77,9 +77,6 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
 
     Args:
         path: a folder, or a name on Hugging Face's Hub.
-
-    Raises:
-        UserError: there is no such model, or it cannot be loaded.
     """
     from sentence_transformers import CrossEncoder
 

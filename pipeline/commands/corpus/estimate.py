@@ -106,11 +106,7 @@ def command(
 
 
 def estimate(config: Config) -> Estimate:
-    """Measure the stages of pairs on a sample.
-
-    Raises:
-        UserError: the input or the model is missing or cannot be read.
-    """
+    """Measure the stages of pairs on a sample."""
     run = Run(config=config, manifest=Manifest(config.run))
     _check_model(run)
     seen = preview(

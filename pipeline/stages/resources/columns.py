@@ -19,11 +19,7 @@ class ColumnsRecord(StageRecord, stage="columns"):
 
 
 def files(config: Config) -> dict[str, list[ScoreFile]]:
-    """The files of each score.
-
-    Raises:
-        UserError: one cannot be read, or lacks a column.
-    """
+    """The files of each score."""
     candidates = config.nmt.candidates > 1
     return {
         name: find_score_files(name, paths, candidates=candidates)
