@@ -44,8 +44,6 @@ REASON = pa.field("reason", pa.string(), nullable=False)
 
 INGEST_REJECTED = pa.schema([*_columns(id=pa.string(), row=pa.int64(), text=pa.string()), REASON])
 
-SELECT_REJECTED = pa.schema([*_columns(id=pa.string()), REASON])
-
 
 def translated(*, candidates: bool) -> pa.Schema:
     """The schema after `back_translate`, with or without several translations of a source."""

@@ -35,8 +35,6 @@ class MosesEncoder(nn.Module):
         text = pa.array([(prompt or "") + sentence for sentence in inputs], pa.string())
         return {"sentences": ids_by_kind(self.model.vocabularies, text)}
 
-    tokenize = preprocess  # its name before sentence-transformers 5.4
-
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
         """Add `sentence_embedding`, [n, dim]."""
         features["sentence_embedding"] = self.encoder(features["sentences"])
@@ -45,8 +43,6 @@ class MosesEncoder(nn.Module):
     def get_embedding_dimension(self) -> int:
         """Length of a sentence vector."""
         return self.model.dim
-
-    get_sentence_embedding_dimension = get_embedding_dimension  # its name before 5.4
 
     def save(self, output_path: str, *_: Any, **__: Any) -> None:
         """Write the model's own files; sentence-transformers adds its own."""
