@@ -14,7 +14,8 @@ from models.nmt import NmtOptions, Translator
 from models.nmt.checkpoint import build_model, read_checkpoint
 from models.nmt.engines.base import Pieces
 from models.nmt.families.base import Languages
-from models.nmt.model_folder import ModelFolder
+from models.nmt.families.subwords import load_sentencepiece
+from models.nmt.model_folder import SENTENCEPIECE, ModelFolder
 from models.scorers import PairScorer
 from tests.hub_models import LONGEST, expected_of
 from tests.small_model import new_pairs
@@ -26,10 +27,30 @@ def score(model: object, sources: Sequence[str], references: Sequence[str]) -> N
     return found["reference_score"]
 
 
+class Lengths:
+    """A model that gives each pair a score of its own, and keeps the pairs."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[str, str]] = []
+
+    def score(self, sources: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
+        self.pairs += zip(sources, references, strict=True)
+        numbers = [-len(s) - 10 * len(r) for s, r in zip(sources, references, strict=True)]
+        return np.array(numbers, np.float32)
+
+
+def test_each_pair_is_scored_once_and_pairs_that_are_crossed_are_others() -> None:
+    pairs = [("ab", "bc"), ("ab", "c"), ("a", "bc"), ("ab", "c"), ("a", "c")]
+    sources, references = zip(*pairs, strict=True)
+    model = Lengths()
+    assert score(model, sources, references).tolist() == [-22, -12, -21, -12, -11]
+    assert sorted(model.pairs) == sorted(set(pairs))
+
+
 def fairseq_log_prob(folder: ModelFolder, source: str, reference: str) -> float:
     """The mean of the network's log probabilities for the reference, end of sentence included."""
     network, from_, into = build_model(folder, read_checkpoint(folder))
-    encode = folder.sentencepiece().encode
+    encode = load_sentencepiece(folder.path / SENTENCEPIECE).encode
     given = [*(from_.index(piece) for piece in encode(source, out_type=str)), from_.eos()]
     wanted = [*(into.index(piece) for piece in encode(reference, out_type=str)), into.eos()]
     inputs = torch.tensor([given]), torch.tensor([len(given)])
