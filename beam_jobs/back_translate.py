@@ -237,15 +237,20 @@ class _Translate(UnitDoFn):
         self,
         unit: Unit,
         sources: pa.Array,
+        content: str,
         commit: Callable[[pa.RecordBatch, Measurements], Receipt],
     ) -> Receipt:
-        """Translate a unit's sources; `commit` gets the rows of `Translator.translate`."""
+        """Translate a unit's sources; `commit` gets the rows of `Translator.translate`.
+
+        Args:
+            content: what seeds the translations drawn at random, on any worker and in any order.
+        """
+        digest = hashlib.sha256(f"{self.seed} {content}".encode()).digest()
+        seed = int.from_bytes(digest[:4], "little")
         attempt = begin(self.output, unit.name, unit.key, len(sources))
         hints = attempt if attempt.number > 1 else None
         try:
-            translations, counts = self.translator.translate(
-                sources, hints, seed=self._seed_of(unit)
-            )
+            translations, counts = self.translator.translate(sources, hints, seed=seed)
             numbers = asdict(counts)
             self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
             for name in numbers.keys() & self.counters.keys():
@@ -265,12 +270,8 @@ class _Translate(UnitDoFn):
             found = with_translations(table, translations, unit.candidates, self.direction)
             return self.commit(unit, unit.rows, [(unit.name, *found)], measurements)
 
-        return self.translate(unit, table[self.direction.text].combine_chunks(), commit)
-
-    def _seed_of(self, unit: Unit) -> int:
-        """A seed of the shard's content: the same on any worker and in any order."""
-        digest = hashlib.sha256(f"{self.seed} {unit.shard.digest}".encode()).digest()
-        return int.from_bytes(digest[:4], "little")
+        sources = table[self.direction.text].combine_chunks()
+        return self.translate(unit, sources, unit.shard.digest, commit)
 
 
 @dataclass(eq=False)
@@ -308,7 +309,8 @@ class _TranslateOwned(_Translate):
             )
             return self.commit(unit, len(source), [piece], numbers)
 
-        return self.translate(unit, owned, commit)
+        # The shard has more columns: if they change, these translations stay.
+        return self.translate(unit, owned, unit.key, commit)
 
 
 def _messages(translated: pa.Table, occurrences: Occurrences) -> Iterator[tuple[int, Any]]:

@@ -1,18 +1,12 @@
 """The folder of a translation model: a fairseq checkpoint and the files to decode with it."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from models.errors import UserError
 from models.files import digest
-
-if TYPE_CHECKING:
-    import sentencepiece
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"
@@ -72,17 +66,3 @@ class ModelFolder:
         for path in (self.checkpoint, *self.dictionaries.values()):
             total.update(f"{path.name}\0{digest(path)}\n".encode())
         return total.hexdigest()
-
-    def sentencepiece(self) -> sentencepiece.SentencePieceProcessor:
-        """Load the subword model.
-
-        Raises:
-            UserError: the file is not a SentencePiece model.
-        """
-        import sentencepiece
-
-        path = self.path / SENTENCEPIECE
-        try:
-            return sentencepiece.SentencePieceProcessor(model_file=str(path))
-        except (RuntimeError, OSError) as error:
-            raise UserError(f"{path}: not a SentencePiece model") from error

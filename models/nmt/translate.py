@@ -1,9 +1,11 @@
 """Translation of sentences, with scores."""
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +31,7 @@ SCHEMA = pa.schema(
     ]
 )
 _SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
+_DRAWING = threading.Lock()  # CTranslate2 and torch have one seed for the whole process
 
 
 @dataclass
@@ -68,7 +71,7 @@ class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
     Threads share only the engine: CTranslate2 has one queue for all batches, fairseq decodes one
-    batch at a time.
+    batch at a time. Calls that sample take turns, whatever their translators.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -132,42 +135,47 @@ class Translator:
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
-        call = _Call(self, len(texts), self._decoder(seed))
         sources = self._subwords.encode_source([text or "" for text in texts])
-        accepted = []
-        for row, source in enumerate(sources):
-            if not source:
-                call.reject(row, "empty source")
-            elif len(source) > self._limit:
-                call.reject(row, f"source of more than {self._limit} subwords")
+        with self._decoder(seed) as decoder:
+            call = _Call(self, len(texts), decoder)
+            accepted = []
+            for row, source in enumerate(sources):
+                if not source:
+                    call.reject(row, "empty source")
+                elif len(source) > self._limit:
+                    call.reject(row, f"source of more than {self._limit} subwords")
+                else:
+                    accepted.append(row)
+            budget = self.options.batch_tokens or self._engine.batch_tokens
+            batches = list(batches_by_tokens(accepted, sources, budget))
+            # When translations are drawn, the order of batches decides.
+            parallel = 1 if self.options.sampling else self._engine.parallel
+            if hints is None:
+                call.work(batches, sources, parallel if self.options.sampling else len(batches))
             else:
-                accepted.append(row)
-        budget = self.options.batch_tokens or self._engine.batch_tokens
-        batches = list(batches_by_tokens(accepted, sources, budget))
-        parallel = 1 if self.options.sampling else self._engine.parallel  # the order decides
-        if hints is None:
-            call.work(batches, sources, parallel if self.options.sampling else len(batches))
-        else:
-            for row in hints.poison:
-                call.reject(row, "the worker process died of it")
-            done = {row for group in hints.isolated for row in group}.union(hints.poison)
-            rest = [[row for row in batch if row not in done] for batch in batches]
-            groups = [*hints.isolated, *filter(None, rest)]
-            first = len(hints.isolated)
-            if self.options.sampling:  # in the order of batches, which decides what is drawn
-                groups.sort(key=lambda group: (-len(sources[group[0]]), group[0]))
-            call.work(groups[:first], sources, 1, hints.under_way)
-            call.work(groups[first:], sources, parallel, hints.under_way)
-            hints.under_way([])
+                for row in hints.poison:
+                    call.reject(row, "the worker process died of it")
+                done = {row for group in hints.isolated for row in group}.union(hints.poison)
+                rest = [[row for row in batch if row not in done] for batch in batches]
+                groups = [*hints.isolated, *filter(None, rest)]
+                first = len(hints.isolated)
+                if self.options.sampling:
+                    groups.sort(key=lambda group: (-len(sources[group[0]]), group[0]))
+                call.work(groups[:first], sources, 1, hints.under_way)
+                call.work(groups[first:], sources, parallel, hints.under_way)
+                hints.under_way([])
         return call.finish(time.monotonic() - started)
 
-    def _decoder(self, seed: int) -> Engine | Sampler:
-        """The engine with its beam, or a sampler in the first state of the seed."""
+    @contextmanager
+    def _decoder(self, seed: int) -> Iterator[Engine | Sampler]:
+        """The engine with its beam, or a sampler in the first state of the seed; one at a time."""
         options = self.options.sampling
         if options is None:
-            return self._engine
-        drawing = Sampling(top_k=options.top_k, temperature=options.temperature, seed=seed)
-        return self._engine.sampler(drawing)
+            yield self._engine
+            return
+        with _DRAWING:
+            drawing = Sampling(top_k=options.top_k, temperature=options.temperature, seed=seed)
+            yield self._engine.sampler(drawing)
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]

@@ -23,7 +23,8 @@ def _depends_on(run: Run, sha256: str) -> list[Any]:
     options = run.config.nmt
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
-    more += ["unique source"] if shares_translations(run.config) else []
+    if shares_translations(run.config):
+        more += ["unique source", *(["seeded by sources"] if options.sampling else [])]
     named = [sha256, *backward(run).tags()] if options.model else [None]
     return [*decoding(options), options.max_source_subwords, *named, *more]
 

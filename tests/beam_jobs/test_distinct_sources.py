@@ -60,11 +60,28 @@ def reversing(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return Reversing.seen
 
 
-def write(folder: Path, shards: Sequence[Sequence[str]]) -> list[Unit]:
+class Drawing(Reversing):
+    """A translator whose translations depend on the seed, too."""
+
+    def translate(
+        self, sentences: pa.Array, hints: RetryHints | None = None, *, seed: int = 1
+    ) -> tuple[pa.RecordBatch, Counters]:
+        batch, counters = super().translate(sentences, hints, seed=seed)
+        drawn = [text and f"{seed} {text}" for text in batch["translation"].to_pylist()]
+        return batch.set_column(0, SCHEMA.field(0), pa.array(drawn, pa.string())), counters
+
+
+@pytest.fixture
+def drawing(reversing: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    monkeypatch.setattr(models.nmt.translate, "Translator", Drawing)
+    return reversing
+
+
+def write(folder: Path, shards: Sequence[Sequence[str]], reference: str = "r") -> list[Unit]:
     found = []
     for number, sources in enumerate(shards):
         rows = [
-            {"id": f"{number}-{row}", "source": text, "reference": f"r{number}-{row}"}
+            {"id": f"{number}-{row}", "source": text, "reference": f"{reference}{number}-{row}"}
             for row, text in enumerate(sources)
         ]
         table = pa.Table.from_pylist(rows, schema.INGEST)
@@ -152,6 +169,26 @@ def test_a_damaged_translation_is_made_again(tmp_path: Path, reversing: Counter[
     reversing.clear()
     assert tables(run(work, tmp_path / "out")) == whole
     assert reversing == {"c": 1}
+
+
+def test_samples_depend_on_the_sources_alone(tmp_path: Path, drawing: Counter[str]) -> None:
+    """Corrected references are other shards, with the same sources."""
+    shards = [["a", "b", "a"], ["b", "c"]]
+    run(write(tmp_path, shards), tmp_path / "out")
+    corrected = write(tmp_path, shards, "corrected ")
+    fresh = tables(run(corrected, tmp_path / "fresh"))
+    drawing.clear()
+    assert tables(run(corrected, tmp_path / "out")) == fresh
+    assert not drawing
+
+
+def test_samples_of_later_units_follow_a_change_of_an_earlier_one(
+    tmp_path: Path, drawing: Counter[str]
+) -> None:
+    run(write(tmp_path, [["a", "b"], ["a", "c"], ["c"]]), tmp_path / "out")
+    changed = write(tmp_path, [["b", "d"], ["a", "c"], ["c"]])  # the second unit owns `a` now
+    fresh = tables(run(changed, tmp_path / "fresh"))
+    assert tables(run(changed, tmp_path / "out")) == fresh
 
 
 def test_workers_make_the_same_rows(tmp_path: Path, nmt_model: Path) -> None:

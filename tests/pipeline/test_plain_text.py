@@ -214,3 +214,15 @@ def test_keys_of_runs_without_are_as_before(
         "score", 1, ["translation_score", "trigram_overlap"], {"back_translate": None}
     )
     assert not stages["pivot"].enabled(config)
+    sampled = {"candidates": 1, "sampling": {"top_k": 10, "temperature": 1.0}}
+    for nmt, unique, more in (
+        ({}, "source", ["unique source"]),
+        (sampled, None, [[1, sampled["sampling"]], 1]),
+        (sampled, "source", [[1, sampled["sampling"]], 1, "unique source", "seeded by sources"]),
+    ):
+        changed = config.replace(
+            nmt=config.nmt.replace(**nmt), input=config.input.replace(unique=unique)
+        )
+        run = Run(config=changed, manifest=Manifest(config.run))
+        expected = content_key("back_translate", 1, [*decoding, *more], {"ingest": None})
+        assert key_of(stages["back_translate"], run) == expected

@@ -69,7 +69,7 @@ class Engine(Protocol):
         ...
 
     def sampler(self, sampling: Sampling) -> "Sampler":
-        """The same model, drawing from its first state of the seed."""
+        """The same model, drawing from its first state of the seed; one at a time in a process."""
         ...
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:

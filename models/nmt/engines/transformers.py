@@ -66,30 +66,14 @@ class TransformersEngine:
 
 
 class TransformersSampler:
-    """Draws with a state of torch's generator of its own."""
+    """Draws with torch's generator, which nothing else uses meanwhile."""
 
     def __init__(self, engine: TransformersEngine, sampling: Sampling) -> None:
         self._engine, self._sampling = engine, sampling
-        self._states: list[torch.Tensor] | None = None
+        torch.manual_seed(sampling.seed)
 
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
         """See `Engine.submit`."""
-
-        def draw() -> list[Ranked]:
-            cuda = self._engine.device == "cuda"
-            with torch.random.fork_rng(devices=[0] if cuda else []):
-                if self._states is None:
-                    torch.manual_seed(self._sampling.seed)
-                else:
-                    torch.set_rng_state(self._states[0])
-                    if cuda:
-                        torch.cuda.set_rng_state(self._states[1])
-                found = self._engine._generate(batch, num_hypotheses, self._sampling)
-                self._states = [torch.get_rng_state()]
-                if cuda:
-                    self._states.append(torch.cuda.get_rng_state())
-            return found
-
-        return draw
+        return lambda: self._engine._generate(batch, num_hypotheses, self._sampling)

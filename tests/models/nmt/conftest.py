@@ -62,15 +62,8 @@ def toy_model(toy_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture
 def model(toy_model: Path, tmp_path: Path) -> Path:
-    """A copy of the toy model, to change; without a conversion."""
-    ignore = shutil.ignore_patterns(".*")
-    return Path(shutil.copytree(toy_model, tmp_path / "model", ignore=ignore))
-
-
-@pytest.fixture(scope="session")
-def real_model(fairseq_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the real model, beside which a conversion may be cached."""
-    return Path(shutil.copytree(fairseq_model, tmp_path_factory.mktemp("real") / "model"))
+    """A copy of the toy model, to change."""
+    return Path(shutil.copytree(toy_model, tmp_path / "model"))
 
 
 @pytest.fixture(scope="session")
@@ -88,10 +81,9 @@ def captions(data: Path) -> list[str]:
 
 @pytest.fixture
 def copy(hub_model: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of such a folder, to change; without a conversion."""
+    """A copy of such a folder, to change."""
 
     def get(family: str) -> Path:
-        ignore = shutil.ignore_patterns(".*")
-        return Path(shutil.copytree(hub_model(family), tmp_path / family, ignore=ignore))
+        return Path(shutil.copytree(hub_model(family), tmp_path / family))
 
     return get

@@ -40,6 +40,14 @@ def test_one_process_serves_all_gpus(
     assert loaded[1]["device_index"] == 0
 
 
+def test_samples_are_drawn_by_one_thread(
+    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several, the last bits of scores depend on their number, but in large models only."""
+    load(nmt_model, monkeypatch, gpus=0).sampler(Sampling())
+    assert (loaded[1]["inter_threads"], loaded[1]["intra_threads"]) == (1, 1)
+
+
 @pytest.mark.parametrize(("gpus", "device"), [(0, "auto"), (4, "cpu")])
 def test_a_cpu_gets_no_list(
     nmt_model: Path,

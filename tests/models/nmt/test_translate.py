@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator, translate
 from models.nmt.engines.base import Hypothesis, Pieces, Ranked
-from models.nmt.model_folder import ModelFolder
-from models.nmt.options import Engine
+from models.nmt.families.subwords import load_sentencepiece
+from models.nmt.model_folder import SENTENCEPIECE, ModelFolder
+from models.nmt.options import Engine, SamplingOptions
 from models.nmt.translate import SCHEMA, batches_by_tokens
 
 from .conftest import toy_pairs
+
+SAMPLED = NmtOptions(candidates=3, batch_tokens=64, sampling=SamplingOptions())
 
 
 def check_that_engines_agree(model: Path, sentences: list[str], tolerance: float) -> None:
@@ -38,19 +41,18 @@ def test_engines_agree(nmt_model: Path, czech: list[str]) -> None:
     check_that_engines_agree(nmt_model, czech, tolerance=5e-3)
 
 
-def test_engines_agree_on_a_model_of_fairseq_s(real_model: Path, captions: list[str]) -> None:
-    check_that_engines_agree(real_model, captions, tolerance=1e-3)
+def test_engines_agree_on_a_model_of_fairseq_s(fairseq_model: Path, captions: list[str]) -> None:
+    check_that_engines_agree(fairseq_model, captions, tolerance=1e-3)
 
 
-def test_the_score_is_the_mean_log_probability(real_model: Path, captions: list[str]) -> None:
+def test_the_score_is_the_mean_log_probability(fairseq_model: Path, captions: list[str]) -> None:
     """Recomputed from the model's own probabilities for the translation that it gave."""
     from models.nmt.checkpoint import build_model, read_checkpoint
-    from models.nmt.model_folder import ModelFolder
 
-    folder = ModelFolder(real_model)
+    folder = ModelFolder(fairseq_model)
     model, source, target = build_model(folder, read_checkpoint(folder))
-    subwords = folder.sentencepiece()
-    rows, _ = Translator(real_model, threads=1).translate(captions[:8])
+    subwords = load_sentencepiece(folder.path / SENTENCEPIECE)
+    rows, _ = Translator(fairseq_model, threads=1).translate(captions[:8])
     for text, translation, score, length in zip(
         captions, *(rows[name].to_pylist() for name in SCHEMA.names[:3]), strict=False
     ):
@@ -201,7 +203,7 @@ def test_a_failing_sentence_is_isolated(
     toy_model: Path, monkeypatch: pytest.MonkeyPatch, bad: set[int]
 ) -> None:
     sources = toy_pairs()[0][:60]
-    subwords = ModelFolder(toy_model).sentencepiece()
+    subwords = load_sentencepiece(toy_model / SENTENCEPIECE)
     poisonous = {tuple(subwords.encode(sources[row], out_type=str)) for row in bad}
     engine = Echo(lambda batch: any(tuple(pieces) in poisonous for pieces in batch))
     rows, counters = translator_with(engine, toy_model, monkeypatch).translate(sources)
@@ -266,6 +268,47 @@ def test_a_second_try_works_on_the_same_batches_and_says_which(
     assert sorted({row for groups in hints.noted for group in groups for row in group}) == list(
         range(60)
     )
+
+
+def test_samples_with_suspects_are_those_without(nmt_model: Path, czech: list[str]) -> None:
+    """Each suspect is a batch, which a worker died of; the order decides what is drawn."""
+    translator = Translator(nmt_model, SAMPLED, threads=1)
+    first, _ = translator.translate(czech)
+    hints = Hints([], [])
+    assert translator.translate(czech, hints)[0].equals(first)
+    batches = [groups[-1] for groups in hints.noted if groups]
+    assert len(batches) > 5
+    again, _ = translator.translate(czech, Hints([batches[4], batches[1]], []))
+    assert again.equals(first)
+
+
+@pytest.mark.parametrize(
+    "options", [SAMPLED, SAMPLED.replace(engine="transformers", max_source_subwords=16)]
+)
+def test_samples_in_several_threads_are_those_of_one(
+    nmt_model: Path, hub_model: Callable[[str], Path], czech: list[str], options: NmtOptions
+) -> None:
+    model = nmt_model if options.engine == "ctranslate2" else hub_model("marian")
+    translator = Translator(model, options, threads=1)
+
+    def draw(seed: int) -> pa.RecordBatch:
+        return translator.translate(czech[:6], seed=seed)[0]
+
+    alone = [draw(seed) for seed in range(4)]
+    assert not alone[0].equals(alone[1])
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(draw, range(4)))
+    assert [found.equals(of) for found, of in zip(together, alone, strict=True)] == [True] * 4
+
+
+def test_samples_do_not_depend_on_the_number_of_threads(
+    fairseq_model: Path, captions: list[str]
+) -> None:
+    one, two = (
+        Translator(fairseq_model, SAMPLED.replace(batch_tokens=None), threads=count)
+        for count in (1, 2)
+    )
+    assert one.translate(captions[:8])[0].equals(two.translate(captions[:8])[0])
 
 
 def test_what_processes_died_of_is_tried_apart_and_at_last_rejected(
