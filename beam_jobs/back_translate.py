@@ -255,7 +255,7 @@ class _Translate(UnitDoFn):
             self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
             for name in numbers.keys() & self.counters.keys():
                 self.counters[name].inc(numbers[name])
-            numbers["attempts"] = attempt.number
+            numbers |= {"attempts": attempt.number, "converted": self.translator.converted}
             receipt = commit(translations, Measurements.model_validate(numbers))
         except BaseException:  # the process did not die
             attempt.failed()

@@ -82,9 +82,10 @@ class UsedModel(Lenient):
 
 
 class TranslationModel(UsedModel):
-    """The model that translated."""
+    """The model that translated, and the digests of what workers converted it to."""
 
     family: str = ""
+    converted: list[str] = []
 
 
 class ScoringModelRecord(StageRecord, stage=("sentence_model", "cross_encoder_model")):

@@ -123,8 +123,11 @@ def translate(
         direction=direction,
         max_rejected=run.config.max_rejected,
     )
+    owned = receipts(back_translate.distinct_folder(folder)) if shared else []
+    digests = {receipt.numbers.converted for receipt in (*result.receipts, *owned)}
+    used.converted = sorted(filter(None, digests))
     record = pairs_record(kind, result, model=used)
-    for receipt in receipts(back_translate.distinct_folder(folder)) if shared else []:
+    for receipt in owned:
         record.worker_seconds = round(record.worker_seconds + receipt.seconds, 3)
         record.peak_memory = max(record.peak_memory, receipt.peak_memory)
     return record

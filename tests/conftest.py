@@ -13,6 +13,9 @@ from tests.once import made_once
 from tests.sample import DATA
 from tests.small_model import train_small_model
 
+NMT = "paraloom/nmt"
+"""Where converted models are in a user's cache."""
+
 settings.register_profile("busy", settings.default, deadline=None)  # a busy machine is no failure
 settings.load_profile("busy")
 
@@ -22,6 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.real_data)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The user's cache in this test run: a model is converted once for all tests."""
+    folder = made_once(tmp_path_factory, "cache", lambda folder: (folder / NMT).mkdir(parents=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -84,8 +96,10 @@ def s3() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def bucket(s3: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def bucket(s3: list[str], cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A folder in an S3 that this process is connected to, and an empty cache of copies."""
     connect(s3)
+    (tmp_path / "cache" / NMT).parent.mkdir(parents=True)
+    (tmp_path / "cache" / NMT).symlink_to(cache / NMT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return f"{BUCKET}/{tmp_path.name}"

@@ -135,6 +135,8 @@ class Measurements(BaseModel):
     """`score`: the key of everything that the values of a column depend on, by column."""
     rejected: dict[str, Natural] = Field(default_factory=dict)
     """`back_translate`: rejected rows by reason, where they stand among the translations."""
+    converted: str | None = None
+    """`back_translate`: SHA-256 of the converted model that translated."""
     score: float = 0.0  # `probes`: Pearson × 100
 
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +21,6 @@ _RECORD = "paraloom.json"
 class Convertible(Protocol):
     """A model that can be converted."""
 
-    path: Path
-
     @property
     def digest(self) -> str:
         """SHA-256 of all that the conversion depends on."""
@@ -32,11 +31,12 @@ class Convertible(Protocol):
 
 @dataclass(frozen=True)
 class Conversion:
-    """A converted model: its folder and its numbers of positions."""
+    """A converted model: its folder, its numbers of positions, and the SHA-256 of its files."""
 
     path: Path
     source_positions: int
     target_positions: int
+    digest: str | None = None  # None if the user has converted it: then it is the model
 
 
 class _Record(BaseModel, strict=True):
@@ -44,7 +44,7 @@ class _Record(BaseModel, strict=True):
 
     source_positions: Count
     target_positions: Count
-    files: dict[str, str]  # SHA-256 by name
+    digest: str
 
 
 def convert_once(model: Convertible) -> Conversion:
@@ -53,31 +53,29 @@ def convert_once(model: Convertible) -> Conversion:
     A conversion with other files than were written is made again, so a worker reads all of them
     once, before it loads them.
 
-    The cache is a hidden folder in the model folder or, if that is not writable or belongs to the
-    cache of Hugging Face's Hub, in `$XDG_CACHE_HOME/paraloom`. Its name contains the digest of the
-    model, so that another checkpoint is converted anew. Weights are float32; CTranslate2 casts them
-    when it loads them.
+    The cache is the user's, `$XDG_CACHE_HOME/paraloom`: a model folder is of others, and its digest
+    does not cover what they may have converted. The names there are the versions of CTranslate2 and
+    the digests of the models. Weights are float32; CTranslate2 casts them when it loads them.
 
     Raises:
-        UserError: the model cannot be read or converted.
+        UserError: the model cannot be read or converted, or the cache cannot be written.
     """
-    import ctranslate2
-
-    name = f".ctranslate2-{ctranslate2.__version__.split('.')[0]}-{model.digest[:16]}"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom" / "nmt"
-    candidates = [model.path / name, cache / name.removeprefix(".")]
-    for path in candidates:
-        if found := _open(path):
-            return found
-    path = candidates[0] if _writable(model.path) else candidates[1]
+    path = _place(model)
+    if found := _open(path):
+        return found
     with _lock(path):
         if found := _open(path):  # another process has converted it meanwhile
             return found
         with atomic_folder(path) as out:
             source, target = model.convert(out)
-            record = _Record(source_positions=source, target_positions=target, files=_files(out))
+            record = _Record(source_positions=source, target_positions=target, digest=digest(out))
             (out / _RECORD).write_text(record.model_dump_json())
-    return Conversion(path, source, target)
+    return Conversion(path, **record.model_dump())
+
+
+def forget(model: Convertible) -> None:
+    """Remove the conversion of a model that is not used again from the cache."""
+    shutil.rmtree(_place(model), ignore_errors=True)
 
 
 @contextmanager
@@ -101,32 +99,30 @@ def conversion_errors(path: Path, engine: str) -> Iterator[None]:
         ) from error
 
 
+def _place(model: Convertible) -> Path:
+    import ctranslate2
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom" / "nmt"
+    return cache / f"ctranslate2-{ctranslate2.__version__}-{model.digest}"
+
+
 def _open(path: Path) -> Conversion | None:
     """The conversion in a folder; None unless all its files are as they were written."""
     try:
         record = _Record.model_validate_json(read_regular(path / _RECORD))
-        whole = _files(path) == record.files
+        whole = digest(path, ignored={_RECORD}) == record.digest
     except (OSError, ValidationError, UserError):
         return None
-    return Conversion(path, record.source_positions, record.target_positions) if whole else None
-
-
-def _files(folder: Path) -> dict[str, str]:
-    """The digests of a conversion's files by name."""
-    paths = (path for path in folder.iterdir() if path.name != _RECORD)
-    return {path.name: digest(path) for path in paths}
-
-
-def _writable(folder: Path) -> bool:
-    in_hub_cache = any(part.startswith("models--") for part in folder.parts)
-    return os.access(folder, os.W_OK) and not in_hub_cache
+    return Conversion(path, **record.model_dump()) if whole else None
 
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Let one process at a time write `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.parent / f".{path.name.removeprefix('.')}.lock"
-    with open_lock(lock) as stream:
+    try:
+        stream = open_lock(path.with_name(f".{path.name}.lock"))
+    except UserError as error:
+        raise UserError(f"{error}; XDG_CACHE_HOME names another place for conversions") from error
+    with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

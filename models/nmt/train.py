@@ -20,6 +20,8 @@ from models.cpu import cores
 from models.errors import UserError
 from models.files import atomic_folder, digest, open_log
 from models.nmt import fairseq_run
+from models.nmt.convert import forget
+from models.nmt.families.fairseq import FairseqModel
 from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
 from models.nmt.options import NmtOptions, NmtTrainingOptions
 from models.nmt.training_data import (
@@ -95,6 +97,7 @@ def train_nmt(
     for name, state in candidates.items():
         _assemble(work / "candidate", data, languages, state)
         bleu[name] = _bleu(work / "candidate", held_out, slice(half), 1, threads)
+        forget(FairseqModel(work / "candidate"))
     chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the later one of equals
     report: dict[str, Any] = {
         "bleu": 0.0,

@@ -110,6 +110,11 @@ class Translator:
         """The engine's device: cpu or cuda."""
         return self._engine.device
 
+    @property
+    def converted(self) -> str | None:
+        """SHA-256 of the files that the engine loaded, if the model was converted for it."""
+        return self._engine.converted
+
     def translate(
         self,
         sentences: pa.StringArray | pa.ChunkedArray | Sequence[str | None],

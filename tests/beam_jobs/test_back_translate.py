@@ -67,6 +67,7 @@ def test_rows_are_those_of_the_translator(
     translator = Translator(nmt_model, FAST, threads=1)
     for receipt, start in zip(result.receipts, range(0, 12, 4), strict=True):
         wanted, _ = translator.translate(sentences[start : start + 4])
+        assert receipt.numbers.converted == translator.converted
         table = pq.read_table(receipt.shards[0].path)
         assert table.schema == schema.BACK_TRANSLATE
         assert table["id"].to_pylist() == [f"id-{i}" for i in range(start, start + 4)]
@@ -105,7 +106,7 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Engine:
-        batch_tokens, max_source_subwords, parallel = 1000, 100, 1
+        batch_tokens, max_source_subwords, parallel, converted = 1000, 100, 1, None
 
         def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
             def wait() -> list[Ranked]:
@@ -141,7 +142,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     calls = []
 
     class Engine:
-        batch_tokens, max_source_subwords, parallel = 1000, 100, 1
+        batch_tokens, max_source_subwords, parallel, converted = 1000, 100, 1, None
 
         def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
             calls.append(len(batch))

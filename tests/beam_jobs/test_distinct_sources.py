@@ -31,6 +31,8 @@ class Reversing:
 
     seen: ClassVar[Counter[str]] = Counter()
 
+    converted = None
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 

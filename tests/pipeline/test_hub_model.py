@@ -20,8 +20,7 @@ def marian_run(
     hub_model: Callable[[str], Path], write_config: Callable[..., Path], tmp_path: Path
 ) -> Path:
     """The configuration of a run with a model of its own."""
-    ignore = shutil.ignore_patterns(".*")
-    model = shutil.copytree(hub_model("marian"), tmp_path / "opus", ignore=ignore)
+    model = shutil.copytree(hub_model("marian"), tmp_path / "opus")
     return write_config(tmp_path, nmt={"model": str(model), "beam": 2, "max_source_subwords": 60})
 
 
@@ -40,6 +39,7 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     rows = pq.read_table(sorted((tmp_path / "run" / "back_translate").glob("part-*.parquet")))
     found = Translator(tmp_path / "opus", NmtOptions(beam=2, max_source_subwords=60), threads=1)
     expected, _ = found.translate(rows["source"])
+    assert model["converted"] == [found.converted]
     assert rows["translation"].to_pylist() == expected["translation"].to_pylist()
     card = (tmp_path / "run" / "corpus" / "README.md").read_text()
     assert "model `opus` (Marian), licence" in card

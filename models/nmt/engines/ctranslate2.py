@@ -47,6 +47,7 @@ class CTranslate2Engine:
                 "int8_float16"  # float32 activations would not use the GPU's matrix units
             )
         self._model = model = nmt.converted()
+        self.converted = model.digest
         self._remedy = "convert the original anew" if model.path == nmt.path else "delete it"
         self._layout = nmt.layout
         # On a CPU, a batch and the weights must fit a core's cache (measured).

@@ -52,7 +52,7 @@ class FairseqEngine:
         )
         self._lock = threading.Lock()
         self.batch_tokens = 8192 if self.device == "cuda" else 2048
-        self.parallel = 1
+        self.parallel, self.converted = 1, None
         self.max_source_subwords = checkpoint.settings.max_source_positions - 1
         self.max_target_subwords = checkpoint.settings.max_target_positions - 1
 

@@ -28,7 +28,7 @@ class TransformersEngine:
         self._longest = longest_target(options, model.positions - tags)
         self._lock = threading.Lock()
         self.batch_tokens = 8192 if self.device == "cuda" else 1024
-        self.parallel = 1
+        self.parallel, self.converted = 1, None
         self.max_source_subwords = model.positions - len(model.layout.source(()))
         self.max_target_subwords = model.positions - tags - 1
 

@@ -19,22 +19,52 @@ from models.nmt.families.fairseq import FairseqModel
 
 
 @pytest.fixture
-def fresh(model: Path) -> Path:
-    """A model folder without a conversion."""
-    assert not list(model.glob(".ctranslate2-*"))
+def fresh(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model folder, and a user whose cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return model
 
 
-def test_converted_once_beside_the_model(fresh: Path) -> None:
-    before = digest(fresh)
+def test_converted_once_in_the_users_cache(fresh: Path, tmp_path: Path) -> None:
+    before = sorted(fresh.rglob("*"))
     first = convert_once(FairseqModel(fresh))
-    assert first.path.parent == fresh
+    assert first.path.parent == tmp_path / "cache" / "paraloom" / "nmt"
+    assert first.digest == digest(first.path, ignored=[convert._RECORD])
     assert (first.source_positions, first.target_positions) == (1024, 1024)
     made = (first.path / "model.bin").stat().st_mtime_ns
     second = convert_once(FairseqModel(fresh))
     assert second == first
     assert (second.path / "model.bin").stat().st_mtime_ns == made
-    assert digest(fresh) == before  # the cache does not make it another model
+    assert sorted(fresh.rglob("*")) == before
+
+
+def test_what_a_model_folder_brings_along_is_not_used(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Conversions with other words, under every name that conversions have or had."""
+    model = FairseqModel(fresh)
+    ours = convert_once(model)
+    name = ours.path.name
+    for planted in (fresh / n for n in (f".ctranslate2-4-{model.digest[:16]}", name, f".{name}")):
+        shutil.copytree(ours.path, planted)
+        _swap_words(planted)
+        files = {path.name: digest(path) for path in planted.iterdir()}
+        del files[convert._RECORD]
+        record = {"source_positions": 1024, "target_positions": 1024}
+        digests = {"files": files, "digest": digest(planted, ignored=[convert._RECORD])}
+        (planted / convert._RECORD).write_text(json.dumps(record | digests))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another user"))
+    found = convert_once(FairseqModel(fresh))
+    assert found.path.is_relative_to(tmp_path / "another user")
+    assert (found.digest, digest(found.path)) == (ours.digest, digest(ours.path))
+
+
+def test_another_version_of_the_converter_converts_anew(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = convert_once(FairseqModel(fresh))
+    monkeypatch.setattr(ctranslate2, "__version__", "4.999.0")
+    assert convert_once(FairseqModel(fresh)).path != first.path
 
 
 def test_another_checkpoint_is_another_conversion(fresh: Path) -> None:
@@ -52,7 +82,9 @@ def test_another_checkpoint_is_another_conversion(fresh: Path) -> None:
     assert (second.path / "model.bin").read_bytes() != weights
 
 
-def test_a_failed_conversion_leaves_nothing(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_conversion_leaves_nothing(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(self: object, out: str, **_: object) -> None:
         (Path(out) / "model.bin").write_bytes(b"half")
         raise ValueError("Option --strange is\nnot supported")
@@ -61,7 +93,7 @@ def test_a_failed_conversion_leaves_nothing(fresh: Path, monkeypatch: pytest.Mon
         patch.setattr(ctranslate2.converters.FairseqConverter, "convert", fail)
         with pytest.raises(UserError, match="--strange is not supported"):
             convert_once(FairseqModel(fresh))
-    assert not [path for path in fresh.glob(".*") if path.is_dir()]
+    assert not [path for path in (tmp_path / "cache/paraloom/nmt").iterdir() if path.is_dir()]
     assert convert_once(FairseqModel(fresh)).path.is_dir()
 
 
@@ -74,16 +106,11 @@ def test_an_unfinished_conversion_is_made_again(fresh: Path) -> None:
     assert (again / "model.bin").stat().st_size > 1000
 
 
-def test_a_folder_that_cannot_be_written_uses_the_cache(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(convert, "_writable", lambda folder: False)
-    before = sorted(fresh.iterdir())
-    place = convert_once(FairseqModel(fresh)).path
-    assert place.is_relative_to(tmp_path / "cache" / "paraloom")
-    assert sorted(fresh.iterdir()) == before
-    assert json.loads((place / convert._RECORD).read_text())
+def test_a_cache_that_cannot_be_written_is_one_line(fresh: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no folder")
+    told = r"\.lock: cannot be written \(.*\); XDG_CACHE_HOME names another place for conversions$"
+    with pytest.raises(UserError, match=told):
+        convert_once(FairseqModel(fresh))
 
 
 def test_workers_that_start_together_convert_once(
@@ -121,12 +148,12 @@ def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> Non
 
 def test_a_lock_that_is_a_link_is_refused(fresh: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("precious")
-    name = convert_once(FairseqModel(fresh)).path.name
-    shutil.rmtree(fresh / name)
-    lock = fresh / f"{name}.lock"
+    place = convert_once(FairseqModel(fresh)).path
+    shutil.rmtree(place)
+    lock = place.with_name(f".{place.name}.lock")
     lock.unlink()
     lock.symlink_to(tmp_path / "victim")
-    with pytest.raises(UserError, match=r"\.lock: cannot be written \(it is a symbolic link\)$"):
+    with pytest.raises(UserError, match=r"\.lock: cannot be written \(it is a symbolic link\)"):
         convert_once(FairseqModel(fresh))
     assert (tmp_path / "victim").read_text() == "precious"
 
@@ -158,7 +185,6 @@ HARM: dict[str, Callable[[Path], object]] = {
     "weights truncated": _truncate,
     "weights missing": lambda place: (place / "model.bin").unlink(),
     "a file added": lambda place: (place / "source_vocabulary.json").write_text("[]"),
-    "a folder added": lambda place: (place / "model.d").mkdir(),
     "record empty": lambda place: (place / convert._RECORD).write_text(""),
     "record is a pipe": lambda place: _pipe(place / convert._RECORD),
     "record is a list": lambda place: (place / convert._RECORD).write_text("[]"),
@@ -169,11 +195,13 @@ HARM: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("harm", HARM.values(), ids=HARM)
 def test_a_changed_conversion_is_made_again(
-    toy_model: Path, tmp_path: Path, harm: Callable[[Path], object]
+    toy_model: Path, fresh: Path, cache: Path, tmp_path: Path, harm: Callable[[Path], object]
 ) -> None:
-    original = convert_once(FairseqModel(toy_model))
-    fresh = Path(shutil.copytree(toy_model, tmp_path / "model"))
-    place = fresh / original.path.name
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        original = convert_once(FairseqModel(toy_model)).path
+    place = tmp_path / original.relative_to(cache.parent)
+    shutil.copytree(original, place)
     written = digest(place)
     harm(place)
     assert convert_once(FairseqModel(fresh)).path == place
@@ -181,13 +209,3 @@ def test_a_changed_conversion_is_made_again(
     again = (place / "model.bin").stat().st_mtime_ns
     convert_once(FairseqModel(fresh))
     assert (place / "model.bin").stat().st_mtime_ns == again  # once
-
-
-def test_a_changed_conversion_that_cannot_be_replaced_is_not_used(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = convert_once(FairseqModel(model)).path
-    _truncate(place)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(convert, "_writable", lambda folder: False)
-    assert convert_once(FairseqModel(model)).path.is_relative_to(tmp_path / "cache")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from models.errors import UserError
 from models.files import digest
 from models.nmt import NmtTrainingOptions, Translator, fairseq_run
+from models.nmt.families.fairseq import FairseqModel
 from models.nmt.train import train_nmt
 from models.nmt.training_data import hold_out, train_subwords, write_text
 from models.progress import Meter
@@ -56,6 +57,7 @@ def test_a_killed_training_ends_the_same(
             raise KilledError
 
     folder = tmp_path / "again"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with monkeypatch.context() as patch:
         patch.setattr(Meter, "set", kill)
         with pytest.raises(KilledError):
@@ -64,6 +66,8 @@ def test_a_killed_training_ends_the_same(
     assert list(tmp_path.glob(".again.training-*"))  # what it left does not count
     train_nmt([toy_corpus], folder, TINY, seed=3, threads=1)
     assert digest(folder / "checkpoint.pt") == digest(toy_model / "checkpoint.pt")
+    (converted,) = (tmp_path / "cache" / "paraloom" / "nmt").glob("ctranslate2-*")
+    assert converted.name.endswith(FairseqModel(folder).digest)  # not those of other checkpoints
 
 
 def test_when_fairseq_fails_its_log_is_named(
