@@ -83,7 +83,9 @@ class Options(BaseModel):
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, which are checked."""
-        return type(self)(**{**dict(self), **changes})
+        copy = type(self)(**{**dict(self), **changes})
+        object.__setattr__(copy, "__pydantic_private__", self.__pydantic_private__)
+        return copy
 
     def keys_in_use(self) -> Iterable[str]:
         """The keys that count; a class whose sections exclude each other leaves out some."""

@@ -12,6 +12,7 @@ from models.errors import UserError
 from models.files import locked_folder
 from models.structured import check_numbers
 from pipeline.config import Config
+from pipeline.config.recorded import Written
 from pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
 _LIBRARIES = (
@@ -43,6 +44,7 @@ class Manifest:
     def __init__(self, folder: str) -> None:
         self.path = storage.join(folder, "manifest.json")
         self.record = RunRecord(stages={})
+        self._written = Written({})
         if storage.exists(self.path):
             try:
                 self.record = RunRecord.model_validate_json(storage.read_bytes(self.path))
@@ -73,9 +75,9 @@ class Manifest:
             outdated: the finished stages that are not of this configuration; called if it is
                 another one than that of the last command.
         """
-        before = self.record
+        before, self._written = self.record, config.written
         self.record = RunRecord(
-            config=ConfigRecord.model_validate_json(config.model_dump_json()),
+            config=ConfigRecord.model_validate(config.written.recorded()),
             versions=versions(),
             planned=list(planned),
             wanted=list(wanted),
@@ -123,7 +125,8 @@ class Manifest:
 
     def save(self) -> None:
         """Write the file."""
-        text = json.dumps(self.record.json_values(), indent=1, ensure_ascii=False)
+        values = self._written.by_names(self.record.json_values())
+        text = json.dumps(values, indent=1, ensure_ascii=False)
         storage.write_bytes(self.path, text.encode())
 
 

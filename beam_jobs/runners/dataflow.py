@@ -10,6 +10,7 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
+from beam_jobs.runners.local.worker import hide_options
 from models.errors import UserError
 
 RUNNER = "DataflowRunner"
@@ -47,6 +48,7 @@ def prepare(options: PipelineOptions, output: str) -> None:
     if not output.startswith(_VISIBLE):
         raise UserError(f"{output}: workers of Dataflow do not see it; let `run` be on {_VISIBLE}")
     setup.save_main_session = False
+    hide_options()
 
 
 def one_process(arguments: Sequence[str]) -> list[str]:

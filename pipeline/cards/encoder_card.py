@@ -17,7 +17,7 @@ from models.structured import parse_json
 from pipeline.cards.data_card import model_name
 from pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
 from pipeline.cards.metadata import front_matter, yaml_block
-from pipeline.publishing.provenance import cleaned
+from pipeline.publishing.provenance import harmless
 from pipeline.records import (
     BackTranslateRecord,
     Correlation,
@@ -185,7 +185,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         seed=view.config.seed,
         packages=_packages(trained.versions or view.versions),
         files=list(_files(view, trained, on_corpus=on_corpus)),
-        config=yaml_block(cleaned(_set(settings["options"]))),
+        config=yaml_block(harmless(_set(settings["options"]), EmbeddingOptions)),
     )
 
 

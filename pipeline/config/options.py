@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from beam_jobs.io import schema
 from beam_jobs.io.bitext import READERS, Format
@@ -21,6 +21,7 @@ from models.scorers import ENCODER, SCORERS
 from models.scorers.elsewhere.columns import ColumnScorer
 from models.scorers.elsewhere.commands import TIMEOUT, CommandScorer
 from models.scorers.plugins import ScorerSource, check_name, column_of, installed, source_of
+from pipeline.config.recorded import Written
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
@@ -103,10 +104,9 @@ class ScoreOptions(Options):
     and values; see scorers.md."""
     commands: dict[str, str] = Field(default={})
     """Scores that programs of your own compute: `NAME: COMMAND`, run once for each shard: pairs in
-    as TSV, a number a line out; see scorers.md."""
+    as TSV, a number a line out; see scorers.md. No file of a run has the values of arguments."""
     command_timeout: PositiveNumber = TIMEOUT
-    """Seconds that a command has for a shard; then it is killed and started again, at most
-    twice."""
+    """Seconds that a command has for a shard; then it is killed and started again, up to twice."""
     training: ParagramOptions = ParagramOptions()
 
     @property
@@ -293,6 +293,12 @@ class Config(Options):
     embeddings: EmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
+    _written: Written | None = PrivateAttr(None)
+
+    @property
+    def written(self) -> Written:
+        """The configuration as the manifest holds it."""
+        return self._written or Written(self.model_dump())
 
     @property
     def is_plain_text(self) -> bool:

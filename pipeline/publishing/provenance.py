@@ -1,89 +1,102 @@
-"""Where a release comes from: its run's manifest without paths and secrets; checksums."""
+"""Where a release comes from: what its run's manifest may show; checksums."""
 
 import re
 import shlex
-from pathlib import Path, PurePath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from stat import S_ISREG
-from typing import Any
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
 
 from models.errors import UserError
 from models.files import digest, read_regular
-from pipeline.records import RunRecord, ScoreRecord
+from models.hub import is_hub_name
+from models.options import InputPath
+from pipeline.config import Config
+from pipeline.records import RunRecord, UsedModel
 
 SUMS = "SHA256SUMS"
-HIDDEN = "removed"
 
-_PATH = re.compile(r"(~|\.\.|[A-Za-z]:)?[/\\]|[A-Za-z][A-Za-z0-9+.-]*://")
-"""The beginning of a path that is absolute, leaves the folder of the run, or has a host."""
+TEXTS = {
+    *("digest", "digests", "key", "sha256", "versions", "revision", "family", "license"),
+    *("planned", "wanted", "stage", "meaning", "unit", "where"),
+}
+"""The keys of texts that a release shows as they are."""
 
-_PATH_IN_TEXT = re.compile(r"(?<![\w./:])(?:~|[A-Za-z]:)?[/\\](?:[^/\\\s]+[/\\])+")
-"""The folders of an absolute path within a text."""
+NAMES = {
+    *("run", "path", "model", "models", "name", "missing", "idf", "spacy", "scorers", "scorer"),
+    *("score", "by", "first", "second", "negative"),
+    *("language", "source_language", "target_language"),
+}
+"""The keys of names and paths, of which it shows the last name."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SECRET_WORD = re.compile(
-    r"auth|authori[sz]ation|secrets?|passw(or)?ds?|passphrases?|pwd|credentials?|cookies?|bearer"
-    r"|(api|access|private|secret|auth|ssh)(keys?|tokens?)"
-)
-"""A word of which one makes a key that of a secret."""
-
+_HIDDEN = object()
 _SECRET = re.compile(
-    r"hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{12,}|gh[a-z]_[A-Za-z0-9]{20,}|sk-[\w-]{20,}"
+    r"hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{12,}|gh[a-z]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
+    r"|glpat-[\w-]{16,}|AIza[\w-]{30,}|xox[a-z]-[\w-]{10,}|sk-[\w-]{20,}|://[^/\s@]+@"
     r"|-----BEGIN[^-]*PRIVATE KEY"
 )
-_PASSWORD_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
 
 
-def cleaned(value: Any) -> Any:
-    """JSON values without secrets and without the folders of this machine; names of files stay.
+def public(record: RunRecord) -> RunRecord:
+    """The part of a run's record that a release shows."""
+    values = record.json_values()
+    config = harmless(values.get("config", {}), Config)
+    stages = {name: harmless(of.json_values(), type(of)) for name, of in record.stages.items()}
+    programs = config.get("score", {}).get("commands", {})
+    for name, stage in record.stages.items():
+        for scorer in programs.keys() & stages[name].get("scorers", {}).keys():
+            meaning = f"computed by the program {programs[scorer]}"
+            stages[name]["scorers"][scorer]["meaning"] = meaning
+        model = getattr(stage, "model", None)
+        if isinstance(model, UsedModel) and model.revision and is_hub_name(model.path):
+            stages[name]["model"]["path"] = model.path
+    shown = {**harmless(values, RunRecord), "config": config, "stages": stages}
+    return RunRecord.model_validate(shown)
 
-    >>> cleaned({"paths": ["/home/me/a.gz", "s3://key:word@host/b.gz"], "token": "x", "beam": 2})
-    {'paths': ['a.gz', 'b.gz'], 'token': 'removed', 'beam': 2}
+
+def harmless(value: Any, kind: Any, key: str = "") -> Any:
+    """JSON values of a type: what it declares, and of texts only choices, `TEXTS` and `NAMES`.
+
+    >>> harmless({"run": "/home/me/runs/a", "token": "x", "seed": 2}, Config)
+    {'run': 'a', 'seed': 2}
     """
     if isinstance(value, dict):
-        return {
-            _text(key): HIDDEN if of is not None and _is_secret(key, of) else cleaned(of)
-            for key, of in value.items()
-        }
+        kinds = _kinds(kind, value, key)
+        shown = {n: harmless(of, *kinds[n]) for n, of in value.items() if n in kinds}
+        return {name: of for name, of in shown.items() if of is not _HIDDEN}
     if isinstance(value, list | tuple):
-        return [cleaned(item) for item in value]
-    return _text(value) if isinstance(value, str) else value
+        return [of for item in value if (of := harmless(item, kind, key)) is not _HIDDEN]
+    parts = list(_parts(kind))
+    if not isinstance(value, str) or value in parts or key in TEXTS:
+        return value
+    if key == "commands":
+        value = shlex.split(value)[0]
+    elif key not in NAMES and not any(isinstance(part, InputPath) for part in parts):
+        return _HIDDEN
+    return re.split(r"[/\\]", value.partition("?")[0].rstrip("/\\"))[-1]
 
 
-def _is_secret(key: str, value: Any) -> bool:
-    """Whether a value is a secret by its key: `auth`, `apiKey`, `private_key`, `hub-token`, ….
-
-    `key` alone is that of a stage; the keys of counts and ratios hold `token` before other words.
-    """
-    if re.search(r"[/\\:]", key):  # a path or an address
-        return False
-    words = [word.lower() for word in _WORD.findall(key)]
-    return (
-        any(_SECRET_WORD.fullmatch(word) for word in words)
-        or words[-1:] == ["token"]
-        or ("token" in words and isinstance(value, str))
-        or (len(words) > 1 and ("key" in words or "keys" in words))
-    )
+def _kinds(kind: Any, names: Iterable[str], key: str) -> dict[str, tuple[Any, str]]:
+    """The type of each value of a mapping, and the key that decides on its texts."""
+    for part in _parts(kind):
+        if get_origin(part) is dict:
+            return dict.fromkeys(names, (get_args(part)[1], key))
+        if isinstance(part, type) and issubclass(part, BaseModel):
+            return {
+                alias: (field.rebuild_annotation(), name)
+                for name, field in part.model_fields.items()
+                for alias in (name, field.serialization_alias or name)
+            }
+    return dict.fromkeys(names, (Any, key))
 
 
-def _text(text: str) -> str:
-    if _SECRET.search(text):
-        return HIDDEN
-    if _PATH.match(text):
-        return re.split(r"[/\\]", text.partition("?")[0].rstrip("/\\"))[-1]
-    return _PATH_IN_TEXT.sub("", _PASSWORD_IN_URL.sub("", text))
-
-
-def without_arguments(record: RunRecord) -> RunRecord:
-    """The record with the names of the programs that score, not what they are called with."""
-    record = record.model_copy(deep=True)
-    commands = record.config.score.commands
-    scorers = [stage.scorers for stage in record.stages.values() if isinstance(stage, ScoreRecord)]
-    for name, command in commands.items():
-        commands[name] = program = PurePath(shlex.split(str(command))[0]).name
-        for of in scorers:
-            if name in of:
-                of[name].meaning = f"computed by the program {program}"
-    return record
+def _parts(kind: Any) -> Iterator[Any]:
+    """A type and all that it is made of, choices too, the outermost first."""
+    yield kind
+    for part in get_args(kind):
+        yield from _parts(part)
 
 
 def files_of(folder: Path) -> list[str]:

@@ -31,10 +31,9 @@ from pipeline.publishing.files import FOLDERS, write_configurations
 from pipeline.publishing.provenance import (
     SUMS,
     check_no_traces,
-    cleaned,
     first_change,
+    public,
     read_sums,
-    without_arguments,
     write_sums,
 )
 from pipeline.records import PairsRecord, RunRecord
@@ -87,7 +86,7 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
         UserError: there is no corpus, it has no licence, an option is wrong, or `out` holds other
             things than an earlier release.
     """
-    record, out = without_arguments(finished_record(run)), out.resolve()
+    record, out = public(finished_record(run)), out.resolve()
     shards = [s for r in receipts(storage.join(run, "corpus")) for s in r.shards if s.rows]
     rows = sum(shard.rows for shard in shards)
     corpus = record.find(PairsRecord, "corpus")
@@ -286,8 +285,7 @@ def _write_texts(
     (folder / "provenance").mkdir()
     texts = {"README.md": card}
     for name, values in ((ABOUT, about), ("provenance/manifest.json", record.json_values())):
-        text = json.dumps(cleaned(values), indent=1, ensure_ascii=False)
-        texts[name] = f"{text}\n"
+        texts[name] = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     for name, text in texts.items():
         check_no_traces(name, text)
         (folder / name).write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@ import pytest
 
 from models.errors import UserError
 from pipeline.config import Config, read_config
+from pipeline.config.read import recorded_config
 from pipeline.run import localised, remote_paths
 
 GOOD = """
@@ -145,6 +146,36 @@ def test_variables_are_filled_in_everywhere(
     assert problem(tmp_path, GOOD, *moses) == (
         "input.paths.source: the environment variable NO_DATA is not set"
     )
+
+
+def test_the_manifest_has_variables_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("DATA", "/data/me/"), ("KEY", "sesame"), ("SOURCE", "fr"), ("BY", "c")):
+        monkeypatch.setenv(name, value)
+    config = read(
+        tmp_path,
+        GOOD,
+        "input.paths=['${DATA}/a.${SOURCE}.gz']",
+        "input.source_language=${SOURCE}",
+        "input.license=see https://me:word@host/terms?token=x",
+        "score.commands.c=/opt/score --key ${KEY} --to=${KEY}@host -b 8 word",
+        "select.by=${BY}",
+    )
+    assert config.score.commands["c"] == "/opt/score --key sesame --to=sesame@host -b 8 word"
+    again = config.replace().written.recorded()
+    assert again == config.written.recorded()
+    assert again["score"]["commands"]["c"] == "score --key ${KEY} --to=${KEY}… -b … …"
+    assert again["input"]["paths"] == ["${DATA}/a.fr.gz"]
+    assert again["input"]["source_language"] == "fr"  # only codes may stand there
+    assert again["input"]["license"] == "see https://host/terms"
+    assert again["select"]["by"] == "c"
+    found = config.written.by_names({"path": "/data/me/a.fr.gz", "c": "fr", "d": "/data/me2"})
+    assert found == {"path": "${DATA}/a.fr.gz", "c": "fr", "d": "/data/me2"}
+    monkeypatch.delenv("KEY")
+    opened = recorded_config(again)
+    assert opened.input is not None and opened.input.paths == ["/data/me//a.fr.gz"]
+    assert opened.score.names == config.score.names
 
 
 def test_what_is_missing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs.io.shards import receipts
+from models.scorers.elsewhere.commands import shown_words
 from pipeline.cli import main
 from tests import slow_metric
 from tests.run_helpers import again, parts, popen, ran
@@ -207,7 +208,7 @@ def test_a_command_that_fails(
     command = program(a_run, code)
     write_config(a_run, score=scored(commands={"words": command}, command_timeout=seconds))
     line = error(a_run, capsys, workers)
-    assert line.startswith(f"paraloom: words: `{command}` {message}")
+    assert line.startswith(f"paraloom: words: `{shown_words(command)}` {message}")
     assert "(shard part-00000-0000" in line
     write_config(a_run, score=scored(commands={"words": METRIC}))
     assert run(a_run, capsys) == STAGES

@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
 from google.protobuf import json_format
 
-from beam_jobs.runners.local.worker import environment
+from beam_jobs.runners.local.worker import environment, hide_options
 
 
 class FolderOptions(PipelineOptions):
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str]) -> None:
         os.chdir(folder)
     told = json.dumps(options)
     os.environ.update(environment(given.id, told, given.control_endpoint, given.logging_endpoint))
+    hide_options()
     from apache_beam.runners.worker.sdk_worker_main import main as beam_worker
 
     beam_worker([])

@@ -4,6 +4,7 @@ Beam's worker survives a launcher that was killed: it finishes its work, in a fo
 next run may already be writing, and then waits forever.
 """
 
+import logging
 import os
 import select
 import sys
@@ -38,10 +39,18 @@ def main(arguments: Sequence[str]) -> None:
     for process in (int(launcher), os.getppid()):
         threading.Thread(target=_end_with, args=(process,), daemon=True).start()
     sys.stderr = Lossy(sys.stderr)
+    hide_options()
 
     from apache_beam.runners.worker.sdk_worker_main import main
 
     main([])
+
+
+def hide_options() -> None:
+    """Keep a job's options out of Beam's logs: the keys of object stores are among them."""
+    for name in ("worker.sdk_worker_main", "dataflow.internal.apiclient"):
+        logger = logging.getLogger(f"apache_beam.runners.{name}")
+        logger.addFilter(lambda record: "options" not in str(record.msg))
 
 
 class Lossy:

@@ -7,6 +7,7 @@ separated by tabs, in UTF-8. It prints a number a line.
 from __future__ import annotations
 
 import os
+import re
 import select
 import shlex
 import signal
@@ -17,6 +18,7 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePath
 from threading import Thread
 from typing import IO, Any
 
@@ -39,6 +41,8 @@ _SUPERVISE = (sys.executable, "-I", "-S", supervise.__file__)
 _TRIES = 3
 _LONGEST = 100  # characters of a number
 _SHOWN = 300  # characters of a command, and of the last line of its stderr
+_OPTION = re.compile(r"(--[a-z][a-z_-]*|-[A-Za-z])(=|$)")
+_VALUE = re.compile(r"(\$\{\w+\})|(?:(?!\$\{\w+\}).)+", re.DOTALL)
 _BLOCK = 1 << 16
 
 
@@ -54,7 +58,7 @@ class CommandScorer:
         """The scorer that runs the command; it does not start anything."""
         return Scorer(
             function=partial(_score, self),
-            meaning=f"computed by the command {_short(self.command)}",
+            meaning=f"computed by the command {shown_words(self.command)}",
             unit="score",
             range=(None, None),
             reads=("source", "reference", "translation"),
@@ -63,8 +67,8 @@ class CommandScorer:
 
     @property
     def shown(self) -> str:
-        """The name and the command, for messages."""
-        return f"{self.name}: `{_short(self.command)}`"
+        """The name and what may be shown of the command, for messages."""
+        return f"{self.name}: `{shown_words(self.command)}`"
 
     def key(self) -> Any:
         """The command: the program itself may be anywhere."""
@@ -123,9 +127,23 @@ def _last_line(stderr: bytes) -> str:
     return f"the last line on its stderr: {''.join(filter(str.isprintable, lines[-1]))[:_SHOWN]}"
 
 
-def _short(command: str) -> str:
-    line = " ".join(command.split())
+def shown_words(command: str) -> str:
+    """What anyone may see of a command: names of its program, files, options and variables.
+
+    >>> shown_words("/opt/bin/score --model m --key ${KEY} -b 8 --to=https://me:word@host")
+    'score --model … --key ${KEY} -b … --to=…'
+    """
+    program, *words = shlex.split(command)
+    line = " ".join([PurePath(program).name, *map(_shown_word, words)])
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+def _shown_word(word: str) -> str:
+    if os.path.isfile(word):  # noqa: PTH113 (Path's fails if the word is long)
+        return shlex.quote(PurePath(word).name)
+    option = _OPTION.match(word)
+    name = option[0] if option else ""
+    return name + _VALUE.sub(lambda part: part[1] or "…", word[len(name) :])
 
 
 def _run(scorer: CommandScorer, table: bytes, rows: int) -> _Ended:

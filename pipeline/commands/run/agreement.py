@@ -13,6 +13,7 @@ from models.scorers import SCORERS
 from models.scorers.plugins import column_of, installed, source_of
 from pipeline.commands.options import JsonFile, beam_options, write_json
 from pipeline.config import Config
+from pipeline.config.read import recorded_config
 from pipeline.console import console, number_table
 from pipeline.judging.agreement import JudgedPairs, join, measure
 from pipeline.judging.describe import (
@@ -155,7 +156,7 @@ def _config(folder: str) -> Config:
     if not record.started:
         raise UserError(f"--run {folder}: no run here: it has no manifest.json")
     try:
-        return Config.of(record.config.json_values())
+        return recorded_config(record.config.json_values()).replace(run=folder)
     except ValueError as error:
         raise UserError(
             f"--run {folder}: its configuration cannot be used here ({error}); install what is "

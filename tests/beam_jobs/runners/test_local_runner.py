@@ -1,5 +1,6 @@
 """Workers that die: of a signal, again and again, before they have begun."""
 
+import logging
 import os
 import signal
 import time
@@ -105,6 +106,17 @@ def test_workers_know_the_way_to_an_object_store(bucket: str, s3: list[str]) -> 
     result = launch("copy", work, Copy(f"{bucket}/out", 0), f"{bucket}/out", [*TWO, *s3])
     assert [receipt.rows_out for receipt in result.receipts] == [3, 3, 3]
     assert read_shard(result.receipts[2].shards[0]).equals(TABLE)
+
+
+def test_no_option_is_logged(
+    tmp_path: Path, work: list[Unit], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)  # as libraries that are imported for a training set it
+    secrets = ["sesame-id", "sesame-key"]
+    options = ["--s3_access_key_id", secrets[0], "--s3_secret_access_key", secrets[1]]
+    launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", [*TWO, *options])
+    assert "sdk_worker_main" in caplog.text
+    assert "sesame" not in caplog.text
 
 
 def test_a_table_is_collected_though_a_worker_dies(tmp_path: Path, work: list[Unit]) -> None:

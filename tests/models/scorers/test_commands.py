@@ -14,7 +14,7 @@ import pytest
 
 from models.errors import UserError
 from models.scorers import PairScorer
-from models.scorers.elsewhere.commands import CommandScorer
+from models.scorers.elsewhere.commands import CommandScorer, shown_words
 from models.scorers.pair_scorer import Scores
 from tests import slow_metric
 
@@ -42,7 +42,7 @@ def failure(command: str, pairs: list[tuple[str, str, str]] = PAIRS, timeout: fl
     with pytest.raises(UserError) as error:
         score(command, pairs, timeout)
     assert "\n" not in str(error.value)
-    return str(error.value).replace(" ".join(command.split()), "COMMAND")
+    return str(error.value).replace(shown_words(command), "COMMAND")
 
 
 def test_it_gets_a_line_a_pair_and_three_columns(tmp_path: Path) -> None:

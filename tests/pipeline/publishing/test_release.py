@@ -174,8 +174,29 @@ def test_provenance_has_no_paths_and_no_secrets(run: Path) -> None:
     assert (found["nmt"]["model"], found["input"]["paths"]) == ("cs-en", ["a.gz"])
     for name in ("README.md", "provenance/manifest.json", "provenance/release.json"):
         text = (run / "release" / name).read_text()
-        for trace in (str(run.parent), "/data/", "hf_abc", "key:word"):
+        for trace in (str(run.parent), "/data/", "hf_abc", "hub_token", "key:word"):
             assert trace not in text
+
+
+@pytest.mark.parametrize("of", ["title", "licence", "scorer"])
+def test_a_token_in_a_text_is_not_published(
+    run: Path, of: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuv"
+
+    def edit(record: dict[str, Any]) -> None:
+        if of == "title":
+            record["config"]["run"] = f"runs/{token}"
+        elif of == "licence":
+            record["config"]["input"]["license"] = f"CC BY 4.0, ask with {token}"
+        else:
+            meaning = {"meaning": f"by the service of {token}", "unit": "score"}
+            record["stages"]["score"] = {"scorers": {"unigram_f1": meaning}}
+
+    change(run, edit)
+    assert publish(run, "--license", "cc-by-4.0") == 2
+    assert "README.md: would hold a secret or a path of this machine" in said(capsys)
+    assert not (run / "release").exists()
 
 
 def test_a_program_that_scores_is_named_without_its_arguments(run: Path) -> None:

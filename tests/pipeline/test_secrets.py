@@ -1,0 +1,78 @@
+"""Secrets of every kind that a run may be given are in no file that it leaves, nor in its release.
+
+docs/security.md names the kinds.
+"""
+
+import json
+import logging
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from beam_jobs.io import storage
+from pipeline.cli import main
+from pipeline.config import read_config
+from pipeline.run import run_stages
+from tests import slow_metric
+from tests.object_store import BUCKET
+
+ADDRESS = "https://me:sesame-word@example.org/terms?token=sesame-query"
+
+
+def test_no_secret_is_left(
+    on_s3: tuple[str, list[str]],
+    bitext: dict[str, str],
+    write_config: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run, store = on_s3
+    folder = str(Path(bitext["source"]).parent)
+    for name, value in (
+        ("XDG_CACHE_HOME", str(tmp_path / "cache")),
+        ("API_KEY", "sesame-variable"),
+        ("BITEXT", folder),
+    ):
+        monkeypatch.setenv(name, value)
+    caplog.set_level(logging.INFO)  # as libraries that are imported for a training set it
+    metric = shlex.join([sys.executable, slow_metric.__file__, "0"])
+    config = write_config(
+        tmp_path,
+        run=run,
+        input={
+            "paths": {side: f"${{BITEXT}}/{Path(path).name}" for side, path in bitext.items()},
+            "license": f"see {ADDRESS}",
+        },
+        score={"commands": {"words": f"{metric} --key ${{API_KEY}} sesame-argument {ADDRESS}"}},
+        select={"by": "words"},
+    )
+    options = [*store[1:], "--direct_num_workers", "2"]
+    for name in ("access_key_id", "secret_access_key", "session_token"):
+        options += [f"--s3_{name}", f"sesame-{name}"]
+    run_stages(read_config(config), ["corpus"], options)
+    out = tmp_path / "release"
+    license = ["--license", "cc-by-4.0"]
+    assert main(["publish", run, "--out", str(out), *license, "--", *options]) == 0
+    assert "made and checked" in capsys.readouterr().out
+
+    config.unlink()
+    left = {entry.path: storage.read_bytes(entry.path) for entry in storage.match(f"{BUCKET}/**")}
+    left |= {str(path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    left["log"] = caplog.text.encode()
+    for secret in ("sesame", folder):
+        assert {path for path, data in left.items() if secret.encode() in data} == set()
+    names = ("run/report/index.html", "run/corpus/README.md", "release/README.md", "score.log")
+    assert all(any(path.endswith(name) for path in left) for name in names)
+    assert "sdk_worker_main" in caplog.text
+    record = json.loads(left[f"{run}/manifest.json"])
+    assert "--key ${API_KEY} … …" in record["config"]["score"]["commands"]["words"]
+    assert record["config"]["input"]["license"] == "see https://example.org/terms"
+    assert {Path(file["path"]).parent for file in record["inputs"]} == {Path("${BITEXT}")}
+    assert "slow_metric.py" in left[f"{run}/corpus/README.md"].decode()
+    shown = json.loads(left[str(out / "provenance/manifest.json")])
+    assert shown["config"]["score"]["commands"]["words"] == Path(sys.executable).name
