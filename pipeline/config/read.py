@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,6 @@ from models.printing import not_text
 from models.structured import parse_yaml, read_yaml
 from pipeline.config.options import Config
 from pipeline.config.recorded import Written
-
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
@@ -26,7 +24,7 @@ def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
     for change in changes:
         _set(values, change)
     try:
-        return _read_variables(values)
+        return _with_variables(values)
     except ValueError as error:
         raise UserError(f"{path}: {error}" if path else str(error)) from error
 
@@ -58,55 +56,54 @@ def recorded_config(values: Mapping[str, Any]) -> Config:
     Raises:
         ValueError: this version, or what is installed here, cannot read it.
     """
-    return Config.of(_expand(values, "", os.environ))
+    return Config.of(_expand(values, "", _known(os.environ)))
 
 
-def _read_variables(values: dict[str, Any]) -> Config:
-    """The configuration, and what it is with the names of variables (`Config.recorded`).
+def _with_variables(values: dict[str, Any]) -> Config:
+    """The configuration with the values of environment variables, and as it was written.
 
     A variable stays a name where any text may stand. If only some texts may, such as the code of a
     language, its value is one of them, which cards need.
     """
-    used = dict(_variables(values, ""))
-    config = Config.of(_expand(values, "", used))
-    shown = used
-    for name in used:
-        others = {other: value for other, value in shown.items() if other != name}
+    shown: dict[str, str] = {}
+
+    def look_up(name: str, key: str) -> str:
+        if name not in os.environ:
+            raise ValueError(f"{key}: the environment variable {name} is not set")
+        return shown.setdefault(name, os.environ[name])
+
+    config = Config.of(_expand(values, "", look_up))
+    folders = {}
+    for name, value in list(shown.items()):
+        others = {other: shown[other] for other in shown if other != name}
         with suppress(ValueError):
-            Config.of(_expand(values, "", others))
+            Config.of(_expand(values, "", _known(others)))
             shown = others
-    named = {value.rstrip("/"): f"${{{name}}}" for name, value in used.items() if name not in shown}
-    folders = {value: name for value, name in named.items() if "/" in value}
-    config._written = Written(Config.of(_expand(values, "", shown)).model_dump(), folders)
+            if "/" in value:
+                folders[value.rstrip("/")] = f"${{{name}}}"
+    written = Config.of(_expand(values, "", _known(shown)))
+    config._written = Written(written.model_dump(), folders)
     return config
 
 
-def _variables(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """The environment variables that texts name, and their values."""
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _variables(inner, f"{key}.{name}".lstrip("."))
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from _variables(item, f"{key}[{i}]")
-    for name in _VARIABLE.findall(value) if isinstance(value, str) else ():
-        if name not in os.environ:
-            raise ValueError(f"{key}: the environment variable {name} is not set")
-        yield name, os.environ[name]
+def _known(variables: Mapping[str, str]) -> Callable[[str, str], str]:
+    """Looks up the variables that are given; others stay names."""
+    return lambda name, _: variables.get(name, f"${{{name}}}")
 
 
-def _expand(value: Any, key: str, variables: Mapping[str, str]) -> Any:
-    """Replace `${NAME}` by the variable of that name in all text, which must be fit for paths."""
+def _expand(value: Any, key: str, look_up: Callable[[str, str], str]) -> Any:
+    """Replace `${NAME}` by `look_up(NAME, key)` in all text, which must be fit for paths."""
     if isinstance(value, Mapping):
         return {
-            _checked(str(n), key): _expand(v, f"{key}.{n}".lstrip("."), variables)
+            _checked(str(n), key): _expand(v, f"{key}.{n}".lstrip("."), look_up)
             for n, v in value.items()
         }
     if isinstance(value, list):
-        return [_expand(item, f"{key}[{i}]", variables) for i, item in enumerate(value)]
+        return [_expand(item, f"{key}[{i}]", look_up) for i, item in enumerate(value)]
     if not isinstance(value, str):
         return value
-    return _checked(_VARIABLE.sub(lambda name: variables.get(name[1], name[0]), value), key)
+    text = re.sub(r"\$\{(\w+)\}", lambda found: look_up(found[1], key), value)
+    return _checked(text, key)
 
 
 def _checked(text: str, key: str) -> str:

@@ -16,15 +16,14 @@ class Written:
     """A configuration as it was written."""
 
     keys: dict[str, Any]  # all of them, with `${NAME}` where any text may stand
-    folders: dict[str, str] = field(default_factory=dict)
-    """`${NAME}` by the path that it stands for."""
+    folders: dict[str, str] = field(default_factory=dict)  # `${NAME}` by the path it stands for
 
     def recorded(self) -> dict[str, Any]:
         """The keys for the manifest; of `score.commands` what `shown_words` shows."""
         score = self.keys["score"]
         commands = {name: shown_words(command) for name, command in score["commands"].items()}
         keys = {**self.keys, "score": {**score, "commands": commands}}
-        return _map_texts(keys, without_credentials)
+        return {name: _map_texts(of, without_credentials) for name, of in keys.items()}
 
     def by_names(self, values: Any) -> Any:
         """JSON values in which paths have the names of the variables that they begin with.

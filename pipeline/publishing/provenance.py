@@ -1,7 +1,6 @@
 """Where a release comes from: what its run's manifest may show; checksums."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from stat import S_ISREG
@@ -72,7 +71,7 @@ def harmless(value: Any, kind: Any, key: str = "") -> Any:
     if not isinstance(value, str) or value in parts or key in TEXTS:
         return value
     if key == "commands":
-        value = shlex.split(value)[0]
+        value = value.strip().partition(" ")[0]
     elif key not in NAMES and not any(isinstance(part, InputPath) for part in parts):
         return _HIDDEN
     return re.split(r"[/\\]", value.partition("?")[0].rstrip("/\\"))[-1]
