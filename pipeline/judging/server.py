@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from flask import Flask, Response, abort, jsonify, render_template, request, send_from_directory
 from pydantic import BaseModel, ValidationError
@@ -95,7 +96,20 @@ class _Handler(WSGIRequestHandler):
 
     timeout = 30  # seconds that a connection may be silent
 
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        try:
+            urlsplit(self.path)
+        except ValueError:  # of a bracket; the library would print a traceback
+            self.send_error(400)
+            return False
+        return True
+
     def log(self, type: str, message: str, *args: Any) -> None:
+        pass
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass
 
     def version_string(self) -> str:

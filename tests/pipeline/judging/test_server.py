@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -165,6 +166,35 @@ def test_wrong_requests(client: Client) -> None:
     assert all(token not in json.dumps(reply.body) for _, reply in wrong)
     assert content(client.run) == before
     assert client.ask(body=right).status == 200
+
+
+@pytest.mark.parametrize(
+    ("line", "headers"),
+    [
+        ("GET http://[::1/ HTTP/1.1", ""),
+        ("GET http://[x]/ HTTP/1.1", ""),
+        ("GET //[ HTTP/1.1", ""),
+        ("GET /\0 HTTP/1.1", ""),
+        ("\0\0", ""),
+        ("GET / HTTP/9.9", ""),
+        (f"GET /{'a' * 70_000} HTTP/1.1", ""),
+        ("GET / HTTP/1.1", "X: y\r\n" * 200),
+        ("GET / HTTP/1.1", f"X: {'y' * 70_000}\r\n"),
+        ("POST / HTTP/1.1", "Content-Length: -5\r\n"),
+        ("POST / HTTP/1.1", f"Content-Length: {'9' * 5000}\r\n"),
+        ("POST / HTTP/1.1", "Content-Length: \u00b2\r\n"),
+        ("GET / HTTP/1.1", "Host: [::1\r\n"),
+    ],
+)
+def test_what_is_no_request_is_refused_without_a_word(
+    client: Client, line: str, headers: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
+        connection.sendall(f"{line}\r\n{headers}\r\n".encode())
+        with connection.makefile("rb") as stream:
+            answer = stream.read()
+    assert re.search(rb"^HTTP/1.[01] 4|Error code: (400|505)", answer)
+    assert capfd.readouterr().err == ""
 
 
 def test_the_answer_is_the_next_pair_and_no_score(client: Client) -> None:
