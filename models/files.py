@@ -12,12 +12,15 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import IO, TextIO
 
 from models.errors import UserError
+
+LOCKS = "PARALOOM_LOCKS"
+"""Environment variable: `off` takes no locks, for file systems that have none."""
 
 CARD = "README.md"
 _RUST_ERROR = re.compile(r"\(os error (\d+)\)")
@@ -47,10 +50,16 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
                 mode = stat.S_IMODE(temporary.stat().st_mode)  # what the umask leaves
             yield temporary
             _flush(temporary)
-            temporary.chmod(mode & 0o777)  # a library may have made the file anew
+            _chmod(temporary, mode & 0o777)  # a library may have made the file anew
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _chmod(path: Path, mode: int) -> None:
+    """Change the mode, if the file system has modes."""
+    with suppress(OSError):
+        path.chmod(mode)
 
 
 def check_writable(path: Path) -> None:
@@ -101,14 +110,14 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
         temporary.mkdir(0o777)
         try:
             new = stat.S_IMODE(temporary.stat().st_mode)  # what the umask leaves
-            temporary.chmod(new & ~0o077)
+            _chmod(temporary, new & ~0o077)
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
                     if not file.is_symlink():  # some libraries let nobody else read their files
-                        file.chmod(stat.S_IMODE(file.stat().st_mode) | (new & 0o666))
+                        _chmod(file, stat.S_IMODE(file.stat().st_mode) | (new & 0o666))
                     _flush(file)
-            temporary.chmod(new if mode is None else mode)
+            _chmod(temporary, new if mode is None else mode)
             if path.exists():
                 old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
                 path.replace(old / path.name)
@@ -137,7 +146,7 @@ def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
         raise UserError(f"{name}: cannot be written ({error.strerror or error})") from error
     with open_lock(folder / ".lock") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(stream, folder / ".lock", wait=False)
         except BlockingIOError as error:
             raise UserError(busy) from error
         yield
@@ -165,6 +174,26 @@ def open_lock(path: Path) -> IO[bytes]:
     """
     with _writing_errors(path):
         return os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW), "rb")
+
+
+def lock(stream: IO[bytes], path: Path, *, wait: bool = True) -> None:
+    """Lock the file of `open_lock` for this process alone, until it is closed.
+
+    Raises:
+        BlockingIOError: another process has locked it; only without `wait`.
+        UserError: its file system has no locks; names `path`.
+    """
+    if os.environ.get(LOCKS) == "off":
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be locked ({error.strerror or error}); if this file system has no "
+            f"locks, set {LOCKS}=off, and let only one paraloom work there at a time"
+        ) from error
 
 
 def open_log(path: Path) -> TextIO:

@@ -5,7 +5,6 @@ are made on this machine and uploaded, and they are read from local copies. An u
 complete if it has the digest in the manifest, which is written last.
 """
 
-import fcntl
 import hashlib
 import os
 import re
@@ -23,7 +22,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
-from models.files import open_lock
+from models.files import lock, open_lock
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
 _LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}
@@ -102,8 +101,9 @@ def localise(path: str) -> str:
     copy = _copy_path(path, found)
     if not copy.exists():
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with open_lock(copy.with_name(f".{copy.name}.lock")) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        file = copy.with_name(f".{copy.name}.lock")
+        with open_lock(file) as stream:
+            lock(stream, file)
             if not copy.exists():  # another process may have made it
                 _fetch(path, found, copy)
     return str(copy)

@@ -1,6 +1,5 @@
 """Conversion of a model to CTranslate2's format, once, with a cache."""
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 
 from models.errors import UserError
-from models.files import atomic_folder, digest, open_lock, read_regular
+from models.files import atomic_folder, digest, lock, open_lock, read_regular
 from models.options import Count
 
 _RECORD = "paraloom.json"
@@ -119,10 +118,11 @@ def _open(path: Path) -> Conversion | None:
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """Let one process at a time write `path`."""
+    file = path.with_name(f".{path.name}.lock")
     try:
-        stream = open_lock(path.with_name(f".{path.name}.lock"))
+        stream = open_lock(file)
     except UserError as error:
         raise UserError(f"{error}; XDG_CACHE_HOME names another place for conversions") from error
     with stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+        lock(stream, file)
         yield

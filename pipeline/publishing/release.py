@@ -1,6 +1,5 @@
 """Makes a release: a folder with the corpus, its card, its provenance and checksums."""
 
-import fcntl
 import json
 import math
 import os
@@ -20,7 +19,7 @@ from pydantic import BaseModel
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Shard, read_shard, read_whole, receipts
 from models.errors import UserError
-from models.files import atomic_folder, check_regular, open_lock, read_regular
+from models.files import atomic_folder, check_regular, lock, open_lock, read_regular
 from models.licenses import HUB_LICENSES, license_name
 from models.structured import parse_json
 from pipeline.cards.data_card import data_card
@@ -139,7 +138,7 @@ def alone(out: Path) -> Iterator[None]:
     path = out.parent / f".{out.name}.lock"
     with open_lock(path) as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(stream, path, wait=False)
             mine = os.path.samestat(os.fstat(stream.fileno()), path.stat())
         except (BlockingIOError, FileNotFoundError):
             mine = False

@@ -1,12 +1,13 @@
 """Folders that are complete or absent, when a disk is full; locks and logs that are links."""
 
+import errno
 import os
 import resource
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from models.files import (
     atomic_file,
     atomic_folder,
     check_writable,
+    lock,
     locked_folder,
     open_lock,
     open_log,
@@ -173,6 +175,50 @@ def test_the_lock_of_a_folder_is_no_link(tmp_path: Path) -> None:
     ):
         pass
     assert (tmp_path / "victim").read_text() == "precious"
+
+
+def refuse(code: int) -> Callable[..., NoReturn]:
+    def refusing(*_: object, **__: object) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    return refusing
+
+
+@pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EPERM])
+def test_a_file_system_without_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr("fcntl.flock", refuse(code))
+    path = tmp_path / "run" / ".lock"
+    with pytest.raises(UserError) as error, locked_folder(tmp_path / "run", "run", "busy"):
+        pytest.fail("the work began")
+    assert str(error.value).startswith(f"{path}: cannot be locked ({os.strerror(code)}); ")
+    assert "PARALOOM_LOCKS=off" in str(error.value)
+    with pytest.raises(UserError, match="PARALOOM_LOCKS=off"), open_lock(path) as stream:
+        lock(stream, path)
+    monkeypatch.setenv("PARALOOM_LOCKS", "off")
+    with locked_folder(tmp_path / "run", "run", "busy"), open_lock(path) as stream:
+        lock(stream, path)
+
+
+def test_two_at_a_time(tmp_path: Path) -> None:
+    with (
+        locked_folder(tmp_path / "run", "run", "busy"),
+        pytest.raises(UserError, match="busy"),
+        locked_folder(tmp_path / "run", "run", "busy"),
+    ):
+        pytest.fail("the work began")
+
+
+def test_a_file_system_without_modes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for name in ("chmod", "fchmod", "lchmod"):
+        monkeypatch.setattr(os, name, refuse(errno.EPERM), raising=False)
+    with atomic_file(tmp_path / "file") as temporary:
+        temporary.write_text("new")
+    with atomic_folder(tmp_path / "folder") as temporary:
+        (temporary / "file").write_text("new")
+    assert (tmp_path / "file").read_text() == (tmp_path / "folder/file").read_text() == "new"
 
 
 def test_logs_are_appended_to(tmp_path: Path) -> None:
