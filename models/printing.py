@@ -6,7 +6,8 @@ it shows, so control characters are shown, not sent.
 
 import re
 import sys
-from typing import IO
+from contextlib import suppress
+from typing import IO, Any
 
 INTERRUPTED = "paraloom: interrupted; the same command resumes the work"
 """Told when Ctrl-C has ended a command."""
@@ -33,6 +34,35 @@ def on_one_line(text: str) -> str:
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+class Lossy:
+    """A stream for messages and logs that ignores write errors, as of a full disk or a closed pipe.
+
+    What nobody can read must not end a run; and Beam prints an error before it reports it.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, if possible."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, if possible."""
+        with suppress(OSError):
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Close; what cannot be written is lost."""
+        with suppress(OSError):
+            self._stream.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def say(line: object, stream: IO[str] | None = None) -> None:

@@ -11,6 +11,7 @@ import io
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated, Any, NamedTuple
@@ -19,8 +20,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from beam_jobs.runners.local.fork_server import fork_server
+from beam_jobs.runners.local.limits import limit_in
 from models.errors import UserError
-from models.printing import INTERRUPTED, not_text, say, show
+from models.printing import INTERRUPTED, Lossy, not_text, say, show
 
 PANELS = {
     "corpus": "Build a corpus",
@@ -128,8 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Returns:
-        0 if it succeeded, 1 if it found a difference or a problem, 2 after an error of the user
-        (one line on stderr), 130 if it was interrupted.
+        0 if it succeeded, 1 if `compare` found a difference, 2 after an error (one line on
+        stderr, and the traceback if nobody foresaw it), 130 if it was interrupted.
     """
     _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -150,18 +152,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.TyperException as error:
         say(f"paraloom: {_one_line(error)}")
         return 2
-    except OSError as error:  # of a file that no check foresaw: its name is too long, the disk full
-        say(f"paraloom: {_of_the_system(error)}")
-        return 2
-    except ImportError as error:
+    except SystemExit as error:  # Typer's and rich's way to say that stdout is a closed pipe
+        return 2 if error.code else 0
+    except BaseException as error:  # a library in Rust panics with a type that is no `Exception`
         if not _is_an_interrupt(error):
-            raise
+            _tell(error)
+            return 2
         code = 130
-    except (MemoryError, RuntimeError) as error:
-        if not _is_of_memory(error):
-            raise
-        say("paraloom: out of memory; `paraloom estimate` shows how much a run needs")
-        return 2
     if code == 130:
         say(INTERRUPTED)
     return code or 0
@@ -179,6 +176,8 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # few encodings have all characters
+    if not isinstance(sys.stderr, Lossy):
+        sys.stderr = Lossy(sys.stderr)
 
 
 def _application() -> Any:
@@ -220,14 +219,18 @@ def _is_an_interrupt(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _is_of_memory(error: Exception) -> bool:
-    """Whether it says that memory is full.
-
-    torch has no class for that on a CPU; Beam's error of a worker is a text that ends in the class
-    and message of the worker's, such as Arrow's ArrowMemoryError.
-    """
-    texts = ("can't allocate memory", "out of memory", "bad_alloc", "MemoryError")
-    return isinstance(error, MemoryError) or any(text in str(error) for text in texts)
+def _tell(error: BaseException) -> None:
+    """Tell an error that no check foresaw in one line; unless the system caused it, all of it."""
+    text = f"{type(error).__name__}: {error}".strip()
+    if limit := limit_in(text):
+        say(f"paraloom: {limit}")
+    elif isinstance(error, OSError):  # a name is too long, the disk full
+        say(f"paraloom: {_of_the_system(error)}")
+    else:
+        last = text.splitlines()[-1][:200]  # of a worker's traceback
+        say(f"paraloom: an error that nobody foresaw, please report it: {last}")
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            say(line)
 
 
 def _of_the_system(error: OSError) -> str:

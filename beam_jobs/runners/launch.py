@@ -1,5 +1,6 @@
 """Running a job: Beam options, progress, one-line errors, and the receipts of the result."""
 
+import argparse
 import contextlib
 import io
 import os
@@ -10,10 +11,10 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
@@ -33,12 +34,15 @@ from beam_jobs.io.shards import DamagedError, Receipt
 from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
+from beam_jobs.runners.known_options import check_known
 from beam_jobs.runners.local.interrupts import ends_when_interrupted
+from beam_jobs.runners.local.limits import check_limits
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
 from beam_jobs.runners.loopback import is_loopback, loopback_servers
 from beam_jobs.runners.rejections import Limit, RejectionWatch
 from models.cpu import cores
 from models.errors import UserError
+from models.printing import Lossy
 from models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
@@ -118,10 +122,12 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     try:
         with contextlib.redirect_stderr(printed):
             options = PipelineOptions(list(arguments))
-            options.get_all_options()  # otherwise Beam parses each on first use
+            parsers: list[argparse.ArgumentParser] = []  # and so Beam parses once, not on first use
+            options.get_all_options(add_extra_args_fn=parsers.append)
     except SystemExit as error:  # argparse has printed its usage and the reason
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
+    check_known(arguments, parsers[0], options.view_as(StandardOptions).runner)
     if (workers := options.view_as(DirectOptions).direct_num_workers) < 0:
         raise UserError(f"Beam options: --direct_num_workers {workers}: must be 0 or more")
     return options
@@ -236,8 +242,11 @@ def watch_pipeline(
         report_progress(done, progress, output),
     ):
         dataflow.prepare(options, output)
+        if not elsewhere:
+            check_limits(options.view_as(DirectOptions).direct_num_workers)
         return retry_on_worker_death(
             lambda: run_pipeline(build, options, default_runner(arguments, separate=separate)),
+            _log(output),
             finished,
         )
 
@@ -317,31 +326,35 @@ def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApi
 
 
 @contextmanager
-def redirect_stderr(output: str) -> Iterator[TextIO]:
+def redirect_stderr(output: str) -> Iterator[Any]:
     """Redirect stderr of Beam and its workers to `logs/` of the run; yield the terminal.
 
     The logs of a run in an object store stay on this machine. File descriptor 2 is redirected,
     since worker processes inherit it; Beam prints the traceback of an error several times.
     """
-    parent, _, name = output.rstrip("/").rpartition("/")
-    folder = remote.local_workdir(parent) / "logs"
-    log = folder / f"{name}.log"
+    log = _log(output)
     sys.stderr.flush()
     saved = os.dup(2)
     try:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            log.parent.mkdir(parents=True, exist_ok=True)
             log.unlink(missing_ok=True)  # a link, in a run from elsewhere, would lead anywhere
             with log.open("x") as stream:
                 os.dup2(stream.fileno(), 2)
         except OSError as error:
             raise UserError(f"{log}: cannot be written ({error.strerror})") from error
-        with os.fdopen(os.dup(saved), "w") as terminal:
+        with closing(Lossy(os.fdopen(os.dup(saved), "w"))) as terminal:
             yield terminal
     finally:
         sys.stderr.flush()
         os.dup2(saved, 2)
         os.close(saved)
+
+
+def _log(output: str) -> Path:
+    """The log of the job that writes `output`."""
+    parent, _, name = output.rstrip("/").rpartition("/")
+    return remote.local_workdir(parent) / "logs" / f"{name}.log"
 
 
 @contextmanager
@@ -374,7 +387,7 @@ def report_progress(done: Callable[[], int], progress: Meter, output: str) -> It
 
     def watch() -> None:
         while not stop.wait(seconds):
-            with suppress(UserError):  # the job itself reports it
+            with suppress(UserError, OSError):  # the job itself reports it
                 progress.set(done())
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -1,12 +1,16 @@
 """What is printed moves no cursor and forges no line."""
 
 import ast
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TextIO
 
 import pytest
 from rich.table import Table
 
-from models.printing import on_one_line, say, show, visible
+from models.printing import Lossy, on_one_line, say, show, visible
+from models.progress import meter
 from pipeline.console import console
 from tests.sample import ROOT
 
@@ -27,6 +31,32 @@ def test_messages_and_results(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert err == f"paraloom: {HARMLESS}\\nforged: line\n"
     assert out == f"{HARMLESS}\n"
+
+
+def full_disk() -> TextIO:
+    return open("/dev/full", "w", buffering=1)  # noqa: PTH123
+
+
+def closed_pipe() -> TextIO:
+    reading, writing = os.pipe()
+    os.close(reading)
+    return os.fdopen(writing, "w", buffering=1)
+
+
+@pytest.mark.parametrize("broken", [full_disk, closed_pipe])
+def test_messages_that_nobody_can_read_stop_nothing(broken: Callable[[], TextIO]) -> None:
+    file = broken()
+    stream: Any = Lossy(file)
+    assert stream.fileno() == file.fileno()
+    for _ in range(2):
+        print("lost", file=stream)
+        say("lost", stream)
+    stream.flush()
+    with meter("work", 2, stream=stream) as progress:
+        progress._printed = -99  # the next line is due
+        progress.set(1)
+    stream.close()
+    assert file.closed
 
 
 def test_tables(capsys: pytest.CaptureFixture[str]) -> None:

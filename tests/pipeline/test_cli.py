@@ -119,15 +119,47 @@ def test_an_error_is_no_result_where_standard_error_is_closed() -> None:
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_a_bug_is_not_hidden(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class PanicException(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, PanicException])
+def test_a_bug_is_told_in_one_line_and_not_hidden(
+    kind: type[BaseException],
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     import pipeline.run
 
     def bug(*args: Any, **kwargs: Any) -> NoReturn:
-        raise ZeroDivisionError
+        raise kind("Traceback …\nthe last line\x1b")
 
     monkeypatch.setattr(pipeline.run, "run_stages", bug)
-    with pytest.raises(ZeroDivisionError):
-        main(["select", "--config", str(config)])
+    assert main(["select", "--config", str(config)]) == 2
+    first, second, *rest = capsys.readouterr().err.splitlines()
+    assert first.startswith("paraloom: an error that nobody foresaw")
+    assert first.endswith(": the last line\\x1b")
+    assert second == "Traceback (most recent call last):"
+    assert any(", in bug" in line for line in rest)
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "closed pipe"])
+@pytest.mark.parametrize(
+    ("stream", "argument"), [("stdout", "--version"), ("stdout", "--help"), ("stderr", "nothing")]
+)
+def test_only_a_difference_ends_with_1(stream: str, argument: str, target: str) -> None:
+    """Neither does an answer that cannot be written, nor an error that nobody can read."""
+    reading, descriptor = os.pipe()
+    os.close(reading)
+    if target == "/dev/full":
+        os.close(descriptor)
+        descriptor = os.open(target, os.O_WRONLY)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: descriptor}
+    command = [sys.executable, "-m", "pipeline.cli", argument]
+    done = subprocess.run(command, cwd=ROOT, stdout=streams["stdout"], stderr=streams["stderr"])
+    os.close(descriptor)
+    assert done.returncode == 2
 
 
 def test_an_interrupt_says_what_to_do(

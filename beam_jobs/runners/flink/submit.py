@@ -11,7 +11,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +181,7 @@ def _job_server(jar: str, master: str) -> Iterator[str]:
                 time.sleep(0.1)
             yield endpoint
         finally:
-            os.write(2, log.read_bytes())  # to the log of the stage
+            with suppress(OSError):
+                os.write(2, log.read_bytes())  # to the log of the stage
             process.terminate()
             process.wait()

@@ -190,7 +190,7 @@ def serve(requests: socket.socket) -> None:
                 pid = os.fork()
             except OSError as error:  # no memory, too many processes: report a dead worker
                 with suppress(OSError):
-                    os.write(stderr, f"{error}\n".encode())
+                    os.write(stderr, f"{type(error).__name__}: {error}\n".encode())
                 os.close(pipe)
             else:
                 if not pid:

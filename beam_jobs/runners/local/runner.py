@@ -6,10 +6,13 @@ memory runs out. This one fails the pipeline, which is then run again.
 
 import logging
 import os
+import re
 import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -27,9 +30,12 @@ from google.protobuf import json_format
 
 from beam_jobs.runners.local import worker
 from beam_jobs.runners.local.fork_server import fork_server
+from beam_jobs.runners.local.limits import COUNTS, limit_in
 from models.errors import UserError
 
 _TRIES = 8  # more than it takes to find a sentence that kills workers
+_LOG_END = 1 << 16  # bytes in which the last error is looked for
+_ERROR = re.compile(r"^[\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
 _LOGGER = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -56,11 +62,17 @@ def local_runner(options: PipelineOptions) -> FnApiRunner:
     )
 
 
-def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lambda: 0) -> _T:
+def retry_on_worker_death(
+    work: Callable[[], _T], log: Path, done: Callable[[], int] = lambda: 0
+) -> _T:
     """Run a pipeline, and run it again if a worker died; finished units are not repeated.
 
+    Args:
+        log: what the workers print.
+
     Raises:
-        UserError: workers died eight times in a row without finishing anything.
+        UserError: workers died eight times in a row without finishing anything, or at a limit of
+            the system, which they would meet again.
     """
     before, tries = done(), 0
     while True:
@@ -75,13 +87,25 @@ def retry_on_worker_death(work: Callable[[], _T], done: Callable[[], int] = lamb
             now = done()
             tries = 1 if now > before else tries + 1
             before = now
+            said = _end(log)
+            if limit := limit_in(f"{error}{said}", COUNTS):
+                raise UserError(f"{limit}; see {log}") from error
             if tries == _TRIES:
+                errors = _ERROR.findall(said)
+                last = f"; the last error in {log}: {errors[-1][:200]}" if errors else ""
                 raise UserError(
-                    f"a worker process died {tries} times in a row (at last: {_deaths[0]}); if for "
-                    "want of memory: fewer workers need less (-- --direct_num_workers N), and so "
-                    "do smaller shards (input.shard_rows)"
+                    f"a worker process died {tries} times in a row (at last: {_deaths[0]}){last}; "
+                    "if for want of memory: fewer workers need less (-- --direct_num_workers N), "
+                    "and so do smaller shards (input.shard_rows)"
                 ) from error
             _LOGGER.error("a worker process died (%s); beginning again", _deaths[0])
+
+
+def _end(log: Path) -> str:
+    with suppress(OSError), log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - _LOG_END))
+        return stream.read().decode(errors="replace")
+    return ""
 
 
 @WorkerHandler.register_environment(python_urns.SUBPROCESS_SDK, bytes)

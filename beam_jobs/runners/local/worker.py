@@ -10,13 +10,13 @@ import select
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
 
 from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2 import (
     ApiServiceDescriptor,
 )
 from google.protobuf import text_format
+
+from models.printing import Lossy
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:
@@ -51,30 +51,6 @@ def hide_options() -> None:
     for name in ("worker.sdk_worker_main", "dataflow.internal.apiclient"):
         logger = logging.getLogger(f"apache_beam.runners.{name}")
         logger.addFilter(lambda record: "options" not in str(record.msg))
-
-
-class Lossy:
-    """A stream for logs that ignores write errors.
-
-    Beam prints an error before it reports it: on a full disk it would otherwise never report it.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write, if possible."""
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush, if possible."""
-        with suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def _end_with(launcher: int) -> None:

@@ -19,7 +19,7 @@ Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 
 
 def command() -> None:
-    """Prints a table of checks; the exit code is 1 if something that every run needs is missing."""
+    """Prints a table of checks; the exit code is 2 if something that every run needs is missing."""
     checks: list[tuple[str, bool, Callable[[], Finding]]] = [
         ("Python 3.11 or later", True, _python),
         ("libraries", True, _libraries),
@@ -45,7 +45,7 @@ def command() -> None:
         sound = sound and (works or not required)
     console().print(table)
     if not sound:
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 def _python() -> Finding:

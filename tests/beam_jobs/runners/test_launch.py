@@ -148,6 +148,18 @@ def test_a_log_that_is_a_link_is_replaced(tmp_path: Path) -> None:
     assert not log.is_symlink() and log.read_text() == "two"
 
 
+def test_a_terminal_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    before, full = os.dup(2), os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, 2)
+    try:
+        with launching.redirect_stderr(f"{tmp_path}/out") as terminal:
+            terminal.write("progress")  # which is flushed at the end
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(full)
+
+
 def test_options_of_the_user_go_to_beam_unchanged() -> None:
     options = beam_options(["--runner", "FlinkRunner", "--direct_num_workers", "7"])
     assert options.view_as(StandardOptions).runner == "FlinkRunner"
@@ -194,6 +206,7 @@ def test_local_workers() -> None:
             "argument --direct_num_workers: invalid int value: 'two'",
         ),
         (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
+        (["--direct_num_worker", "2"], "--direct_num_worker: no such option; did you mean"),
     ],
 )
 def test_an_option_that_beam_refuses_is_one_line(

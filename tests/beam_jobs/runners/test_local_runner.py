@@ -101,6 +101,35 @@ def test_workers_that_do_not_come_up(
         launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", TWO)
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "tries"),
+    [
+        ("OSError: [Errno 24] Too many open files: '/a'", "too many files are open: .*; see ", 1),
+        (
+            "ImportError: no such library\nnoise",
+            "3 times .*/a.log: ImportError: no such library;",
+            3,
+        ),
+        ("noise", r"3 times in a row \(at last: exit code 1\); if", 3),
+    ],
+)
+def test_the_last_error_is_named_and_a_limit_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str, tries: int
+) -> None:
+    monkeypatch.setattr(runner, "_TRIES", 3)
+    log, tried = tmp_path / "a.log", []
+
+    def work() -> None:
+        tried.append(0)
+        log.write_text(f"ValueError: earlier\n{'x' * 70_000}\n  at a line\n{text}\n")
+        runner._deaths.append("exit code 1")
+        raise RuntimeError("Channel closed prematurely.")
+
+    with pytest.raises(UserError, match=message) as error:
+        runner.retry_on_worker_death(work, log)
+    assert len(tried) == tries and "\n" not in str(error.value)
+
+
 def test_workers_know_the_way_to_an_object_store(bucket: str, s3: list[str]) -> None:
     work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
     result = launch("copy", work, Copy(f"{bucket}/out", 0), f"{bucket}/out", [*TWO, *s3])

@@ -40,7 +40,7 @@ def test_what_this_machine_has(told: Told) -> None:
     assert "float32" in rows["engine ctranslate2, CPU"][1]
     assert rows["Moses tokeniser"][1] == "it 's a dog ."
     wrong = [name for name, (mark, _) in rows.items() if mark == "fails"]
-    assert code == (1 if wrong else 0)
+    assert code == (2 if wrong else 0)
     for name in ("GPU, torch", "GPU, ctranslate2", "Java (Flink's job server)"):
         assert rows[name][0] in ("ok", "no")
         assert rows[name][1]
@@ -50,7 +50,7 @@ def test_what_is_missing_fails_with_what_to_do(told: Told, monkeypatch: pytest.M
     found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
     monkeypatch.setattr(doctor, "versions", lambda: found)
     code, rows = told()
-    assert code == 1
+    assert code == 2
     assert rows["libraries"] == ("fails", "fairseq-fixed missing: run make setup")
 
 
@@ -60,7 +60,7 @@ def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(doctor, "_ctranslate2", broken)
     code, rows = told()
-    assert code == 1
+    assert code == 2
     assert rows["engine ctranslate2, CPU"] == (
         "fails",
         "ImportError: libcudart.so: [Errno 2] cannot [open]",
