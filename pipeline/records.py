@@ -1,9 +1,8 @@
 """The content of manifest.json as typed models.
 
-`RunRecord` is the whole file; `RunRecord.stages` maps the names of finished stages (`score`,
-`rounds/2/score`) to their records, and `find` gives a record with the type of its stage. Every
-model keeps fields that it does not know, and writes only fields that were set: a manifest of
-another version passes through unchanged.
+`RunRecord` is the whole file; its `stages` are the records of finished stages by their names, such
+as `score` and `rounds/2/score`. Every model keeps fields that it does not know, and writes only
+fields that were set: a manifest of another version passes through unchanged.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ class StageRecord(Lenient):
     seconds: FiniteFloat = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is a copy of that round's
-    config: ConfigRecord | None = None
-    """The configuration that made it; None if its result is of the run's present one."""
+    config: ConfigRecord | None = None  # that made it, if it is not of the run's present one
     versions: dict[str, str] = {}  # of the libraries that made it, if they are not the run's
 
     def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
@@ -159,8 +157,7 @@ class TrainingRecord(StageRecord, stage=("paragram", "classifier", "embeddings")
 
 
 class Candidate(Lenient):
-    """Deciles of a score, neighbours unless `select.auto.best` is set, and how encoders trained on
-    them did."""
+    """Deciles of a score (neighbours, unless `select.auto.best` is set), and encoders' results."""
 
     scorer: str
     deciles: tuple[int, ...]
@@ -362,8 +359,8 @@ class RunRecord(Lenient):
     def _by_kind(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        classes = {name: StageRecord.classes.get(name.rsplit("/", 1)[-1]) for name in values}
-        return {n: (classes[n] or StageRecord).model_validate(values[n]) for n in values}
+        classes = {n: StageRecord.classes.get(n.rpartition("/")[2], StageRecord) for n in values}
+        return {name: classes[name].model_validate(values[name]) for name in values}
 
     def find(self, kind: type[Kind], name: str = "") -> Kind | None:
         """The record of a finished stage by its class.
