@@ -120,6 +120,17 @@ def test_a_score_does_not_depend_on_the_batch(
             assert np.array_equal(values[order], mixed[name]), name
 
 
+def test_nor_on_the_size_of_a_block(
+    pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [*pairs[:10], *pairs[-10:], ("", "a")]
+    whole = score(rows)
+    for module in ("pair_scorer", "learned.paragram_similarity"):
+        monkeypatch.setattr(f"models.scorers.{module}._ROWS", 4)
+        for name, values in score(rows).items():
+            assert np.array_equal(values, whole[name]), (module, name)
+
+
 # lowest, highest, and the value of a text against itself: 0 where it has nothing to compare
 PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "trigram_overlap": (0, 1, lambda text: len(text.split()) >= 3),

@@ -150,6 +150,15 @@ def test_the_way_there_and_back(
         assert found.rows([*names, "none", *names[:1]]).tolist() == [*range(len(names)), -1, 0]
 
 
+def test_many_words_there_and_back(tmp_path: Path) -> None:
+    """They are written in blocks of 4,096."""
+    names = [f"w{i}" for i in range(9000)]
+    matrix = np.arange(18_000, dtype=np.float32).reshape(-1, 2)
+    write_vectors(tmp_path / "v.txt", names, matrix)
+    vectors = read_vectors(tmp_path / "v.txt")
+    assert vectors.words.to_pylist() == names and np.array_equal(vectors.matrix, matrix)
+
+
 def test_a_word_that_is_none_is_not_written(tmp_path: Path) -> None:
     for word in ("", "a b", "a\nb"):
         with pytest.raises(UserError, match="is no word"):

@@ -101,5 +101,14 @@ def test_a_unit_orders_its_sentences() -> None:
 
 
 def test_sentences_that_are_all_the_same() -> None:
-    ElementTree.fromstring(components_plot(["a", "a"], np.ones((2, 3), np.float32)))
-    ElementTree.fromstring(unit_plot(["a", "a"], np.ones(2), 0))
+    """They lie on one point within the picture."""
+    for svg, axes in (
+        (components_plot(["a", "a"], np.ones((2, 3), np.float32)), ("cx", "cy")),
+        (unit_plot(["a", "a"], np.ones(2), 0), ("cx",)),
+    ):
+        assert "nan" not in svg.lower()
+        root = ElementTree.fromstring(svg)
+        sizes = dict(zip(("cx", "cy"), map(float, root.attrib["viewBox"].split()[2:]), strict=True))
+        for axis in axes:
+            one, other = (float(dot.get(axis, "nan")) for dot in root.iter(f"{SVG}circle"))
+            assert 0 < one == other < sizes[axis]

@@ -17,6 +17,7 @@ from models.embeddings.applications.evaluation import (
     correlation,
     cosines,
     evaluate_models,
+    evaluate_on,
 )
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.errors import UserError
@@ -110,6 +111,36 @@ def test_an_undefined_data_set_makes_the_mean_undefined(bag_of_words: Embed) -> 
     assert report.correlations[0][0][:2] == (100, 100)
     assert np.isnan(report.mean(0, "STS 2014")).all()
     assert "undefined" in shown(report)
+
+
+def made(group: str, name: str, rows: int, seed: int) -> LabelledPairs:
+    random = np.random.default_rng(seed)
+    first, second = (
+        pa.array([" ".join(random.choice(list("abcde"), 3)) for _ in range(rows)]) for _ in "12"
+    )
+    scores = random.random(rows) * 5
+    return LabelledPairs(group=group, name=name, first=first, second=second, scores=scores)
+
+
+def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
+    """However many pairs it has; a year's mean is of its own data sets."""
+    sizes = {"STS 2014": (5, 50, 9), "STS 2015": (30, 7)}
+    sets = [made(group, f"{group} {rows}", rows, rows) for group in sizes for rows in sizes[group]]
+    report = evaluate_on(
+        sets, [("first", lambda text: -(bag_of_words(text) ** 2)), ("words", bag_of_words)]
+    )
+    for model, embed in ((1, bag_of_words), (0, lambda text: -(bag_of_words(text) ** 2))):
+        for group in sizes:
+            found = [
+                (pearsonr(x, of.scores).statistic, spearmanr(x, of.scores).statistic)
+                for of in sets
+                if of.group == group
+                for x in [cosines(embed(of.first), embed(of.second))]
+            ]
+            expected = 100 * np.mean(found, axis=0)
+            assert report.mean(model, group)[:2] == pytest.approx(expected)
+            shown = report.json()["groups"][group]["mean"][report.models[model]]
+            assert [shown["pearson"], shown["spearman"]] == pytest.approx(expected, abs=1e-4)
 
 
 def test_cosines_of_zero_vectors_are_zero() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from models.embeddings import tasks
+from models.embeddings.applications import phrase_tests
 from models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
 from models.embeddings.applications.phrase_tests import (
     Question,
@@ -55,19 +56,29 @@ def test_choose_among_100() -> None:
     assert again[0] == again[1]
 
 
-def test_the_pair_s_own_phrases_are_not_samplen() -> None:
+@pytest.mark.parametrize("block", [700, 100_000])
+def test_each_pair_is_compared_with_other_phrases(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phrase_tests, "_BLOCK", block)
     own = pa.array([f"a {i}" for i in range(102)])
-    pairs = PhrasePairs(own, pa.concat_arrays([own[1:], own[:1]]))
-    seen = []
+    pairs = PhrasePairs(own, pa.array([f"a {i + 1 + 3 * (i % 5 == 0)}" for i in range(102)]))
+    seen: list[tuple[Vectors, Vectors, Scores]] = []
 
     def compare(first: Vectors, second: Vectors) -> Scores:
-        seen.append((first[:, 0].reshape(-1, 100), second[:, 0].reshape(-1, 100)))
-        return dots(first, second)
+        seen.append((first, second, dots(first, second)))
+        return seen[-1][-1]
 
-    choose(Model("known", by_number, compare), pairs, own)
-    (first, second), *_ = seen
-    assert (second[:, 1:] != first[:, 1:]).all() and (second[:, 1:] != second[:, :1]).all()
-    assert all(len(set(row)) == 100 for row in second.tolist())
+    found = choose(Model("known", by_number, compare), pairs, own)
+    every = map(np.concatenate, zip(*seen, strict=True))
+    first, second, scores = (of.reshape(102, 100, -1) for of in every)
+    left, right = (by_number(side)[:, None] for side in pairs)
+    assert (first == left).all() and (second[:, :1] == right).all()  # the paraphrase is in front
+    others = second[:, 1:, 0]
+    assert (others != left[..., 0]).all() and (others != right[..., 0]).all()
+    assert all(len(set(row)) == 99 for row in others.tolist())
+    hits = (scores[:, 0] > scores[:, 1:].max(axis=1)).mean()
+    assert found == pytest.approx(100 * hits) and 0 < hits < 1
 
 
 @pytest.mark.parametrize(("count", "size"), [(101, 101), (101, 102), (101, 5000), (1, 1), (2, 3)])

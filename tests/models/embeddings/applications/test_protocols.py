@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import pearsonr, spearmanr
 
 from models.embeddings.applications.evaluation import Embed, cosines, evaluate_models, evaluate_on
 from models.embeddings.applications.protocols import benchmarks
@@ -75,6 +75,26 @@ def test_pooled_results(bag_of_words: Embed, data: Path) -> None:
     assert list(papers) == list(mteb) == ["STS 2015", "STS Benchmark dev", "SICK trial"]
     mean = np.mean([of["words"] for of in mteb.values()])
     assert found["mteb"]["mean"]["words"] == pytest.approx(mean, abs=1e-3)
+
+
+def test_one_protocol_means_data_sets_and_the_other_pools_their_pairs(bag_of_words: Embed) -> None:
+    random = np.random.default_rng(0)
+    sets = []
+    for name, rows in (("FNWN", 5), ("OnWN", 40), ("SMT", 12), ("headlines", 9)):
+        sides = ([" ".join(random.choice(list("abcde"), 3)) for _ in range(rows)] for _ in "12")
+        first, second = map(pa.array, sides)
+        scores = random.random(rows) + rows
+        sets.append(
+            LabelledPairs(group="STS 2013", name=name, first=first, second=second, scores=scores)
+        )
+    report = evaluate_on(sets, [("words", bag_of_words)])
+    found = [cosines(bag_of_words(each.first), bag_of_words(each.second)) for each in sets]
+    labels = [each.scores for each in sets]
+    pearsons = [pearsonr(*both).statistic for both in zip(found, labels, strict=True)]
+    assert report.protocols["papers"] == [[pytest.approx(100 * np.mean(pearsons))]]
+    counted = [0, 1, 3]  # without SMT
+    pooled = spearmanr(*(np.concatenate([of[i] for i in counted]) for of in (found, labels)))
+    assert report.protocols["mteb"] == [[pytest.approx(100 * pooled.statistic)]]
 
 
 def test_the_cosine_counts_also_where_a_model_has_another_score(bag_of_words: Embed) -> None:

@@ -1,12 +1,14 @@
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from models.embeddings.applications import transfer as module
 from models.embeddings.applications.evaluation import Embed
 from models.embeddings.applications.transfer import evaluate, transfer
 from models.embeddings.datasets.transfer import Examples, Task, find_tasks
@@ -100,6 +102,37 @@ def test_classes_are_told_by_cross_validation_and_on_a_split() -> None:
     test = Examples(first=sentences(-x[:50]), labels=labels[:50])
     scores = evaluate(numbers, Task(name="SST", train=examples, test=test, tested="test"))
     assert scores["accuracy"] < 7
+
+
+def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.arange(60.0).reshape(-1, 1)
+    labels = np.where(x[:, 0] % 2, "odd", "even")
+    fitted: list[tuple[float, list[float]]] = []
+    tested: list[tuple[float, list[float]]] = []
+
+    def fit(features: np.ndarray, labels: np.ndarray, strength: float) -> Any:
+        fitted.append((strength, features[:, 0].tolist()))
+
+        def predict(found: np.ndarray) -> np.ndarray:
+            tested.append((strength, found[:, 0].tolist()))
+            right = np.where(found[:, 0] % 2, "odd", "even")
+            return right if strength == 0.01 else np.full_like(right, "none")
+
+        return predict
+
+    monkeypatch.setattr(module, "_fit", fit)
+    half, other = (
+        Examples(first=sentences(x[rows]), labels=labels[rows])
+        for rows in (slice(40), slice(40, 60))
+    )
+    scores = evaluate(numbers, Task(name="SST", train=half, test=other, tested="test"))
+    found = [(strength, len(rows)) for strength, rows in fitted]
+    assert found == [(0.001, 36), (0.01, 36), (0.1, 36), (0.01, 40)]
+    assert tested.pop() == (0.01, x[40:, 0].tolist()) and scores == {"accuracy": 100}
+    for (_, rest), (_, held_out) in zip(fitted, tested, strict=False):
+        assert sorted([*rest, *held_out]) == x[:40, 0].tolist()
 
 
 def test_pairs_by_products_and_distances() -> None:

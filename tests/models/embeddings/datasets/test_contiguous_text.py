@@ -4,8 +4,10 @@ import gzip
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from models.embeddings.datasets import contiguous_text
 from models.embeddings.datasets.contiguous_text import Text, TextFormat, read_text
 from models.embeddings.ragged_columns import RaggedIds, take, truncated
 from models.embeddings.vocabulary import Vocabulary
@@ -111,7 +113,9 @@ def test_what_can_be_wrong_with_a_file(
         list(read_text([tmp_path / "nothing"], format))
 
 
-def test_ids_on_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", [1, 3, 10_000])
+def test_ids_on_disk(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contiguous_text, "_SENTENCES", block)
     path = tmp_path / "czeng"
     rows = ["One dog.", "Two cats and a dog.", "...", "A cat.", "", "A dog.", "A cat.", "One."]
     path.write_text("".join(f"i\t1\t1\t1\tx\t{row}\n" if row else "\n" for row in rows))
@@ -125,6 +129,8 @@ def test_ids_on_disk(tmp_path: Path) -> None:
     words = [vocabulary.words[i] for i in taken.ids]
     assert words[:5] == ["<s>", "two", "<unk>", "<unk>", "</s>"]
     assert taken.offsets.tolist() == [0, 5, 10, 15]
+    expected = [vocabulary.ids(pa.array([row])).lengths[0] for row in rows if row]
+    assert np.diff(offsets).tolist() == np.minimum(expected, 5).tolist()
     again = Text(tmp_path / "t")
     assert np.array_equal(again.sentences.ids, ids)
 

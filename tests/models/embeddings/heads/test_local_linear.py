@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from models.embeddings.heads import manhattan
 from models.embeddings.heads.manhattan import LocalLinear
 
 
@@ -22,9 +23,14 @@ def points() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @pytest.mark.parametrize("bandwidth", [0.03, 0.2, 3.0])
+@pytest.mark.parametrize("block", [5, 512])
 def test_each_estimate_is_a_weighted_least_squares_line(
-    points: tuple[NDArray[np.float64], NDArray[np.float64]], bandwidth: float
+    points: tuple[NDArray[np.float64], NDArray[np.float64]],
+    bandwidth: float,
+    block: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(manhattan, "_BLOCK", block)
     x, y = points
     at = np.linspace(0, 1, 23)
     expected = [by_least_squares(x, y, bandwidth, place) for place in at]

@@ -14,14 +14,17 @@ from scipy.stats import spearmanr
 from models.embeddings import tasks
 from models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
 from models.embeddings.applications.evaluation import cosines, dots
+from models.embeddings.datasets.contiguous_text import Text, read_text
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
 from models.embeddings.encoders.context import Context, Neighbours
 from models.embeddings.model import SentenceEncoder, load_encoder
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks import context as context_task
 from models.embeddings.tasks.context import expanded
 from models.embeddings.tasks.options import ContextOptions
 from models.embeddings.training.initial_model import new_model
+from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.text.vectors import WordVectors, write_vectors
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
@@ -212,6 +215,33 @@ def test_train_save_load(tmp_path: Path, story: str, encoder: str, decoder: Deco
     assert found[0] == pytest.approx(vectors[0] @ vectors[1])
     assert json.loads((tmp_path / "a" / "metrics.json").read_text())["vocabulary"] == 15
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "story.txt"]
+
+
+def test_an_epoch_has_every_sentence_once_in_another_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "text"
+    path.write_text("".join(f"w{i}\n" for i in range(12)))
+    vocabulary = Vocabulary([f"w{i}" for i in range(12)], tags=True)
+    text = Text.write(tmp_path / "t", read_text([path], "lines"), vocabulary, max_words=9)
+    monkeypatch.setattr(context_task, "_POOL", 3)
+
+    def pools(epoch: int, first: int = 0, seed: int = 1) -> list[list[tuple[str, ...]]]:
+        found = []
+        for pool in context_task._Source(text, ["text"], seed).epoch(epoch, first):
+            taken = pool.take(np.arange(len(pool)))
+            columns = [[vocabulary.words[i] for i in of.ids[1::3]] for of in taken]
+            found.append(list(zip(*columns, strict=True)))
+        return found
+
+    epochs = [pools(epoch) for epoch in range(4)]
+    every = [(f"w{i}", f"w{i - 1}", f"w{i + 1}") for i in range(1, 11)]  # before, behind
+    for found in epochs:
+        assert sorted(map(len, found)) == [1, 3, 3, 3]
+        assert sorted(row for pool in found for row in pool) == sorted(every)
+    assert any(epoch != epochs[0] for epoch in epochs[1:])
+    assert any(pools(epoch, seed=2) != epochs[epoch] for epoch in range(4))
+    assert [pools(3, first) for first in range(5)] == [epochs[3][first:] for first in range(5)]
 
 
 def labelled(n: int = 20) -> LabelledPairs:

@@ -11,7 +11,7 @@ import torch
 from models.embeddings import tasks
 from models.embeddings.applications.phrase_tests import read_turney2012, turney2012
 from models.embeddings.encoders import embedding_matrices
-from models.embeddings.model import load_encoder
+from models.embeddings.model import load_encoder, weights
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import join_all, take_all
 from models.embeddings.tasks import phrases
@@ -147,22 +147,43 @@ def test_going_on_after_a_kill_ends_the_same() -> None:
         assert torch.equal(ours, theirs)
 
 
-def test_the_best_epoch_is_kept() -> None:
-    scores = iter([1.0, 3.0, 2.0])
-    trainer = plain_trainer("word-avg", epochs=3, learning_rate=0.3)
-    trainer.evaluate = lambda: next(scores)
-    kept: list[torch.Tensor] = []
-    end_epoch = trainer.end_epoch
+def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = plain_trainer("gru", cell_dropout=0.5)
+    (pool,) = trainer.source.epoch(0)
+    batch = pool.take(np.arange(10))
+    seen: list[tuple[int, ...]] = []
 
-    def record() -> None:
-        end_epoch()
-        kept.append(next(iter(trainer.matrices.values())).current())
+    def record(left: torch.Tensor, *others: Any) -> torch.Tensor:
+        seen.append(tuple((left == 0).flatten().tolist()))
+        return left.sum()
 
-    trainer.end_epoch = record  # type: ignore[method-assign]
+    monkeypatch.setattr(phrases, "contrastive_loss", record)
+    contrasts = []
+    with torch.random.fork_rng():
+        for trainer.progress.step in (0, 1, 2, 0):
+            contrasts.append(tuple(trainer.contrasts(batch).ravel().tolist()))
+            trainer.train_on(batch)
+    for found in (seen, contrasts):
+        assert found[0] == found[-1] and len(set(found)) == 3
+
+
+@pytest.mark.parametrize("model", ["word-avg", "gru"])
+def test_the_best_epoch_is_kept(model: str) -> None:
+    trainer = plain_trainer(model, epochs=3, learning_rate=0.3)
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def evaluate() -> float:
+        seen.append({name: weight.clone() for name, weight in weights(trainer.encoder).items()})
+        return min(len(seen), 2.0)
+
+    trainer.evaluate = evaluate
     trainer.fit()
-    (table,) = embedding_matrices(trainer.encoder).values()
-    assert torch.equal(table.weight, kept[1]) and not torch.equal(table.weight, kept[2])
-    assert trainer.metrics()["development"] == 3.0 and trainer.metrics()["best_epoch"] == 2
+    left = weights(trainer.encoder)
+    for number, kept in enumerate(seen):
+        same = {torch.equal(left[name], weight) for name, weight in kept.items()}
+        assert same == {number == 1}, number
+    metrics = trainer.metrics()
+    assert (metrics["development"], metrics["best_epoch"], metrics["epochs"]) == (2.0, 2, 3)
 
 
 SYNONYMS = [("big", "large"), ("dog", "hound"), ("runs", "races"), ("small", "little")]

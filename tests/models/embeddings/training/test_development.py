@@ -13,7 +13,7 @@ from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
 from models.embeddings.tasks.options import PairsOptions
-from models.embeddings.training import data
+from models.embeddings.training import data, development
 from models.embeddings.training.development import mean_agreement, reciprocal_rank
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.errors import UserError
@@ -128,7 +128,11 @@ def test_held_out_pairs_are_not_trained_on(tmp_path: Path, pairs: list[PairsOpti
         train(OPTIONS.replace(pairs=pairs, development=1e-9), tmp_path / "c", seed=1)
 
 
-def test_reciprocal_rank_is_that_of_its_definition() -> None:
+@pytest.mark.parametrize("block", [7, 1000])
+def test_reciprocal_rank_is_that_of_its_definition(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(development, "_BLOCK", block)
     random = np.random.default_rng(0)
     first, second = random.standard_normal((2, 40, 3))
     cosines = (first @ second.T) / np.linalg.norm(second, axis=1)

@@ -11,14 +11,17 @@ import pytest
 import torch
 
 from models.embeddings import tasks
-from models.embeddings.datasets.similarity import read_sick
+from models.embeddings.applications.evaluation import Compare, Correlation, Embed
+from models.embeddings.datasets.similarity import LabelledPairs, read_sick
 from models.embeddings.encoders import embedding_matrices
 from models.embeddings.heads.distribution import Distribution
-from models.embeddings.model import load_encoder
+from models.embeddings.model import load_encoder, weights
 from models.embeddings.options import EmbeddingOptions
+from models.embeddings.ragged_columns import Sentences
 from models.embeddings.tasks import train
 from models.embeddings.tasks.malstm import initialise, rescaled, split_data
 from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
+from models.embeddings.training import label_trainer as module
 from models.embeddings.training.initial_model import new_model, trained_model
 from models.embeddings.training.label_trainer import Examples, LabelTrainer
 from models.errors import UserError
@@ -121,6 +124,62 @@ def test_a_step_is_the_objective_with_its_pull(
     ):
         start = old if anchored and i < encoder else torch.zeros_like(old)
         assert torch.allclose(found, base + 2 * 0.3 * (weight.detach() - start), atol=1e-5)
+
+
+def label_trainer(sick: Path, **options: Any) -> LabelTrainer:
+    data = read_sick(sick)[0]
+    chosen = SMALL.replace(model="lstm-avg", **options)
+    model = new_model(chosen, [data.first, data.second], 1)
+    torch.manual_seed(0)
+    model.head = Distribution(dim=12, units=3, lowest=1, highest=5)
+    return LabelTrainer(model, data, data, 1)
+
+
+def test_encoder_and_head_of_the_best_epoch_are_left(
+    sick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = label_trainer(sick, epochs=3)
+    modules = trainer.encoder, trainer.label_head
+    seen: list[list[torch.Tensor]] = []
+
+    def present() -> list[torch.Tensor]:
+        return [weight.clone() for module in modules for weight in weights(module).values()]
+
+    def agreement(embed: Embed, data: LabelledPairs, compare: Compare) -> Correlation:
+        seen.append(present())
+        return Correlation(pearson=min(len(seen), 2), spearman=len(seen))
+
+    monkeypatch.setattr(module, "agreement", agreement)
+    trainer.fit()
+    for number, kept in enumerate(seen):
+        same = {torch.equal(*both) for both in zip(present(), kept, strict=True)}
+        assert same == {number == 1}, number
+    assert trainer.metrics()["best_epoch"] == trainer.metrics()["development"] == 2
+    assert [line["epoch"] for line in trainer.history] == [1, 2, 3]
+
+
+def test_every_step_has_noise_and_orders_of_its_own(
+    sick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = label_trainer(sick, dropout=0.5, scramble=1.0)
+    (pool,) = trainer.source.epoch(0)
+    batch = pool.take(np.arange(10))
+    dropped: list[torch.Tensor] = []
+    read: list[tuple[int, ...]] = []
+    encode = trainer.encode
+
+    def record(sentences: Sentences) -> torch.Tensor:
+        read.append(tuple(sentences["words"].ids.tolist()))
+        dropped.append(torch.nn.functional.dropout(torch.ones(99)))
+        return encode(sentences)
+
+    monkeypatch.setattr(trainer, "encode", record)
+    with torch.random.fork_rng():
+        for epoch, row in ((0, 0), (0, 10), (1, 0), (1, 10), (0, 0)):
+            trainer.progress.epoch, trainer.progress.row = epoch, row
+            trainer.train_on(batch)
+    for found in (read, [tuple(mask.tolist()) for mask in dropped]):
+        assert found[0] == found[-1] and len(set(found)) == 4
 
 
 def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:

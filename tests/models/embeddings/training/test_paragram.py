@@ -54,7 +54,8 @@ def test_bad_phrases_name_file_and_line(
 
 
 def test_paraphrases_end_up_near_each_other(tmp_path: Path) -> None:
-    pairs = [(f"a{i}", f"b{i}") for i in range(60)]
+    names = [f"w{i}" for i in np.random.default_rng(0).permutation(120)]
+    pairs = list(zip(names[:60], names[60:], strict=True))  # unlike the order of the vocabulary
     path, out = tmp_path / "phrases", tmp_path / "vectors.txt"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
     options = ParagramOptions(dim=16, epochs=60, batch_size=10, learning_rate=0.01)
@@ -67,6 +68,15 @@ def test_paraphrases_end_up_near_each_other(tmp_path: Path) -> None:
     cosines = a @ b.T
     others = cosines[~np.eye(60, dtype=bool)].reshape(60, 59).max(axis=1)
     assert np.mean(np.diag(cosines) > others) > 0.95
+
+
+def test_the_options_are_those_of_the_paper() -> None:
+    """Negatives are of the other side; words of no other training start a training."""
+    options = ParagramOptions(dim=4, epochs=2, batch_size=3, mega_batch=5, margin=0.6)
+    found = options.training()
+    assert (found.model, found.negatives, found.initial_vectors) == ("word-avg", "other", None)
+    for name, value in options.model_dump(exclude={"format"}).items():
+        assert getattr(found, name) == value
 
 
 def test_nothing_is_written_without_pairs(tmp_path: Path) -> None:

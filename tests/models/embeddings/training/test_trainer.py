@@ -1,4 +1,6 @@
 import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,12 +10,13 @@ import torch
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
+from models.embeddings.model import weights
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Sentences
 from models.embeddings.training import pair_trainer as module
 from models.embeddings.training.data import Pairs, learnable
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, Trainer, better
+from models.embeddings.training.trainer import Memory, Progress, Trainer, better
 from models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
@@ -230,6 +233,91 @@ def test_noise_and_scrambling_depend_on_the_seed_alone() -> None:
         assert torch.equal(torch.random.get_rng_state(), state)  # the caller's numbers stay its own
         results.append(next(iter(trainer.matrices.values())).current())
     assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
+
+
+def test_every_step_has_noise_of_its_own() -> None:
+    trainer = make_trainer(dropout=0.5)
+    trainer.encoder.train()
+    batch = pool_of(trainer).sentences
+
+    def noisy(step: int) -> torch.Tensor:
+        trainer.progress.step = step
+        trainer.seed_noise()
+        return trainer.encode(batch)
+
+    with torch.random.fork_rng():
+        first = noisy(0)
+        assert torch.equal(noisy(0), first)
+        assert not torch.equal(noisy(1), first)
+
+
+def test_words_are_scrambled_anew_at_every_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer(scramble=1.0)
+    batch = pool_of(trainer).take(np.arange(10))
+    seen: list[list[int]] = []
+    monkeypatch.setattr(
+        trainer, "step", lambda sentences: seen.append(sentences["words"].ids.tolist())
+    )
+    for position in ({}, {"epoch": 1}, {"pool": 1}, {"row": 10}, {}):
+        trainer.progress = Progress(**position)
+        trainer.train_on(batch)
+    assert seen[0] == seen[-1] and len(set(map(tuple, seen))) == 4
+
+
+@dataclass
+class Twice:
+    """Epochs of two pools with the same pairs."""
+
+    pairs: Pairs
+    name: str = "twice"
+
+    @property
+    def rows(self) -> int:
+        return 2 * len(self.pairs)
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
+        yield from [self.pairs, self.pairs][first:]
+
+
+def test_every_pool_of_every_epoch_has_an_order_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = pool_of(make_trainer())
+    number = {key: i for i, key in enumerate(zip(*pairs.keys.tolist(), strict=True))}
+    orders: list[tuple[int, ...]] = []
+    for seed in (1, 1, 2):
+        trainer = make_trainer(seed, epochs=2, mega_batch=9)
+        trainer.source = Twice(pairs)
+        monkeypatch.setattr(
+            trainer,
+            "train_on",
+            lambda batch: orders.append(
+                tuple(number[key] for key in zip(*batch.keys.tolist(), strict=True))
+            ),
+        )
+        monkeypatch.setattr(trainer, "progress", Progress(step=1))  # no step is made
+        trainer.fit()
+    assert all(sorted(order) == list(range(90)) for order in orders)
+    assert orders[:4] == orders[4:8] and len(set(orders)) == 8
+
+
+@pytest.mark.parametrize("model", ["word-avg", "lstm-avg"])
+def test_the_best_weights_are_left(model: str) -> None:
+    trainer = make_trainer(model=model, epochs=3)
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def evaluate() -> float:
+        seen.append({name: weight.clone() for name, weight in weights(trainer.encoder).items()})
+        return min(len(seen), 2.0)  # of equal scores the first is the best
+
+    trainer.evaluate = evaluate
+    trainer.fit()
+    left = weights(trainer.encoder)
+    for number, kept in enumerate(seen):
+        same = {name: torch.equal(left[name], weight) for name, weight in kept.items()}
+        assert set(same.values()) == {number == 1}, (number, same)
+    found = trainer.evaluations()
+    assert (found["development"], found["best_epoch"], found["epochs"]) == (2.0, 2, 3)
 
 
 def test_negatives_are_chosen_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
