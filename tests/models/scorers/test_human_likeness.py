@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.linear_model import SGDClassifier
 
 from models.errors import UserError
 from models.scorers import PairScorer
@@ -136,6 +138,24 @@ def test_the_same_seed_gives_the_same_bytes(
         for name in ("one", "same", "other")
     )
     assert one == same != other
+
+
+def test_the_penalty_is_shared_and_texts_alternate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits: list[tuple[float, list[bool]]] = []
+
+    class Recorded(SGDClassifier):
+        def fit(self, features: Any, human: Any) -> Any:
+            fits.append((self.alpha, human.tolist()))
+            return super().fit(features, human)
+
+    monkeypatch.setattr("sklearn.linear_model.SGDClassifier", Recorded)
+    texts = train_classifier(sample(*made(60)), tmp_path, seed=1)["texts"]
+    assert [len(human) for _, human in fits] == texts
+    for penalty, human in fits:
+        assert penalty * len(human) == pytest.approx(0.15)
+        assert human == [True, False] * (len(human) // 2)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -49,7 +49,8 @@ def test_columns_of_other_kinds_become_float32(tmp_path: Path) -> None:
     )
 
 
-def test_a_scorer_reads_what_it_declares(tmp_path: Path) -> None:
+def test_a_scorer_reads_what_it_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.scorers.pair_scorer._ROWS", 1000)  # but it gets the whole shard
     code = """
 def joined(pairs, table):
     assert len(pairs) == 5000, len(pairs)
@@ -72,11 +73,32 @@ def joined(pairs, table):
         scorer(tmp_path, code)
 
 
+def test_reasons_are_those_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a block has none."""
+    monkeypatch.setattr("models.scorers.pair_scorer._ROWS", 2)
+    code = """
+from models.scorers import Outcome
+
+def known(pairs):
+    values = commas(pairs)
+    without = np.where(values == 0, "no comma", "").astype(object)
+    return Outcome(values, without if (values == 0).any() else None)
+
+""" + entry("function=known, range=(0, None)")
+    texts = pa.array(["a,", "b,,", "c,", "d", "e,"])
+    found = scorer(tmp_path, code).score(texts, texts)
+    assert found["commas_score"].tolist() == [1, 2, 1, 0, 1]
+    assert {name: of.tolist() for name, of in found.reasons.items()} == {
+        "commas_score": ["", "", "", "no comma", ""]
+    }
+    assert not scorer(tmp_path, code).score(texts[:3], texts[:3]).reasons
+
+
 def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
-    values = "np.array([1.000001, -0.000001, 1.1], np.float32)"
+    values = "np.array([1.000001, -0.000001, 1.0001], np.float32)"
     code = entry(f"function=lambda pairs: {values}")
     found = scorer(tmp_path, code).score(TEXTS, TEXTS)["commas_score"]
-    np.testing.assert_allclose(found, [1, 0, 1.1], atol=1e-7)
+    np.testing.assert_allclose(found, [1, 0, 1.0001], atol=1e-7)
     assert found[0] == 1
     assert found[1] == 0
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.scorers import SCORERS, PairScorer
 from models.scorers.learned.human_classifier import FOLDS, Classifier
+from models.scorers.tokens.ngrams import shared_ngrams
+from models.text.tokens import PairText
 from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
 from tests.models.scorers.plain_likeness import plain_likeness
 
@@ -146,6 +149,7 @@ PROPERTIES: dict[str, tuple[float, float, Callable[[str], float]]] = {
     "sentence_similarity": (-1, 1, lambda text: text.strip() != ""),
     "cross_encoder": (-np.inf, np.inf, lambda text: 0),
 }
+LOWER_IS_BETTER = {"edit_distance"}
 ONE_SIDED = {"human_likeness", "reference_score"}  # only one of the sides is judged
 
 
@@ -160,6 +164,7 @@ def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None
     assert ((values >= low) & (values <= high)).all()
     bounds = tuple(None if np.isinf(bound) else bound for bound in (low, high))
     assert SCORERS[name].range in (bounds, (None, None))
+    assert SCORERS[name].higher_is_better is (name not in LOWER_IS_BETTER)
     if name not in ONE_SIDED:
         assert np.array_equal(values, score([(t, r) for r, t in rows], scorer)[name])
     same = score([(r, r) for r, _ in rows], scorer)[name]
@@ -187,6 +192,35 @@ def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("models.scorers.tokens.ngrams._BITS", bits)
         assert np.array_equal(score(rows)["trigram_overlap"], direct)
     assert len(set(direct.tolist())) > 20
+
+
+def test_many_words_and_many_rows_make_no_two_trigrams_the_same() -> None:
+    """Rows and three numbers of tokens take more than 64 bits."""
+    words = [f"w{i}" for i in range(600 * 300)]
+    rows = [words[start : start + 300] for start in range(0, len(words), 300)]
+    sides = rows, [[*row[100:], *row[:100]] for row in rows]
+    columns = [pa.array([" ".join(row) for row in side]) for side in sides]
+    assert (shared_ngrams(PairText(*columns), 3) == 198 + 98).all()
+
+
+def test_some_columns_alone() -> None:
+    rows = [("a dog runs", "the dog runs"), ("cats", "dog")]
+    whole = score(rows)
+    opened: list[int] = []
+
+    def opening() -> WordVectors:
+        opened.append(1)
+        return VECTORS
+
+    scorer = PairScorer(NAMES, **{**TABLES, "paragram": partial(opening)})
+    for columns in (["unigram_f1"], ["translation_tokens", "paragram_similarity"], NAMES[:2]):
+        found = score(rows, scorer.only(columns))
+        counts = {"reference_tokens", "translation_tokens"}
+        expected = set(columns) | (counts if not counts.isdisjoint(columns) else set())
+        assert set(found) == expected
+        assert all(np.array_equal(found[name], whole[name]) for name in found)
+    assert opened == [1]
+    assert scorer.names == NAMES
 
 
 def test_sides_without_known_words_score_zero_and_never_nan(tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ from scipy.stats import pearsonr, spearmanr
 
 from models.embeddings.applications.evaluation import (
     Embed,
+    Model,
     Report,
     agreement,
     correlation,
     cosines,
     evaluate_models,
     evaluate_on,
+    label_errors,
 )
 from models.embeddings.datasets.similarity import LabelledPairs
 from models.errors import UserError
@@ -141,6 +143,22 @@ def test_a_mean_counts_every_data_set_once(bag_of_words: Embed) -> None:
             assert report.mean(model, group)[:2] == pytest.approx(expected)
             shown = report.json()["groups"][group]["mean"][report.models[model]]
             assert [shown["pearson"], shown["spearman"]] == pytest.approx(expected, abs=1e-4)
+
+
+def test_errors_of_labels_count_every_data_set_once(bag_of_words: Embed) -> None:
+    sets = [made("SICK", f"{rows}", rows, rows) for rows in (6, 40)]
+    found = label_errors(Model("m", bag_of_words, scale=sets[0].scale), sets)
+    for data in sets:
+        scores = cosines(bag_of_words(data.first), bag_of_words(data.second))
+        of = found[f"SICK {data.name}"]
+        assert of["pairs"] == len(data)
+        assert of["mse"] == pytest.approx(np.mean((scores - data.scores) ** 2))
+        assert of["pearson"] == pytest.approx(100 * pearsonr(scores, data.scores).statistic)
+        assert of["spearman"] == pytest.approx(100 * spearmanr(scores, data.scores).statistic)
+    for key in ("pearson", "spearman", "mse"):
+        assert found["mean"][key] == pytest.approx(
+            (found["SICK 6"][key] + found["SICK 40"][key]) / 2
+        )
 
 
 def test_cosines_of_zero_vectors_are_zero() -> None:

@@ -135,6 +135,14 @@ def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(
         assert sorted([*rest, *held_out]) == x[:40, 0].tolist()
 
 
+def test_f1_is_of_the_paraphrases() -> None:
+    predicted, labels = (np.array(list(text)) for text in ("110100", "100110"))
+    found = module._judge(predicted, labels, "MRPC")
+    assert found == pytest.approx({"accuracy": 200 / 3, "f1": 200 / 3})
+    assert module._judge(np.array(list("111100")), labels, "MRPC")["f1"] == pytest.approx(400 / 7)
+    assert "f1" not in module._judge(predicted, labels, "SST")
+
+
 def test_pairs_by_products_and_distances() -> None:
     random = np.random.default_rng(0)
     a, b = random.normal(size=(2, 400, 3))

@@ -33,7 +33,9 @@ def rows(pairs: PhrasePairs) -> list[tuple[str, str]]:
     return list(zip(pairs.left.to_pylist(), pairs.right.to_pylist(), strict=True))
 
 
-def test_the_paper_s_filter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", [1, 20_000])
+def test_the_paper_s_filter(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.embeddings.datasets.phrases._ROWS", block)
     table = write(tmp_path / "ppdb.gz", PPDB)
     assert rows(read_phrase_pairs(table)) == [
         ("a big dog", "a large dog"),

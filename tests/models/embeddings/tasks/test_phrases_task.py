@@ -162,7 +162,7 @@ def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPat
     with torch.random.fork_rng():
         for trainer.progress.step in (0, 1, 2, 0):
             contrasts.append(tuple(trainer.contrasts(batch).ravel().tolist()))
-            trainer.train_on(batch)
+            trainer.train_on(Examples(batch.left, batch.right, batch.left[:, None]))
     for found in (seen, contrasts):
         assert found[0] == found[-1] and len(set(found)) == 3
 

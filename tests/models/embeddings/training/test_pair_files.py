@@ -164,7 +164,10 @@ def test_errors_of_training_name_the_users_file(tmp_path: Path) -> None:
         train(SMALL.replace(pairs=sources), tmp_path / "model", seed=1)
 
 
-def test_weights_are_how_often_an_epoch_has_a_pair(tmp_path: Path) -> None:
+def test_weights_are_how_often_an_epoch_has_a_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("models.embeddings.training.data._ROWS", 100)
     sources = []
     for name, count, weight in (("a", 400, 2.5), ("b", 100, 1.0), ("c", 1000, 0.1)):
         path = tmp_path / name
@@ -185,6 +188,9 @@ def test_weights_are_how_often_an_epoch_has_a_pair(tmp_path: Path) -> None:
     found = epoch(0)
     counts = {name: sum(word[0] == name for word in found) for name in "abc"}
     assert 900 < counts["a"] < 1100 and counts["b"] == 100 and 60 < counts["c"] < 140
+    assert (
+        len({int(word[1:]) % 100 for word in found if word[0] == "c"}) > 40
+    )  # of each batch others
     of_a = np.unique([w for w in found if w[0] == "a"], return_counts=True)[1]
     assert len(of_a) == 400 and set(of_a) == {2, 3}
     assert found == epoch(0) and set(found) != set(epoch(1))

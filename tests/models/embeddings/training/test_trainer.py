@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
 from models.embeddings.model import weights
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences
+from models.embeddings.ragged_columns import Sentences, take_all
 from models.embeddings.training import pair_trainer as module
 from models.embeddings.training.data import Pairs, learnable
 from models.embeddings.training.pair_trainer import PairTrainer
@@ -209,6 +210,67 @@ def test_mega_batches_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer, "train_on", record)
     trainer.fit()
     assert sizes[:6] == [10, 10, 20, 30, 20, 40] and max(sizes) == 40
+
+
+def test_the_loss_is_the_mean_since_the_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.embeddings.training.trainer.LOG_EVERY", 5)
+    trainer = make_trainer(epochs=2)
+    steps: list[float] = []
+    lines: list[tuple[int, float]] = []
+    take = trainer.optimizer_step
+
+    def record(loss: torch.Tensor) -> None:
+        steps.append(loss.item())
+        take(loss)
+
+    monkeypatch.setattr(trainer, "optimizer_step", record)
+    monkeypatch.setattr(trainer, "log", lambda **line: lines.append((len(steps), line["loss"])))
+    trainer.fit()
+    # A line is due after the mega-batch, of three steps, in which a multiple of five is passed.
+    assert [step for step, _ in lines] == [6, 12, 15]
+    for start, (end, loss) in zip((0, 6, 12), lines, strict=True):
+        assert loss == pytest.approx(np.mean(steps[start:end]), rel=1e-5)
+    assert trainer.progress.loss == pytest.approx(np.mean(steps[15:]), rel=1e-5)
+
+
+def test_a_pair_needs_a_negative_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer()
+    pairs = pool_of(trainer).take(np.arange(25))
+    found = np.stack([np.arange(25, 50), np.arange(25)])
+    found[0, 3] = found[1, 4] = -1
+    found[:, 10:20] = -1  # a whole mini-batch
+    seen: list[Sentences] = []
+    monkeypatch.setattr(trainer, "negatives", lambda *_: found)
+    monkeypatch.setattr(trainer, "step", seen.append)
+    trainer.train_on(pairs)
+    kept = [[0, 1, 2, 5, 6, 7, 8, 9], [20, 21, 22, 23, 24]]
+    for sentences, rows in zip(seen, kept, strict=True):
+        order = np.concatenate([rows, np.add(rows, 25), np.add(rows, 25), rows])
+        expected = take_all(pairs.sentences, order)["words"]
+        assert np.array_equal(sentences["words"].ids, expected.ids)
+        assert np.array_equal(sentences["words"].offsets, expected.offsets)
+
+
+@pytest.mark.parametrize("tags", [False, True])
+def test_a_sentence_of_tags_is_no_given_negative(
+    tags: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [pa.array(side) for side in (["a", "b", "c"], ["d", "e", "f"], ["g", "", "h"])]
+    vocabulary = Vocabulary.build(texts, tags=tags)
+    left, right, given = texts
+    pairs = learnable(left, right, {"words": vocabulary}, None, given)
+    options = EmbeddingOptions(dim=4, tags=tags)
+    encoder = build_encoder(options, {"words": random_vectors(len(vocabulary), 4, 1)})
+    trainer = PairTrainer(encoder, Memory(pairs, "memory"), options, 1)
+    seen: list[list[bool]] = []
+
+    def record(found: NDArray[Any], vectors: torch.Tensor, there: NDArray[Any]) -> NDArray[Any]:
+        seen.append(there.tolist())
+        return found
+
+    monkeypatch.setattr(module, "nearer_given", record)
+    trainer.negatives(pairs.sentences, pairs.keys)
+    assert seen == [[True, False, True]]
 
 
 def test_training_ends_after_so_many_steps() -> None:
