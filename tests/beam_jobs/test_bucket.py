@@ -3,11 +3,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs import bucket
 from beam_jobs.bucket import decile_ranks, summarise
+from beam_jobs.io import schema
 from beam_jobs.io import shards as shard_files
 from beam_jobs.io.part_files import encode
 from beam_jobs.io.shards import Deciles, Shard, read_shard, units, write_shard
@@ -26,6 +28,19 @@ def run(shards: list[Shard], out: Path) -> Result:
 def rows(result: Result) -> dict[str, int]:
     tables = [pq.read_table(s.path) for r in result.receipts for s in r.shards]
     return {r["id"]: r["translation_score_decile"] for t in tables for r in t.to_pylist()}
+
+
+def by_definition(rows: int) -> list[int]:
+    """The decile of each rank: k begins at rank ⌊k·n/10⌋."""
+    return [sum(k * rows // 10 <= rank for k in range(1, 10)) for rank in range(rows)]
+
+
+def test_where_deciles_begin() -> None:
+    assert decile_ranks(25) == [2, 5, 7, 10, 12, 15, 17, 20, 22]
+    for rows in range(35):
+        ranks = np.arange(rows)
+        found = np.searchsorted(decile_ranks(rows), ranks, side="right")
+        assert found.tolist() == by_definition(rows)
 
 
 def test_deciles_are_exact_and_the_same_for_any_shards(
@@ -49,8 +64,40 @@ def test_deciles_are_exact_and_the_same_for_any_shards(
 def test_few_rows(tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]], n: int) -> None:
     result = run(scored(np.linspace(-2, -1, n, dtype=np.float32), 2), tmp_path / "out")
     found = [rows(result)[f"id-{i}"] for i in range(n)]
-    assert found == [sum(r <= i for r in decile_ranks(n)) for i in range(n)]
+    assert found == by_definition(n)
     assert sum(summarise(result.receipts)["translation_score"].rows) == n
+
+
+def test_each_score_has_deciles_of_its_own_and_candidates_are_rows_of_their_own(
+    tmp_path: Path,
+) -> None:
+    random = np.random.default_rng(2)
+    names = ("translation_score", "trigram_overlap")
+    table = pa.table(
+        {
+            "id": [f"id-{i // 3}" for i in range(57)],
+            "source": ["zdroj"] * 57,
+            "reference": ["reference"] * 57,
+            "translation": ["translation"] * 57,
+            "translation_score": random.choice([-2.0, -1.0, -0.5], 57),
+            "translation_subwords": [2] * 57,
+            "candidate": [i % 3 for i in range(57)],
+            "reference_tokens": [1] * 57,
+            "translation_tokens": [1] * 57,
+            "trigram_overlap": random.choice([0.0, 1.0], 57),
+        }
+    ).cast(schema.scored(names, candidates=True))
+    shards = [
+        write_shard(f"{tmp_path}/score/part-{i}.parquet", table.slice(i, 30)) for i in (0, 30)
+    ]
+    result = bucket.run(units(shards, "key"), str(tmp_path / "out"), names, ONE)
+    parts = [shard for receipt in result.receipts for shard in receipt.shards]
+    found = pa.concat_tables([read_shard(part) for part in parts])
+    assert found.select(table.column_names).equals(table)
+    hashes = text_hashes(schema.row_ids(table))
+    for name in names:
+        order = np.lexsort((hashes, table[name].to_numpy()))
+        assert found[schema.decile(name)].to_numpy()[order].tolist() == by_definition(57)
 
 
 def test_the_summary_is_that_of_all_rows(
@@ -60,7 +107,7 @@ def test_the_summary_is_that_of_all_rows(
     result = run(scored(score, 20), tmp_path / "out")
     summary = summarise(result.receipts)["translation_score"]
     score.sort()
-    parts = np.split(score, decile_ranks(95))
+    parts = np.split(score, [k * 95 // 10 for k in range(1, 10)])
     assert summary.rows == [len(part) for part in parts]
     assert summary.lowest == [float(part[0]) for part in parts]
     assert summary.highest == [float(part[-1]) for part in parts]

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ from beam_jobs import score
 from beam_jobs.io import schema
 from beam_jobs.io.part_files import encode
 from beam_jobs.io.shards import receipts, units, write_shard
+from beam_jobs.runners.launch import Result
 from beam_jobs.score import score_table
 from models.errors import UserError
 from models.scorers import PairScorer
@@ -166,3 +168,75 @@ def test_a_scorer_gives_reasons_for_pairs_without_a_value() -> None:
     scorer = PairScorer(["short"], sources=[FileScorer("short", "verbs.py", REASONS)])
     with pytest.raises(UserError, match=r"short: the scorer gave reasons of shape \[1\] for 3"):
         score_table(table(), scorer, ("short",))
+
+
+def test_a_value_outside_the_range_sets_its_row_apart() -> None:
+    text = "from models.scorers import Scorer\n"
+    text += "s = Scorer(function=lambda pairs: [0.0, 1.5, 1.0], meaning='', unit='')"
+    scorer = PairScorer(["s"], sources=[FileScorer("s", "s.py", text)])
+    scored, rejected = score_table(table(), scorer, ("s",))
+    assert scored["id"].to_pylist() == ["id-0", "id-2"]
+    assert rejected["reason"].to_pylist() == ["s is outside its range 0..1"]
+
+
+CHECKED = """
+from models.scorers import Outcome, Scorer
+
+def function(pairs):
+    words = pairs.translation_text.to_pylist()
+    return Outcome([len(word) / 99 for word in words], ["bad" if BAD in word else "" for word in words])
+
+checked = Scorer(function=function, meaning="", unit="")
+"""
+NAMES = ("translation_score", "trigram_overlap", "checked")
+
+
+def checked(
+    folder: Path, words: list[str], bad: str, keys: dict[str, str] | None = None, **more: Any
+) -> Result:
+    """Score two translations of each source; those with `bad` in them are rejected."""
+    rows = table([(f"the {word} is here", f"{word} is here") for word in words])
+    rows = rows.set_column(0, "id", pa.array([f"id-{i // 2}" for i in range(len(words))]))
+    number = pa.array([i % 2 for i in range(len(words))], pa.int8())
+    rows = rows.append_column("candidate", number).cast(schema.translated(candidates=True))
+    shard = write_shard(f"{folder}/in/part-0.parquet", rows)
+    source = FileScorer("checked", "checked.py", CHECKED.replace("BAD", repr(bad)))
+    return score.run(
+        units([shard], bad), f"{folder}/out", NAMES, None, ONE, sources=[source], keys=keys, **more
+    )
+
+
+def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["cat", "dog", "ox", "dog", "hen", "bee"]
+    keys = dict.fromkeys(("reference_tokens", "translation_tokens", "trigram_overlap"), "as before")
+
+    def rejected(result: Result) -> dict[str, int]:
+        return result.receipts[0].rejected
+
+    assert rejected(checked(tmp_path, words, "dog", {**keys, "checked": "1"})) == {"checked: bad": 2}
+    given: list[tuple[int, list[str]]] = []
+
+    def spied(*args: Any) -> tuple[pa.Table, pa.Table]:
+        given.append((len(args[0]), sorted(args[3].column_names) if args[3:] and args[3] else []))
+        return score_table(*args)
+
+    monkeypatch.setattr(score, "score_table", spied)
+    again = checked(tmp_path, words, "hen", {**keys, "checked": "2"})
+    assert given == [(4, sorted(keys)), (2, [])]  # the others are computed whole
+    fresh = checked(tmp_path / "fresh", words, "hen")
+    assert rejected(again) == rejected(fresh) == {"checked: bad": 1}
+    assert [s.digest for s in again.receipts[0].shards] == [
+        s.digest for s in fresh.receipts[0].shards
+    ]
+    # The keys are of the pairs, too: other pairs with the same keys are computed.
+    more = checked(tmp_path, words[::-1], "no", {**keys, "checked": "2"})
+    fresh = checked(tmp_path / "fresh", words[::-1], "no")
+    assert given[-2:] == [(6, []), (6, [])]
+    assert more.receipts[0].shards[0].digest == fresh.receipts[0].shards[0].digest
+
+
+def test_too_many_rejected_rows(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="score: 1 of 2 rows are rejected"):
+        checked(tmp_path, ["cat", "dog"], "dog", max_rejected=0.4)

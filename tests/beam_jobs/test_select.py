@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs import select
-from beam_jobs.io.shards import Shard, units
+from beam_jobs.io.shards import DamagedError, Shard, units
 from beam_jobs.select import Criteria, judge, tsv_path
 from beam_jobs.transforms.duplicates import normalised
 
@@ -90,6 +90,21 @@ def test_every_reason(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> N
     }
 
 
+def test_case_and_punctuation_of_either_side_make_no_other_pair(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
+    rows = [
+        {"reference": "the same", "translation": "The same!"},
+        {"reference": "a dog", "translation": "One dog."},
+        {"reference": "A dog.", "translation": "one dog"},
+        {"reference": "a dog", "translation": "two dogs"},
+        {"reference": "a cat", "translation": "two dogs"},
+    ]
+    kept, reasons = run(bucketed(rows, 2), tmp_path / "corpus")
+    assert [row["id"] for row in kept] == ["id-1", "id-3", "id-4"]
+    assert reasons == {"id-0": "both sides are the same", "id-2": "repeats an earlier pair"}
+
+
 def test_a_pair_repeats_only_one_that_stands(
     tmp_path: Path, bucketed: Callable[..., list[Shard]]
 ) -> None:
@@ -119,6 +134,15 @@ def test_a_draw_is_exact_and_the_same_for_any_shards_in_any_order(
         assert len(kept) == min(size, 40)
         assert Counter(reasons.values()) == +Counter({DECILES: 40, "not drawn": 40 - len(kept)})
     assert drawn[0] == drawn[1]
+
+
+def test_pairs_that_repeat_others_are_not_drawn_from(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
+    shards = bucketed([pair(i % 20) for i in range(60)], 30)
+    kept, reasons = run(shards, tmp_path / "corpus", size=15)
+    assert len({row["reference"] for row in kept}) == len(kept) == 15
+    assert Counter(reasons.values()) == {"repeats an earlier pair": 40, "not drawn": 5}
 
 
 def test_a_draw_depends_on_the_seed_and_is_fair(
@@ -156,6 +180,17 @@ def test_the_tsv_is_the_same_bytes_each_time(
     for name in "ab":
         run(shards, tmp_path / name)
     assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
+
+
+def test_a_selection_that_fails_leaves_no_text_of_another(
+    tmp_path: Path, bucketed: Callable[..., list[Shard]]
+) -> None:
+    shards = bucketed([pair(i) for i in range(5)])
+    run(shards, tmp_path / "corpus")
+    Path(shards[0].path).write_bytes(b"damaged")
+    with pytest.raises(DamagedError):
+        run(shards, tmp_path / "corpus", key="another")
+    assert not Path(tsv_path(str(tmp_path / "corpus"))).exists()
 
 
 def test_nothing_stands(tmp_path: Path, bucketed: Callable[..., list[Shard]]) -> None:

@@ -14,7 +14,7 @@ from beam_jobs import bucket, select
 from beam_jobs.analysis.diff import diff_shards
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, units, write_shard
-from beam_jobs.select import Criteria, PerSource
+from beam_jobs.select import Criteria, PerSource, judge
 
 ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)
@@ -90,6 +90,40 @@ def test_shards_make_no_difference(
     assert rows(found[0]) == rows(found[1])
     assert len(rows(found[0])) == 7
     assert not diff_shards(*found)
+
+
+LINES = ["l'homme", "homme", "Homme.", "l'homme court vite", "homme", "un chat", "L'homme", "chat"]
+
+
+def by_source(kind: PerSource, max_overlap: float, language: str) -> list[str]:
+    """Why `judge` rejects the candidates of two sources; the texts of some are the reference's."""
+    table = pa.table(
+        {
+            "id": ["a"] * 4 + ["b"] * 4,
+            "candidate": [*range(4), *range(4)],
+            "reference": ["homme"] * 4 + ["un chat"] * 4,
+            "translation": LINES,
+            "reference_tokens": [1] * 8,
+            "translation_tokens": [2] * 8,
+        }
+    )
+    criteria = replace(ALL, per_source=kind, max_overlap=max_overlap, language=language)
+    reasons, hashes = judge(table, criteria)
+    accepted = table.filter(pa.array(reasons == ""))
+    assert np.array_equal(hashes, judge(accepted, ALL)[1])
+    return list(reasons)
+
+
+def test_one_source_at_a_time_after_the_other_conditions() -> None:
+    same, best = "both sides are the same", "not the best translation of its source"
+    similar = "too similar to another translation of its source"
+    copies = ["", same, same, "", "", same, "", ""]
+    assert by_source("all", 0.0, "fr") == copies
+    assert by_source("best", 0.0, "fr") == ["", same, same, best, "", same, best, best]
+    assert by_source("diverse", 1.0, "fr") == copies
+    # In French l' is a word of its own: homme is in both, and l'homme in the longer one.
+    assert by_source("diverse", 0.5, "fr") == ["", same, same, similar, "", same, similar, ""]
+    assert by_source("diverse", 0.5, "en") == ["", same, same, similar, "", same, "", ""]
 
 
 def test_runs_are_compared_by_candidate(tmp_path: Path) -> None:

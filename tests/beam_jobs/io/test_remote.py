@@ -1,3 +1,4 @@
+import io
 import socket
 import threading
 import time
@@ -6,7 +7,7 @@ from typing import Any, BinaryIO
 
 import pytest
 from apache_beam.io.aws.clients.s3 import boto3_client
-from apache_beam.io.filesystem import FileSystem
+from apache_beam.io.filesystem import FileMetadata, FileSystem
 
 from beam_jobs.io import remote, storage
 from beam_jobs.io import s3 as s3_module
@@ -91,6 +92,10 @@ def test_an_uploaded_folder_replaces_the_one_before(bucket: str, folder: Path) -
     remote.publish(folder, f"{bucket}/model")
     assert digest(remote.localise(f"{bucket}/model")) == made
     assert storage.exists(f"{bucket}/model2/kept.txt")
+    folder.mkdir()
+    (folder / "a.txt").write_text("new")
+    remote.publish(folder, f"{bucket}/model/")
+    assert [e.path for e in storage.match(f"{bucket}/model/**")] == [f"{bucket}/model/a.txt"]
 
 
 def test_a_fetch_that_fails_leaves_no_copy(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +112,27 @@ def test_a_fetch_that_fails_leaves_no_copy(bucket: str, monkeypatch: pytest.Monk
         patch.setattr(storage, "open_file", fails)
         remote.localise(f"{bucket}/model")
     assert storage.names(remote.localise(f"{bucket}/model")) == ["a", "b"]
+
+
+def test_an_object_that_is_shorter_than_the_listing_says(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"{bucket}/model/a"
+    storage.write_bytes(path, b"whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "open_file", lambda path: io.BytesIO(b"who"))
+        with pytest.raises(UserError, match=f"^{path}: it changed while it was read; try again$"):
+            remote.localise(f"{bucket}/model")
+    assert Path(remote.localise(f"{bucket}/model"), "a").read_bytes() == b"whole"
+
+
+def test_a_copy_is_known_by_names_sizes_and_times() -> None:
+    def copy(path: str, size: int, time: float) -> Path:
+        return remote._copy_path("s3://b/model", [FileMetadata(path, size, time)])
+
+    same, other = ("s3://b/model/a", 1, 2.0), ("s3://b/model/b", 1, 2.0)
+    assert copy(*same) == copy(*same)
+    assert len({copy(*same), copy(*other), copy(same[0], 2, 2.0), copy(same[0], 1, 3.0)}) == 4
 
 
 def test_what_is_there(bucket: str, tmp_path: Path) -> None:
@@ -160,8 +186,16 @@ def test_a_client_lasts_as_long_as_the_options_and_the_thread(
     assert len(made) == 3
 
 
-def test_a_bucket_that_is_there(s3: list[str], bucket: str) -> None:
-    connect(s3, [bucket, f"{bucket}/x", "local/folder"])
+def test_a_bucket_that_is_there(
+    s3: list[str], bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.write_bytes(f"{bucket}/a", b"a")
+    listed = []
+    monkeypatch.setattr(remote, "_list_bucket", lambda path, options: listed.append(path))
+    connect(["--s3_endpoint_url", "http://127.0.0.1:9"])
+    connect(s3, [bucket, f"{bucket}/x", "s3://other/x", "local/folder"])
+    assert listed == [f"{bucket}/x", "s3://other/x"]  # once a bucket
+    assert storage.read_bytes(f"{bucket}/a") == b"a"  # by the options given last
 
 
 def test_a_bucket_that_is_not_there(s3: list[str], bucket: str) -> None:

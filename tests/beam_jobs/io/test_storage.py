@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 import pytest
 from apache_beam.io.aws import s3io
 from apache_beam.io.filesystems import FileSystems
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
 
 from beam_jobs.io import storage
 from models.errors import UserError
@@ -42,6 +44,13 @@ def test_names_are_sorted_and_a_missing_folder_has_none(folder: str) -> None:
     storage.write_bytes(storage.join(folder, "below", "d"), b"x")
     assert storage.names(folder) == ["a", "b", "c"]
     assert storage.sizes(folder) == {"a": 97, "b": 98, "c": 99}
+
+
+def test_more_names_than_a_store_lists_at_once(bucket: str) -> None:
+    name, _, prefix = bucket.removeprefix("s3://").partition("/")
+    for number in range(1001):  # into moto itself, which is in this process
+        s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(name, f"{prefix}/{number:04}", b"x")
+    assert storage.names(bucket) == [f"{number:04}" for number in range(1001)]
 
 
 def test_gzip_is_not_decompressed_on_the_way(folder: str) -> None:

@@ -11,7 +11,11 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
-from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    SetupOptions,
+)
 from apache_beam.portability.api import beam_runner_api_pb2
 
 from beam_jobs import back_translate, bucket, ingest, score, select
@@ -220,13 +224,20 @@ def test_what_is_missing_is_one_line(
         dataflow.prepare(options, output)
 
 
-def test_other_runners_pass() -> None:
-    dataflow.prepare(PipelineOptions(["--runner=FnApiRunner"]), "runs/x")
+@pytest.mark.parametrize("runner", ["FnApiRunner", "FlinkRunner"])
+def test_other_runners_pass_as_they_are(runner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
+    options = PipelineOptions([f"--runner={runner}", "--save_main_session"])
+    before = options.get_all_options()
+    dataflow.prepare(options, "runs/x")
+    assert options.get_all_options() == before
 
 
-def test_all_is_there(google: None) -> None:
-    image = f"--sdk_container_image={IMAGE}"
-    dataflow.prepare(PipelineOptions([*DATAFLOW, image]), "gs://bucket/run/score")
+def test_all_is_there_and_the_main_session_is_not_sent(google: None) -> None:
+    for package in (f"--sdk_container_image={IMAGE}", "--setup_file=./setup.py"):
+        options = PipelineOptions([*DATAFLOW, package, "--save_main_session"])
+        dataflow.prepare(options, "gs://bucket/run/score")
+        assert options.view_as(SetupOptions).save_main_session is False
 
 
 def test_without_the_client_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ import os
 import re
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,29 @@ import pytest
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 
-from beam_jobs.io.shards import Receipt, Unit, commit, finished, units, write_shard
+from beam_jobs.io import storage
+from beam_jobs.io.shards import (
+    EARLIER,
+    Measurements,
+    Receipt,
+    Unit,
+    commit,
+    finished,
+    read_receipt,
+    receipts,
+    units,
+    write_receipt,
+    write_shard,
+)
 from beam_jobs.runners import launch as launching
-from beam_jobs.runners.launch import NAMESPACE, beam_options, launch, local_workers
+from beam_jobs.runners.launch import (
+    NAMESPACE,
+    beam_options,
+    launch,
+    local_workers,
+    run_pipeline,
+)
+from beam_jobs.runners.rejections import Limit
 from models.cpu import cores
 from models.errors import UserError
 
@@ -43,6 +63,8 @@ class Copy(beam.PTransform):
                 raise KeyError("a bug")
             if fault == "skip" and unit.index == 1:
                 return None
+            if fault == "key":
+                return commit(output, unit.name, "k", 3, [(unit.name, TABLE, NONE)], started=0.0)
             if fault == "short":
                 pieces = [(unit.name, TABLE[:2], NONE)]
                 return commit(output, unit.name, unit.key, 2, pieces, started=0.0)
@@ -79,6 +101,54 @@ def test_a_finished_unit_is_not_worked_on_again(tmp_path: Path, work: list[Unit]
     assert launch("copy", work, Copy(out), out, ONE).metrics == {"rows": 3}
 
 
+def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
+    tmp_path: Path, work: list[Unit]
+) -> None:
+    out = f"{tmp_path}/out"
+    launch("copy", work, Copy(out), out, ONE)
+    first = read_receipt(out, "part-1")
+    assert first is not None
+    columns = Measurements(columns={"n": "key of n"})
+    write_receipt(out, first.model_copy(update={"numbers": columns}))
+    changed = [replace(unit, key="k") if unit.index else unit for unit in work]
+    with pytest.raises(KeyError):
+        launch("copy", changed, Copy(out, "bug"), out, ONE)
+    assert [receipt.name for receipt in receipts(out)] == ["part-0"]
+    earlier = [read_receipt(out, unit.name, EARLIER) for unit in work]
+    assert [found and found.numbers for found in earlier] == [None, columns, None]
+    result = launch("copy", changed, Copy(out), out, ONE)
+    assert [receipt.key for receipt in result.receipts] == [unit.key for unit in changed]
+    assert result.metrics == {"rows": 6}
+    assert storage.names(f"{out}/{EARLIER}") == []
+
+
+def test_too_many_rejected_rows_end_a_job_that_is_done(tmp_path: Path, work: list[Unit]) -> None:
+    out = f"{tmp_path}/out"
+    launch("copy", work, Copy(out), out, ONE)
+    bad = {"name": "part-1", "key": work[1].key, "rows_in": 3, "shards": ()}
+    write_receipt(out, Receipt.model_validate({**bad, "rejected": {"odd": 3}}))
+    with pytest.raises(UserError, match="copy: 3 of 9 rows are rejected"):
+        launch("copy", work, Copy(out), out, ONE, limit=Limit(share=0.3))
+    launch("copy", work, Copy(out), out, ONE, limit=Limit(share=0.34))
+
+
+@pytest.mark.parametrize(("rows_per_part", "rows"), [(None, 9), (5, 15)])
+def test_progress_counts_the_rows_of_finished_units(
+    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch,
+    rows_per_part: int | None, rows: int,
+) -> None:  # fmt: skip
+    out, seen = f"{tmp_path}/out", []
+
+    def watch(*args: Any, total: int | None, finished: Any, **more: Any) -> dict[str, int]:
+        run_pipeline(args[1], args[2])
+        seen.extend([total, args[5](), finished()])
+        return {}
+
+    monkeypatch.setattr(launching, "watch_pipeline", watch)
+    launch("copy", work, Copy(out), out, ONE, rows_per_part=rows_per_part)
+    assert seen == [9, rows, rows]
+
+
 def test_units_that_are_no_more_leave_nothing(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
     launch("copy", work, Copy(out), out, ONE)
@@ -105,7 +175,11 @@ def test_a_bug_stays_a_bug(tmp_path: Path, work: list[Unit]) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [("skip", "no receipt for part-1"), ("short", "has 3 rows, 2 were read")],
+    [
+        ("skip", "no receipt for part-1"),
+        ("key", "no receipt for part-0"),
+        ("short", "has 3 rows, 2 were read"),
+    ],
 )
 def test_a_unit_that_is_not_accounted_for_ends_the_run(
     tmp_path: Path, work: list[Unit], fault: str, message: str

@@ -57,6 +57,12 @@ def test_candidates_that_say_the_same_are_left_out() -> None:
     assert diverse_candidates(table.slice(0, 0), 0.5).tolist() == []
 
 
+def test_the_language_says_what_a_token_is() -> None:
+    table = sources(["l'homme", "homme"])
+    assert diverse_candidates(table, 0.5, "fr").tolist() == [True, False]  # F1 of l', homme: 2/3
+    assert diverse_candidates(table, 0.5, "en").tolist() == [True, True]  # l, 'homme: 0
+
+
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 10_000),

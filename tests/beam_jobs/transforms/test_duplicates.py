@@ -49,6 +49,11 @@ def test_repeats_are_those_of_a_set_in_any_order(shards: list[list[str]], random
     assert {place for place, again in zip(places, found, strict=True) if again} == plain(shards)
 
 
+def test_all_128_bits_count() -> None:
+    hashes = np.array([[1, 2], [1, 3], [2, 3], [1, 2], [3, 2]], np.uint64)
+    assert repeated(hashes, np.zeros(5, int), np.arange(5)).tolist() == [0, 0, 0, 1, 0]
+
+
 def test_any_number_of_partitions_gives_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,0 +1,246 @@
+"""Which keys of the configuration, and which files, the key of each stage depends on."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.config import read_config
+from pipeline.judging.judgments import Action, JudgeFile
+from pipeline.manifest import Manifest
+from pipeline.plan import is_up_to_date, key_of, plan
+from pipeline.records import StageRecord
+from pipeline.stage import Run
+
+FILES = {
+    "bitext.tsv": "pes\tdog\n",
+    "phrases.tsv": "a dog\tdogs\n",
+    "vectors.txt": "dog 0.5 1.5\n",
+    "idf.txt": "dog 2.5\n",
+    "labelled.tsv": "1\ta dog\ta cat\n2\ta dog\tdogs\n",
+    "sts/2015/images.tsv": "1\ta dog\ta cat\n",
+    "pairs.tsv": "a dog\tdogs\n",
+    "pairs-labelled.tsv": "2\ta dog\ta cat\n1\ta dog\tdogs\n",
+}
+
+
+def config_of(folder: Path) -> dict[str, Any]:
+    return {
+        "run": str(folder / "run"),
+        "input": {"format": "tsv", "paths": [str(folder / "bitext.tsv")]},
+        "score": {
+            "scorers": [
+                "translation_score",
+                "trigram_overlap",
+                "mean_idf",
+                "paragram_similarity",
+                "human_likeness",
+                "reference_score",
+            ],
+            "phrases": str(folder / "phrases.tsv"),
+        },
+        "select": {"by": "trigram_overlap", "labelled": str(folder / "labelled.tsv")},
+        "statistics": {},
+        "evaluate": {"sts": str(folder / "sts")},
+    }
+
+
+def keys(folder: Path, *changes: str) -> dict[str, str]:
+    """The key of every stage; those that it reads have the same results whatever has changed."""
+    run = Run(read_config(folder / "config.yaml", list(changes)), Manifest(str(folder / "run")))
+    stages = plan(run.config)
+    run.manifest.record.stages = {stage.name: StageRecord(digest="same") for stage in stages}
+    skipped = ("corpus",) if run.config.select.by in ("auto", "judged") else ()
+    wanted = [s for s in stages if s.enabled(run.config) and s.name not in skipped]
+    return {stage.name: key_of(stage, run) for stage in wanted}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config_of(tmp_path)))
+    return tmp_path
+
+
+TRANSLATE = {"back_translate", "translation_model"}
+TRAINED = {"nmt", "paragram", "classifier", "corpus", "embeddings"}
+LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "statistics")
+
+
+@pytest.mark.parametrize(
+    ("change", "stages"),
+    [
+        ("seed=2", TRAINED),
+        ("run=elsewhere", set()),
+        ("accelerator=type:a;count:1", set()),
+        ("max_rejected=0.1", set()),
+        ("input.format=czeng16", {"ingest"}),
+        ("input.shard_rows=7", {"ingest"}),
+        ("input.max_characters=7", {"ingest"}),
+        ("input.source_language=de", {"nmt"}),
+        ("input.license=mine", set()),
+        ("input.where=['source_tokens <= 5']", {"ingest"}),
+        ("input.unique=pair", {"ingest"}),
+        ("input.unique=source", {"back_translate"}),
+        ("nmt.beam=3", {"back_translate"}),
+        ("nmt.engine=fairseq", TRANSLATE),
+        ("nmt.compute_type=int8", TRANSLATE),
+        ("nmt.batch_tokens=77", TRANSLATE),
+        ("nmt.max_source_subwords=77", TRANSLATE),
+        ("nmt.candidates=3", {"back_translate", "corpus"}),
+        ("nmt.sampling={top_k: 5}", {"back_translate"}),
+        ("nmt.training.updates=7", {"nmt"}),
+        ("nmt.training.held_out=7", {"nmt"}),
+        ("score.scorers=[trigram_overlap, paragram_similarity]", {"score", "bucket"}),
+        ("score.phrases={folder}/pairs.tsv", set()),  # the same content
+        ("score.phrases={folder}/bitext.tsv", {"paragram"}),
+        ("score.paragram={folder}/vectors.txt", {"paragram"}),
+        ("score.idf={folder}/idf.txt", {"idf"}),
+        ("score.training.margin=0.3", {"paragram"}),
+        ("score.training.epochs=2", {"paragram"}),
+        ("select.by=mean_idf", {"corpus"}),
+        ("select.deciles=[1]", {"corpus"}),
+        ("select.deciles=[9, 8]", set()),
+        ("select.deciles=null", {"corpus"}),
+        ("select.max_tokens=7", {"corpus"}),
+        ("select.size=7", {"corpus"}),
+        ("select.where=['trigram_overlap <= 0.5']", {"corpus"}),
+        ("select.per_source=best", set()),  # one translation of each source
+        ("select.max_overlap=0.1", set()),
+        ("select.labelled={folder}/vectors.txt", set()),
+        ("select.precision=0.8", set()),
+        ("embeddings.margin=0.3", {"embeddings"}),
+        ("embeddings.dropout=0.3", {"embeddings"}),
+        ("embeddings.batch_size=7", {"embeddings"}),
+        ("embeddings.initial_vectors=null", {"embeddings"}),
+        ("embeddings.device=cpu", set()),
+        ("embeddings.loaders=0", set()),
+        ("evaluate.sts={folder}/sts/2015", {"evaluate"}),
+        ("statistics.spacy=en_core_web_sm", {"statistics"}),
+    ],
+)
+def test_a_changed_key_changes_these_stages(folder: Path, change: str, stages: set[str]) -> None:
+    assert changed(folder, [], change) == stages
+
+
+AUTO = "select.by=auto"
+JUDGED = "select.by=judged"
+SEVERAL = "nmt.candidates=3"
+SAMPLED = "nmt.sampling={top_k: 5}"
+ROUNDS = "loop.rounds=2"
+WORDS = "input.where=['source_tokens <= 5']"
+GERMAN = "input.target_language=de"
+
+
+@pytest.mark.parametrize(
+    ("given", "change", "stages"),
+    [
+        (SEVERAL, "select.per_source=best", {"corpus"}),
+        (SEVERAL, "select.max_overlap=0.1", {"corpus"}),
+        (SEVERAL, SAMPLED, {"back_translate"}),
+        (SAMPLED, "seed=2", {*TRAINED, "back_translate"}),
+        (SAMPLED, "nmt.sampling.temperature=2", {"back_translate"}),
+        (WORDS, "input.where=['source_tokens <= 6']", {"ingest"}),
+        (WORDS, "input.source_language=de", {"ingest", "nmt"}),
+        (WORDS, "input.unique=pair", {"ingest"}),
+        ("score.paragram={folder}/vectors.txt", "seed=2", TRAINED - {"paragram"}),
+        ("score.idf={folder}/idf.txt", GERMAN, set(LANGUAGE) - {"idf"}),
+        ("seed=1", GERMAN, set(LANGUAGE)),
+        (GERMAN, "input.target_language=fr", set(LANGUAGE)),
+        *[(AUTO, f"select.auto.{key}", {"choice"}) for key in ("pairs=7", "seeds=2", "best=2")],
+        (AUTO, "seed=2", TRAINED - {"corpus"} | {"choice"}),
+        (AUTO, "select.auto.model=lstm-avg", {"choice"}),
+        (AUTO, "select.max_tokens=7", {"choice"}),
+        (AUTO, "select.size=7", {"choice"}),
+        (AUTO, "select.where=['trigram_overlap <= 0.5']", {"choice"}),
+        (AUTO, "select.labelled={folder}/pairs-labelled.tsv", {"choice"}),
+        (AUTO, "embeddings.dim=7", {"choice", "embeddings"}),
+        (AUTO, "embeddings.margin=0.3", {"embeddings"}),
+        (f"{AUTO}; select.auto.like_embeddings=true", "embeddings.margin=0.3",
+         {"choice", "embeddings"}),
+        (JUDGED, "select.precision=0.8", {"judged"}),
+        (JUDGED, "select.good=50", {"judged"}),
+        (JUDGED, "select.max_tokens=7", set()),
+        (JUDGED, "seed=2", TRAINED - {"corpus"} | {"judged"}),
+        (JUDGED, "score.scorers=[mean_idf, paragram_similarity]", {"judged", "score", "bucket"}),
+        (ROUNDS, "select.labelled={folder}/pairs-labelled.tsv", {"loop"}),
+        (ROUNDS, "select.size=7", {"rounds/1/corpus", "rounds/2/corpus"}),
+        (ROUNDS, "loop.rounds=3", {"loop", "corpus", "embeddings", "evaluate"}),
+    ],
+)  # fmt: skip
+def test_a_changed_key_changes_these_stages_of_such_a_run(
+    folder: Path, given: str, change: str, stages: set[str]
+) -> None:
+    assert changed(folder, given.split("; "), change) == stages
+
+
+def changed(folder: Path, given: list[str], change: str) -> set[str]:
+    """The stages that both configurations have, and whose keys differ."""
+    changes = [text.replace("{folder}", str(folder)) for text in (*given, change)]
+    before, after = keys(folder, *changes[:-1]), keys(folder, *changes)
+    return {name for name in before.keys() & after.keys() if before[name] != after[name]}
+
+
+@pytest.mark.parametrize(
+    ("file", "given", "stages"),
+    [
+        ("bitext.tsv", [], {"ingest"}),
+        ("phrases.tsv", [], {"paragram"}),
+        ("vectors.txt", ["score.paragram={folder}/vectors.txt"], {"paragram"}),
+        ("vectors.txt", ["embeddings.initial_vectors={folder}/vectors.txt"], {"embeddings"}),
+        ("vectors.txt", [AUTO, "embeddings.initial_vectors={folder}/vectors.txt"],
+         {"choice", "embeddings"}),
+        ("idf.txt", ["score.idf={folder}/idf.txt"], {"idf"}),
+        ("labelled.tsv", [AUTO], {"choice"}),
+        ("labelled.tsv", [ROUNDS], {"loop"}),
+        ("sts/2015/images.tsv", [], {"evaluate"}),
+        ("pairs.tsv", ["embeddings.pairs=[{paths: [{folder}/pairs.tsv], first: 1, second: 2}]"],
+         {"embeddings"}),
+    ],
+)  # fmt: skip
+def test_a_changed_file_changes_these_stages(
+    folder: Path, file: str, given: list[str], stages: set[str]
+) -> None:
+    given = [text.replace("{folder}", str(folder)) for text in given]
+    before = keys(folder, *given)
+    path = folder / file
+    path.write_text(path.read_text() + FILES[file])
+    after = keys(folder, *given)
+    assert {name for name in before if before[name] != after[name]} == stages
+
+
+def test_judgments_change_the_choice_by_them(folder: Path) -> None:
+    before = keys(folder, JUDGED)
+    (folder / "run").mkdir()
+    judgment = Action(id="a", reference="r", translation="t", score=70.0)
+    JudgeFile(str(folder / "run"), "Anna").append([judgment])
+    after = keys(folder, JUDGED)
+    assert {name for name in before if before[name] != after[name]} == {"judged"}
+
+
+def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(folder: Path) -> None:
+    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
+    stages = {stage.name: stage for stage in plan(run.config) if stage.enabled(run.config)}
+    run.manifest.record.stages = {name: StageRecord(digest="same") for name in stages}
+    before = {name: key_of(stage, run) for name, stage in stages.items()}
+    for changed in stages:
+        run.manifest.stages[changed] = StageRecord(digest="another")
+        after = {name: key_of(stage, run) for name, stage in stages.items()}
+        reads = {name for name, of in stages.items() if changed in of.dependencies(run.config)}
+        assert {name for name in stages if before[name] != after[name]} == reads, changed
+        run.manifest.stages[changed] = StageRecord(digest="same")
+
+
+def test_a_stage_is_up_to_date_with_its_key_and_its_files(folder: Path) -> None:
+    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
+    ingest = plan(run.config)[0]
+    whole, damaged = (replace(ingest, is_valid=lambda run, stage, v=v: v) for v in (True, False))
+    assert not is_up_to_date(whole, run)
+    run.manifest.stages["ingest"] = StageRecord(key="another")
+    assert not is_up_to_date(whole, run)
+    run.manifest.stages["ingest"] = StageRecord(key=key_of(ingest, run))
+    assert is_up_to_date(whole, run) and not is_up_to_date(damaged, run)
