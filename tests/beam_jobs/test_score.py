@@ -184,7 +184,8 @@ from models.scorers import Outcome, Scorer
 
 def function(pairs):
     words = pairs.translation_text.to_pylist()
-    return Outcome([len(word) / 99 for word in words], ["bad" if BAD in word else "" for word in words])
+    reasons = ["bad" if BAD in word else "" for word in words]
+    return Outcome([len(word) / 99 for word in words], reasons)
 
 checked = Scorer(function=function, meaning="", unit="")
 """
@@ -209,13 +210,14 @@ def checked(
 def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ["cat", "dog", "ox", "dog", "hen", "bee"]
+    words = ["cat", "dog", "dog", "ox", "hen", "bee"]
     keys = dict.fromkeys(("reference_tokens", "translation_tokens", "trigram_overlap"), "as before")
 
     def rejected(result: Result) -> dict[str, int]:
         return result.receipts[0].rejected
 
-    assert rejected(checked(tmp_path, words, "dog", {**keys, "checked": "1"})) == {"checked: bad": 2}
+    first = checked(tmp_path, words, "dog", {**keys, "checked": "1"})
+    assert rejected(first) == {"checked: bad": 2}
     given: list[tuple[int, list[str]]] = []
 
     def spied(*args: Any) -> tuple[pa.Table, pa.Table]:

@@ -12,11 +12,14 @@ import pytest
 
 from beam_jobs.io import part_files, shards, storage
 from beam_jobs.io.shards import (
+    EARLIER,
+    Measurements,
     Receipt,
     Shard,
     commit,
     content_key,
     finished,
+    outdate,
     read_receipt,
     read_shard,
     receipts,
@@ -218,6 +221,32 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
     ]
 
 
+def test_rejected_rows_are_counted_over_the_pieces_by_reason(tmp_path: Path) -> None:
+    reasons = [["empty", "repeats the pair a"], ["repeats the pair b c", "empty", "long"]]
+    pieces = [
+        (f"part-0-{i}", TABLE, pa.table({"id": ["x"] * len(of), "reason": of}))
+        for i, of in enumerate(reasons)
+    ]
+    receipt = commit(str(tmp_path), "part-0", "key", 11, pieces, started=time.monotonic())
+    assert receipt.rejected == {"empty": 2, "long": 1, "repeats the pair": 2}
+    assert [shard.rows for shard in receipt.rejected_shards] == [2, 3]
+    assert receipt == read_receipt(str(tmp_path), "part-0")
+
+
+def test_a_receipt_is_set_aside_while_its_columns_may_be_copied(tmp_path: Path) -> None:
+    folder, numbers = str(tmp_path), Measurements(columns={"n": "key of n"})
+    plain = put(tmp_path, "part-0")
+    scored = put(tmp_path, "part-1").model_copy(update={"numbers": numbers})
+    for receipt in (plain, scored):
+        outdate(folder, receipt)
+    assert receipts(folder) == []
+    assert read_receipt(folder, "part-0", EARLIER) is None
+    assert read_receipt(folder, "part-1", EARLIER) == scored
+    remove_orphans(folder, [put(tmp_path, "part-1")])
+    assert read_receipt(folder, "part-1", EARLIER) is None
+    assert storage.names(folder) == ["part-1.parquet"]
+
+
 def test_receipts_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name in ("part-2", "part-0", "part-1"):
         put(tmp_path, name)
@@ -228,6 +257,8 @@ def test_a_unit_is_keyed_by_stage_name_and_content() -> None:
     shard = Shard("x/part-0.parquet", 3, "abc")
     (unit,) = units([shard], "stage")
     assert (unit.name, unit.rows) == ("part-0", 3)
+    assert units([shard], "stage", candidates=4)[0].rows == 12
+    assert units([Shard("x/part-1.parquet", 3, "abc")], "stage")[0].key != unit.key
     moved, changed, other = (
         units([Shard("y/part-0.parquet", 3, "abc")], "stage")[0],
         units([Shard("x/part-0.parquet", 3, "abd")], "stage")[0],

@@ -42,6 +42,8 @@ def test_names_are_sorted_and_a_missing_folder_has_none(folder: str) -> None:
     for name in ("b", "a", "c"):
         storage.write_bytes(storage.join(folder, name), b"x" * ord(name))
     storage.write_bytes(storage.join(folder, "below", "d"), b"x")
+    if not storage.is_remote(folder):
+        Path(folder, ".hidden").touch()
     assert storage.names(folder) == ["a", "b", "c"]
     assert storage.sizes(folder) == {"a": 97, "b": 98, "c": 99}
 

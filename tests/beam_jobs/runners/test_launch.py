@@ -140,12 +140,14 @@ def test_progress_counts_the_rows_of_finished_units(
     out, seen = f"{tmp_path}/out", []
 
     def watch(*args: Any, total: int | None, finished: Any, **more: Any) -> dict[str, int]:
+        assert args[2].view_as(DirectOptions).direct_num_workers == 3  # no more than units
         run_pipeline(args[1], args[2])
         seen.extend([total, args[5](), finished()])
         return {}
 
     monkeypatch.setattr(launching, "watch_pipeline", watch)
-    launch("copy", work, Copy(out), out, ONE, rows_per_part=rows_per_part)
+    arguments = ["--direct_num_workers", "5"]
+    launch("copy", work, Copy(out), out, arguments, rows_per_part=rows_per_part)
     assert seen == [9, rows, rows]
 
 
@@ -202,6 +204,24 @@ def test_the_terminal_comes_back_after_an_error(
     capfd.readouterr()
     print("here again", file=sys.stderr, flush=True)
     assert capfd.readouterr().err == "here again\n"
+
+
+def test_the_log_has_the_name_of_the_stage(tmp_path: Path) -> None:
+    for ending in ("", "/"):
+        with launching.redirect_stderr(f"{tmp_path}/out{ending}"):
+            os.write(2, f"ends in {ending!r}".encode())
+        assert (tmp_path / "logs" / "out.log").read_text() == f"ends in {ending!r}"
+
+
+def test_counters_of_several_steps_are_added() -> None:
+    def counted(number: int) -> int:
+        Metrics.counter(NAMESPACE, "rows").inc(number)
+        return number
+
+    def build(root: Any) -> Any:
+        return root | beam.Create([1, 2]) | "A" >> beam.Map(counted) | "B" >> beam.Map(counted)
+
+    assert run_pipeline(build, beam_options(ONE)) == {"rows": 6}
 
 
 def test_a_log_that_cannot_be_written(tmp_path: Path, work: list[Unit]) -> None:

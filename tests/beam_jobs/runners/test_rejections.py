@@ -14,10 +14,18 @@ import pytest
 import models.nmt.translate
 from beam_jobs import back_translate, ingest
 from beam_jobs.io.bitext import find_bitext
-from beam_jobs.io.shards import Receipt, Unit, read_shard, receipts, units, write_shard
+from beam_jobs.io.shards import (
+    Receipt,
+    Unit,
+    read_shard,
+    receipts,
+    units,
+    write_receipt,
+    write_shard,
+)
 from beam_jobs.runners import rejections
 from beam_jobs.runners.launch import Result, launch
-from beam_jobs.runners.rejections import Limit, RejectionWatch
+from beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
 from beam_jobs.transforms.conditions import parse_condition
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.errors import UserError
@@ -110,6 +118,25 @@ def test_receipts_from_elsewhere_that_make_no_sense(tmp_path: Path, rows: int) -
     judge({})
     with pytest.raises(UserError, match=r"is odd, see part-0; "):
         judge({"is odd": 5})
+
+
+def test_a_unit_counts_once_however_often_one_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rejections, "ENOUGH_ROWS", 20)
+    folder = str(tmp_path)
+    watch = RejectionWatch("odd", folder, Limit(share=0.5))
+    bad = Receipt(name="part-0", key="k", rows_in=10, shards=(), rejected={"is odd": 10})
+    write_receipt(folder, bad)
+    for _ in range(3):
+        watch.look()
+    check_not_stopped(folder)
+    write_receipt(folder, bad.model_copy(update={"name": "part-1"}))
+    watch.look()
+    with pytest.raises(UserError, match="odd: none of 20 rows can be used"):
+        check_not_stopped(folder)
+    watch.end()
+    check_not_stopped(folder)
 
 
 def test_a_killed_command_does_not_stop_the_next(tmp_path: Path) -> None:

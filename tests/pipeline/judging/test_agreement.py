@@ -1,14 +1,20 @@
 """Judgments joined with a run's scores."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from beam_jobs.io.shards import read_shard
+from models.agreement.correlation import spearman
+from models.agreement.cuts import Judged, recommend
+from models.agreement.precision import exact_deciles
 from pipeline.judging.agreement import JudgedPairs, directions, join, measure
 from pipeline.judging.describe import counts_line, cut_lines, select_lines
+from pipeline.judging.judges import alpha
 from pipeline.judging.judgments import Judgment
 from pipeline.judging.sampling import ScoredRun
 from pipeline.records import ScorerRecord
@@ -67,6 +73,70 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(
     }
     line = counts_line(measure(pairs, good=70, precisions=[0.9]))
     assert "1 pair of equal sides, 2 judgments of texts that have changed" in line
+
+
+def test_what_the_judges_say_together(write_run: Callable[..., Path]) -> None:
+    run = ScoredRun(str(write_run(equal=3)))
+    rows = rows_of(run)
+    judgments = [
+        judged(rows[i], score, judge, fluency=fluency)
+        for i, scores in ((0, (9, 9, 9)), (5, (90, 80, 10)), (6, (70, 60, 20)))
+        for judge, score, fluency in zip("abc", scores, (0, 2, 1), strict=True)
+    ]
+    judgments += [judged(rows[7], 50, judge, id="no such pair") for judge in "ab"]
+    own = {"length_ratio": ScorerRecord(meaning="", unit="", higher_is_better=False)}
+    pairs = join(judgments, run.shards(), run.scores, own=own)
+    assert sorted(pairs.labels.tolist()) == [50, 60]
+    assert pairs.higher_is_better == {"unigram_f1": True, "length_ratio": False}
+    found = measure(pairs, good=60, precisions=[])
+    assert (found.judges, found.judgments, found.copies, found.gone) == (3, 11, 1, 2)
+    assert found.alpha == alpha(judgments) != alpha(judgments, "fluency")
+    for name in run.scores:
+        others = Counter(row[f"{name}_decile"] for row in rows[3:])  # those that are no copies
+        assert pairs.rows[name] == [others[decile] for decile in range(10)]
+
+
+def made_pairs() -> JudgedPairs:
+    """60 judged pairs of 30 references; `less` is better where it is less."""
+    random = np.random.default_rng(1)
+    labels = random.integers(0, 11, 60) * 10.0
+    scores = {"more": labels + random.normal(0, 20, 60), "less": -labels + random.normal(0, 9, 60)}
+    return JudgedPairs(
+        labels=labels,
+        references=np.array([f"reference {i // 2}" for i in range(60)], object),
+        scores=scores,
+        deciles={name: exact_deciles(of) for name, of in scores.items()},
+        rows={"more": [100] * 10, "less": [50] * 5 + [150] * 5},
+        higher_is_better={"more": True, "less": False},
+    )
+
+
+def test_every_number_is_that_of_its_definition() -> None:
+    pairs = made_pairs()
+    found = measure(pairs, good=70, precisions=[0.9, 0.5], seed=3)
+    good = pairs.labels >= 70
+    assert (pairs.labels == 70).any()
+    assert (found.pairs, found.references, found.rows) == (60, 30, 1000)
+    assert found.good_pairs == good.sum()
+    correlations = spearman(pairs.scores, pairs.labels, pairs.references, seed=3)
+    judged = Judged(pairs.deciles, pairs.higher_is_better, good, pairs.references, pairs.rows)
+    for name, of in found.scores.items():
+        assert (of.spearman, of.interval) == correlations[name][:2]
+        assert of.judged == [6] * 10
+        deciles = pairs.deciles[name]
+        assert of.good == [int(good[deciles == decile].sum()) for decile in range(10)]
+        assert of.rows == pairs.rows[name]
+        assert of.precision == judged.curves()[name].tolist()
+    for cut, wanted in zip(found.cuts, (0.9, 0.5), strict=True):
+        best = recommend(judged, wanted, seed=3)
+        assert best is not None
+        assert (cut.score, tuple(cut.deciles), cut.wanted) == (best.score, best.deciles, wanted)
+        assert (cut.expected, cut.chance) == (best.expected, best.chance)
+        assert (cut.wilson, cut.precision, cut.rows) == (best.wilson, best.precision, best.rows)
+        assert cut.judged == 6 * len(cut.deciles)
+    other = measure(pairs, good=70, precisions=[0.9, 0.5], seed=4)
+    assert other.scores["more"].interval != found.scores["more"].interval
+    assert other.cuts[0].chance != found.cuts[0].chance
 
 
 def test_translations_of_a_source_are_different_pairs(write_run: Callable[..., Path]) -> None:

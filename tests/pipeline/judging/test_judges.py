@@ -1,5 +1,6 @@
 """Krippendorff's alpha against its definition, and the lines printed of judges."""
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -53,3 +54,6 @@ def test_the_lines() -> None:
     lines = describe_judges(judgments(SCORES))
     assert lines[:3] == [f"pairs judged by {name}" for name in ("a: 5", "b: 5", "c: 4")]
     assert lines[3].startswith("agreement on 5 pairs of several judges")
+    assert lines[3].endswith(f"score {alpha(judgments(SCORES)):.2f}, fluency undefined")
+    agree = [replace(j, fluency=2 * (j.id > "2")) for j in judgments(SCORES)]
+    assert describe_judges(agree)[3].endswith("fluency 1.00")
