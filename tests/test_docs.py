@@ -27,6 +27,7 @@ from models.embeddings.encoders import build_encoder
 from models.embeddings.model import SentenceEncoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.vocabulary import Vocabulary
+from models.errors import UserError
 from models.scorers.plugins import source_of
 from pipeline.cli import COMMANDS
 from pipeline.config import read_config
@@ -120,13 +121,37 @@ def test_every_command_is_shown() -> None:
     assert shown >= set(COMMAND)
 
 
+def changes_of(page: Path) -> list[str]:
+    """What the calls on a page, and its running text, set on the command line."""
+    changes = [change for arguments in calls(page, "paraloom") for change in sets_of(arguments)]
+    return changes + [
+        code.removeprefix("--set ").strip("'") for code in inline(page) if code.startswith("--set ")
+    ]
+
+
 @on_every_page
 def test_changes_of_the_command_line_are_valid(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARALOOM_DATA", "data")
-    changes = [change for arguments in calls(page, "paraloom") for change in sets_of(arguments)]
-    changes += [code.removeprefix("--set ").strip("'") for code in inline(page) if "--set " in code]
+    changes = changes_of(page)
+    assert len(changes) == text_of(page).count("--set ")  # none escapes the patterns
     for change in changes:
         if change != "key.sub=value":
+            read_config(ROOT / "configs" / "multi30k.yaml", [change])
+
+
+def test_a_change_that_is_not_valid_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARALOOM_DATA", "data")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "So:\n\n    paraloom corpus --config FILE \\\n        --set 'nmt.baem=4' -- --x  # it\n\n"
+        "or `--set seed=x`, `paraloom score --config FILE --set select.by=auto`.\n"
+    )
+    changes = changes_of(page)
+    assert sorted(changes) == ["nmt.baem=4", "seed=x", "select.by=auto"]
+    for change in changes[:1] + changes[2:]:
+        with pytest.raises(UserError, match=change.partition("=")[0]):
             read_config(ROOT / "configs" / "multi30k.yaml", [change])
 
 

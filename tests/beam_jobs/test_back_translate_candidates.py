@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import models.nmt.translate
 from beam_jobs import back_translate
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result
 from models.nmt.options import NmtOptions, SamplingOptions
-from models.nmt.translate import Translator
+from models.nmt.translate import SCHEMA, Counters, Translator
 from tests.small_model import new_pairs
 
 N_BEST = NmtOptions(beam=4, candidates=3)
@@ -76,6 +78,35 @@ def test_rows_are_conserved(
     for row in rows:
         scores.setdefault(row["id"], []).append(row["translation_score"])
     assert all(np.all(np.diff(of) <= 1e-6) for of in scores.values())
+
+
+@pytest.mark.parametrize("distinct", [None, "key"])
+def test_candidates_keep_the_order_of_the_translator(
+    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch, distinct: str | None
+) -> None:
+    class Counting:
+        def __init__(self, *args: Any, **more: Any) -> None:
+            pass
+
+        def translate(
+            self, sentences: pa.Array, *args: Any, **more: Any
+        ) -> tuple[pa.RecordBatch, Counters]:
+            rows = [
+                {"translation": f"{text} {k}", "translation_score": -k, "translation_subwords": 1}
+                for text in sentences.to_pylist()
+                for k in range(3)
+            ]
+            counters = Counters(sentences=len(sentences), seconds=0.1)
+            return pa.RecordBatch.from_pylist(rows, SCHEMA), counters
+
+    monkeypatch.setattr(models.nmt.translate, "Translator", Counting)
+    result = run(work, tmp_path / "out", tmp_path, N_BEST, distinct=distinct)
+    rows = [row for table in tables(result) for row in table.to_pylist()]
+    assert [row["id"] for row in rows] == [f"id-{i // 3}" for i in range(36)]
+    assert [row["candidate"] for row in rows] == [0, 1, 2] * 12
+    for row in rows:
+        assert row["translation"] == f"{row['source']} {row['candidate']}"
+        assert row["translation_score"] == -row["candidate"]
 
 
 def test_the_first_candidate_is_the_only_one_of_a_run_with_one(

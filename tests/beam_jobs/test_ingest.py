@@ -82,6 +82,14 @@ def test_of_rows_with_the_same_id_the_first_one_stays(
     ]
 
 
+def test_rejected_rows_of_all_kinds_are_in_the_order_of_the_input(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
+    path = tsv("a.tsv", "x\ta\tA", "x\tb\tB", "bad", "x\tc\tC", "y\t\tD")
+    _, rejected = tables(run([path], tmp_path / "ingest", shard_rows=9))
+    assert rejected["row"].to_pylist() == [2, 3, 4, 5]
+
+
 def test_an_id_of_a_rejected_row_is_free(tmp_path: Path, tsv: Callable[..., str]) -> None:
     pairs, rejected = tables(run([tsv("a.tsv", "x\ta\t", "x\tb\tB")], tmp_path / "ingest"))
     assert pairs["source"].to_pylist() == ["b"]
@@ -179,6 +187,13 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(
     assert found["reason"].to_pylist() == reasons
     counts = Counter(r.partition(" pair ")[0] + " pair" if " pair " in r else r for r in reasons)
     assert sum((Counter(r.rejected) for r in result.receipts), Counter()) == counts
+    saved = [receipt.numbers.saved for receipt in result.receipts]
+    for key, reason, tokens in (
+        ("input.where", "not source_tokens <= 1", counts["not source_tokens <= 1"] * 2),
+        ("input.unique", "repeats the pair", counts["repeats the pair"]),
+    ):
+        assert sum(of[key].rows for of in saved) == counts[reason]
+        assert sum(of[key].tokens for of in saved) >= tokens  # of the sources
     (tmp_path / "out" / "receipts" / f"{result.receipts[-1].name}.json").unlink()
     again = made("out")
     assert [r.shards for r in again.receipts] == [r.shards for r in result.receipts]

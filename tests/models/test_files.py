@@ -109,6 +109,20 @@ def test_the_umask_decides_on_new_files(tmp_path: Path) -> None:
     assert [mode(path) for path in found] == [0o600, 0o700, 0o600]
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flushed = tmp_path / "file", []
+
+    def flush(descriptor: int) -> None:
+        flushed.append((os.fstat(descriptor).st_ino, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", flush)
+    with atomic_file(path) as temporary:
+        temporary.write_text("new")
+    assert flushed == [(path.stat().st_ino, False)]
+
+
 def test_what_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     for bits in (0o600, 0o664):
         file, folder = tmp_path / f"file{bits}", tmp_path / f"folder{bits}"

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.auto_select.ranges import (
+    best_deciles,
     error_of_difference,
     grow_ranges,
     largest_of_the_best,
     pooled_deviation,
+    scorer_of_the_best_decile,
 )
 from pipeline.records import Candidate
 
@@ -69,3 +71,23 @@ def test_of_equally_large_ones_the_better() -> None:
     one, other = candidate(20, 41.0), candidate(20, 41.3, scorer="b")
     assert largest_of_the_best([one, other], 0.5) == other
     assert largest_of_the_best([other, one], 0.5) == other
+
+
+def test_of_equal_deciles_the_higher() -> None:
+    curve = {0: 1.0, 3: 2.0, 4: 3.0, 5: 3.0, 6: 2.0, 7: 2.0}
+    assert grow_ranges(curve) == [(5,), (4, 5), (4, 5, 6), (4, 5, 6, 7), (3, 4, 5, 6, 7)]
+    assert best_deciles(curve, 1) == (5,)
+    assert best_deciles(curve, 3) == (4, 5, 7)
+    assert best_deciles(curve, 9) == (0, 3, 4, 5, 6, 7)
+
+
+def test_one_standard_error_below_the_best_is_near() -> None:
+    best, near, far = candidate(10, 41.0), candidate(30, 40.5), candidate(90, 40.25)
+    assert largest_of_the_best([best, near, far], 0.5) == near
+
+
+def test_the_scorer_is_that_of_the_best_single_decile() -> None:
+    even = {0: [5.0, 5.0], 1: [5.0, 5.0]}
+    one_good, one_lucky = {0: [0.0, 0.0], 1: [5.0, 7.0]}, {0: [9.0, 0.0], 1: [0.0, 0.0]}
+    scores = {"even": even, "one good": one_good, "one lucky": one_lucky}
+    assert scorer_of_the_best_decile(scores) == "one good"

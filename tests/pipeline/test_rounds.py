@@ -4,8 +4,10 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,8 +15,10 @@ import pytest
 from beam_jobs.io import storage
 from beam_jobs.select import Criteria, judge
 from models.embeddings.model import load_encoder
+from pipeline import rounds
 from pipeline.cli import main
 from pipeline.config import read_config
+from pipeline.manifest import Manifest
 from pipeline.stage import Run
 from pipeline.stages import corpus as corpus_stage
 from tests.once import made_once
@@ -247,6 +251,39 @@ def test_whichever_round_is_best_is_kept_and_said(
     card = " ".join((run / "corpus/README.md").read_text().split())
     assert said in card
     assert ("`encoder_similarity_decile`" in card) == (best == 2)
+
+
+@pytest.mark.parametrize(
+    ("pearson", "means", "best"),
+    [
+        ([(60, 80), (80, 60), (70, 70)], [70.0, 70.0, 70.0], 1),
+        ([(60, 80), (90, 90), (90, 90)], [70.0, 90.0, 90.0], 2),
+        ([(90, np.nan), (40, 44), (46, 46)], [45.0, 42.0, 46.0], 3),  # constant: 0
+    ],
+)
+def test_of_equal_rounds_the_first_is_best(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write_config: Callable[..., Path],
+    pearson: list[tuple[float, float]],
+    means: list[float],
+    best: int,
+) -> None:
+    labelled = [SimpleNamespace(name=i, first=range(n)) for i, n in enumerate((3, 90))]
+    number = {f"{tmp_path}/run/rounds/{n + 1}/embeddings": n for n in range(3)}
+    monkeypatch.setattr(rounds, "read_labelled", lambda paths: labelled)
+    monkeypatch.setattr(
+        "models.embeddings.model.load_encoder", lambda path: SimpleNamespace(embed=number[path])
+    )
+    monkeypatch.setattr(
+        "models.embeddings.applications.evaluation.agreement",
+        lambda embed, data: SimpleNamespace(pearson=pearson[embed][data.name]),
+    )
+    path = write_config(tmp_path, loop={"rounds": 3}, select={"labelled": "x.tsv"})
+    run = Run(read_config(path), Manifest(str(tmp_path / "run")))
+    found = rounds.make_loop(run, "key")
+    assert (found.labelled, found.best) == (means, best)
+    assert (found.data_sets, found.pairs) == (2, 93)
 
 
 def test_three_rounds_and_back_to_two_and_to_one(

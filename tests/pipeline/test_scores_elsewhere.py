@@ -103,9 +103,12 @@ def test_columns_of_files(
     before = columns(a_run)
     (a_run / "comet.tsv").write_text("\n".join(lines[::-1]))
     assert run(a_run, capsys) == ["columns"]  # the same values
-    (a_run / "comet.tsv").write_text("\n".join(f"{key}\t1.5" for key in ids))
+    (a_run / "comet.tsv").write_text("\n".join(f"{key}\t{values[key] / 2}" for key in ids[::-1]))
     assert run(a_run, capsys) == ["columns", *STAGES]
-    assert table(a_run, "score")["comet"].to_pylist() == [1.5] * len(ids)
+    pairs = table(a_run, "score")
+    assert pairs["id"].to_pylist() == ids  # also those that had no value before
+    assert pairs["comet"].to_pylist() == [np.float32(values[key] / 2) for key in ids]
+    assert pairs["kiwi"].to_pylist() == list(range(len(ids)))
     for old, new in zip(before, columns(a_run), strict=True):
         assert [name for name in new if new[name] != old[name]] == ["comet"]
 

@@ -25,6 +25,7 @@ def folder(tmp_path: Path) -> Path:
         "a.txt": "a",
         "deep/b.bin": "b" * 1000,
         ".cache/c": "not part of it",
+        "deep/.cache/d": "nor this",
     }.items():
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(text)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from models.errors import UserError
 from models.nmt import NmtOptions, Translator, translate
-from models.nmt.engines.base import Hypothesis, Pieces, Ranked
+from models.nmt.engines.base import Hypothesis, Pieces, Ranked, ranked
 from models.nmt.families.subwords import load_sentencepiece
 from models.nmt.model_folder import SENTENCEPIECE, ModelFolder
 from models.nmt.options import Engine, SamplingOptions
@@ -35,6 +35,14 @@ def check_that_engines_agree(model: Path, sentences: list[str], tolerance: float
     )
     assert (counters.sentences, counters.rejects, counters.retries) == (64, 0, 0)
     assert counters.tokens == sum(fast["translation_subwords"].to_pylist())
+
+
+def test_hypotheses_are_ranked_by_score_the_best_first() -> None:
+    scores = [-0.5, -0.1, -2.0, -0.3]
+    found = ranked([Hypothesis([f"{n}"], score, 1, True) for n, score in enumerate(scores)])
+    assert [(one.pieces, one.score) for one in found] == [
+        (["1"], -0.1), (["3"], -0.3), (["0"], -0.5), (["2"], -2.0)
+    ]  # fmt: skip
 
 
 def test_engines_agree(nmt_model: Path, czech: list[str]) -> None:

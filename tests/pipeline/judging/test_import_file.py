@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,6 +48,17 @@ def test_by_id_and_by_texts(write_run: Write, tmp_path: Path) -> None:
         ("Bedřich", row["id"]): (100, None),
     }
     assert {one.candidate for one in read_judgments(str(run))} == {None}
+
+
+def test_of_pairs_with_the_same_texts_the_first_is_meant(write_run: Write, tmp_path: Path) -> None:
+    run = ScoredRun(str(write_run(60)))
+    (table, *others) = run.tables(["source", "reference", "translation"])
+    again = table.set_column(0, "id", pa.array(["z"] * len(table))).cast(table.schema)
+    run.tables = lambda columns: iter([table, again, *others])  # type: ignore[method-assign]
+    row = table.slice(3, 1).to_pylist()[0]
+    line = f"{row['reference']} | {row['translation']} | 70"
+    import_judgments(run, tsv(tmp_path, "reference | translation | score", line))
+    assert [one.id for one in read_judgments(run.folder)] == [row["id"]]
 
 
 def test_twice_is_once(write_run: Write, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,31 @@ def test_the_last_action_counts(tmp_path: Path) -> None:
     assert [key for key, _ in file.actions] == ["4", "1", "3"]
     assert JudgeFile(str(tmp_path), "a").actions == file.actions
     assert judgments_digest(str(tmp_path)) != before
+
+
+def test_judgments_are_sorted_by_judge_id_and_candidate(tmp_path: Path) -> None:
+    for judge in "ba":
+        actions = [action("2"), action("1")]
+        actions += [action("3").model_copy(update={"candidate": n}) for n in (2, 10, 1)]
+        JudgeFile(str(tmp_path), judge).append(actions)
+    found = [(j.judge, j.id, j.candidate) for j in read_judgments(str(tmp_path))]
+    keys: list[tuple[str, int | None]] = [("1", None), ("2", None), ("3", 1), ("3", 2), ("3", 10)]
+    assert found == [(judge, *key) for judge in "ab" for key in keys]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": "2"}, {"candidate": 1}, {"reference": "x"}, {"translation": "x"}, {"score": 51.0},
+     {"fluency": 1}],
+)  # fmt: skip
+def test_the_digest_depends_on_all_that_was_said(tmp_path: Path, change: dict[str, Any]) -> None:
+    digests = set()
+    for name, said in (("a", {}), ("b", change)):
+        (tmp_path / name).mkdir()
+        made = action("1").model_copy(update=said)
+        JudgeFile(str(tmp_path / name), "Anna").append([made])
+        digests.add(judgments_digest(str(tmp_path / name)))
+    assert len(digests) == 2
 
 
 def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:

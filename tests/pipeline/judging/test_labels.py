@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from beam_jobs.bucket import decile_ranks
+from models.agreement.precision import exact_deciles
 from models.errors import UserError
 from models.languages import ENGLISH
 from models.scorers import PairScorer
+from models.scorers.plugins import FileScorer
 from pipeline.judging.labels import default_names, read_labels, score_labels
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -70,14 +74,36 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_scores_are_the_scorers_and_copies_are_left_out(tmp_path: Path) -> None:
     lines = [f"{i % 6}\tthe dog runs {i}\tthe dog ran {i * 7 % 40}\n" for i in range(40)]
-    texts = read_labels(write(tmp_path, "".join([*lines, "5\tsame\tsame\n"])))
+    texts = read_labels(write(tmp_path, "".join(["5\tsame\tsame\n", *lines])))
     pairs = score_labels(texts, default_names(), language=ENGLISH, resources={})
     assert pairs.counts == {"copies": 1}
-    assert len(pairs.labels) == 40
-    expected = PairScorer(["unigram_f1"]).score(texts.first[:40], texts.second[:40])["unigram_f1"]
+    assert pairs.labels.tolist() == [20 * (i % 6) for i in range(40)]
+    assert pairs.references.tolist() == [f"the dog runs {i}" for i in range(40)]
+    expected = PairScorer(["unigram_f1"]).score(texts.first[1:], texts.second[1:])["unigram_f1"]
     assert pairs.scores["unigram_f1"].tolist() == expected.tolist()
     assert pairs.rows["unigram_f1"] == [4] * 10
     assert not pairs.higher_is_better["edit_distance"]
+
+
+def test_deciles_begin_where_those_of_a_run_do() -> None:
+    sizes = np.bincount(exact_deciles(np.arange(25.0)))
+    assert sizes.tolist() == np.diff([0, *decile_ranks(25), 25]).tolist()
+
+
+def test_the_language_says_what_a_token_is(tmp_path: Path) -> None:
+    texts = read_labels(write(tmp_path, "5\tl'homme\thomme\n0\ta\tb\n"))
+    for language, f1 in (("fr", 2 / 3), ("en", 0)):
+        pairs = score_labels(texts, ["unigram_f1"], language=language, resources={})
+        assert pairs.scores["unigram_f1"].tolist() == pytest.approx([f1, 0])
+
+
+def test_one_pair_without_a_number_is_said(tmp_path: Path) -> None:
+    texts = read_labels(write(tmp_path, "5\ta\tb\n0\tc\td\n"))
+    code = "from models.scorers import Scorer\n"
+    code += "s = Scorer(function=lambda pairs: [0.5, float('nan')], meaning='', unit='')"
+    sources = [FileScorer("s", "s.py", code)]
+    with pytest.raises(UserError, match="--labels: s gives a pair no number"):
+        score_labels(texts, ["s"], sources=sources, language=ENGLISH, resources={})
 
 
 def test_scores_that_need_more_are_left_out_and_named(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from beam_jobs.io import schema
 from models.errors import UserError
+from pipeline.judging import sampling
 from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from pipeline.manifest import Manifest
+from pipeline.records import PairsRecord
 from tests.pipeline.judging.conftest import SCORES
 
 
@@ -47,6 +50,32 @@ def test_everybody_gets_the_same_order(write_run: Callable[..., Path]) -> None:
     assert 700 < np.mean(places) < 1300
 
 
+def test_what_is_left_out_early_is_not_among_the_lowest(write_run: Callable[..., Path]) -> None:
+    whole = ScoredRun(str(write_run(2000, shards=1)))
+    cut = ScoredRun(str(write_run(2000, shards=40)))
+    assert sample_pairs(cut, 5) == sample_pairs(whole, 5) == sample_pairs(whole, 200)[:5]
+
+
+def test_equal_texts_are_judged_once() -> None:
+    texts = ["one", "one", "two", "one", "three"]
+    pairs = [Pair(id=f"{i}", source="", reference="r", translation=t) for i, t in enumerate(texts)]
+    cells = [("a", 0, np.array([0, 1, 2])), ("a", 1, np.array([3, 4]))]
+    found = sampling._in_order(pairs, cells, 9)
+    assert sorted(pair.translation for pair in found) == ["one", "three", "two"]
+
+
+def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: Callable[..., Path]) -> None:
+    folder = write_run(100)
+    (folder / "rounds/2").mkdir(parents=True)
+    (folder / "bucket").rename(folder / "rounds/2/bucket")
+    manifest = Manifest(str(folder))
+    bucket, corpus = manifest.record.stages.pop("bucket"), PairsRecord(round=2)
+    of_rounds = {"rounds/2/bucket": bucket, "rounds/2/corpus": corpus, "corpus": corpus}
+    manifest.record.stages |= of_rounds
+    manifest.save()
+    assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
+
+
 def test_equal_sides_are_left_out(write_run: Callable[..., Path]) -> None:
     pairs = sample_pairs(ScoredRun(str(write_run(100, equal=60))), 200)
     assert sorted(pair.id for pair in pairs) == [f"p-{i}" for i in range(60, 100)]
@@ -62,8 +91,6 @@ def test_several_translations_of_a_source(write_run: Callable[..., Path]) -> Non
 
 
 def test_few_rows_are_kept(write_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.judging import sampling
-
     kept: list[int] = []
     add = sampling._LowestHashes.add
 

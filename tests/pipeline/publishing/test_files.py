@@ -30,7 +30,7 @@ TEXTS = st.text(st.sampled_from("aAbB .!?é"), max_size=5)
 
 def table(references: list[str], first: int = 0) -> pa.Table:
     rows = [
-        {"id": str(first + i), "reference": text, "translation": f"t {text}"}
+        {"id": str(first + i), "reference": text, "translation": f"t {i} {text}"}
         for i, text in enumerate(references)
     ]
     return pa.Table.from_pylist(rows, COLUMNS)
@@ -78,6 +78,33 @@ def test_the_split_of_a_reference_depends_on_it_alone(
     assert list(together) == alone
     assert (held_out(pa.array([f"{t.upper()}!" for t in texts]), share, seed) == together).all()
     assert (held_out(pa.array(texts), min(share * 1.5, 1), seed) >= together).all()
+
+
+def test_what_is_held_out_stays_held_out_from_version_to_version() -> None:
+    texts = pa.array([f"Sentence {i}!" for i in range(40)])
+    assert np.flatnonzero(held_out(texts, 0.2, 1)).tolist() == [9, 16, 22, 29, 36, 38]
+
+
+def test_the_hash_is_that_of_ids_and_both_texts() -> None:
+    rows = table(["a", "b", "c"])
+    parts = [total_hash(rows[2:]), total_hash(rows[:2])]
+    assert (total_hash(rows) == sum(parts, np.zeros(2, np.uint64))).all()
+    for name in COLUMNS.names:
+        place = COLUMNS.get_field_index(name)
+        wrong = rows.set_column(place, name, pa.array(["x", *rows[name].to_pylist()[1:]]))
+        assert (total_hash(rows) != total_hash(wrong)).any(), name
+
+
+def test_the_size_in_memory_is_that_of_all_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "GROUP_ROWS", 10)
+    rows = table([f"reference {i}" for i in range(25)])
+    writer = SplitWriter(tmp_path, "train", COLUMNS)
+    writer.write(rows)
+    groups = [rows.slice(start, 10).combine_chunks() for start in (0, 10, 20)]
+    copies = [pa.Table.from_pylist(group.to_pylist(), COLUMNS) for group in groups]
+    assert writer.finish().memory == pytest.approx(sum(copy.nbytes for copy in copies), rel=0.05)
 
 
 def test_the_share_is_met_and_the_seed_counts() -> None:

@@ -86,6 +86,26 @@ def test_density_sums_up_to_the_histograms_of_its_scores(made_run: MadeRun, scor
         assert abs(counts[1:-1].sum() - binned(middle, edges)[1:-1].sum()) <= 2
 
 
+def test_the_correlation_is_that_of_all_pairs(made_run: MadeRun, scores: Scores) -> None:
+    density = scores.density
+    assert density is not None and density.correlation is not None
+    values = [made_run.pairs[name].to_numpy() for name in (density.x, density.y)]
+    clipped = [
+        np.clip(of, edges[0], edges[-1])
+        for of, edges in zip(values, (density.x_edges, density.y_edges), strict=True)
+    ]
+    assert density.correlation == pytest.approx(np.corrcoef(clipped)[0, 1], abs=0.02)
+    density.pairs[:, 1:] = 0
+    assert density.correlation is None
+
+
+def test_the_axis_of_a_long_tail_ends_beyond_the_middle() -> None:
+    lowest = [-100.0, *np.linspace(-0.9, -0.1, 9).tolist()]
+    summary = Deciles(rows=[9] * 10, lowest=lowest, highest=[*lowest[1:], 0.0])
+    edges = report_data.axis(summary, BINS)
+    assert (edges[0], edges[-1]) == pytest.approx((-0.9 - 1.5 * 0.8, 0.0))
+
+
 def test_sampled_pairs_are_of_their_decile(made_run: MadeRun, scores: Scores) -> None:
     pairs = {row["id"]: row for row in made_run.pairs.to_pylist()}
     for name, by_decile in scores.pairs.items():
