@@ -10,7 +10,7 @@ from hypothesis import settings
 from beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
-from tests.sample import DATA
+from tests.sample import DATA, HOW_TO_GET_DATA, real_data
 from tests.small_model import train_small_model
 
 NMT = "paraloom/nmt"
@@ -36,21 +36,23 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how to run the tests that were skipped for want of real corpora."""
+    reports = terminalreporter.stats.get("skipped", [])
+    if skipped := sum(HOW_TO_GET_DATA in str(report.longrepr) for report in reports):
+        terminalreporter.write_line(f"{skipped} tests on real data skipped: set {HOW_TO_GET_DATA}")
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real corpora (multi30k, sts, sick, ppdb); without it tests are skipped."""
-    if not (DATA / "multi30k").is_dir():
-        pytest.skip(f"no real data in {DATA}: set PARALOOM_DATA")
-    return DATA
+    return real_data(DATA / "multi30k").parent
 
 
 @pytest.fixture(scope="session")
 def fairseq_model(data: Path) -> Path:
     """A model, Czech to English, that fairseq's own training command left."""
-    folder = data.parent / "nmt" / "multi30k-cs-en"
-    if not folder.is_dir():
-        pytest.skip(f"no fairseq model in {folder}")
-    return folder
+    return real_data(data.parent / "nmt" / "multi30k-cs-en")
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("PARALOOM_DATA", ROOT.parent / "shared" / "data"))
-"""Real corpora, where they are at hand."""
+"""Real corpora, where they are at hand; see `real_data`."""
+HOW_TO_GET_DATA = "PARALOOM_DATA to a folder of corpora (CONTRIBUTING.md, Tests)"
 SAMPLE = ROOT / "pipeline" / "sample"
 PHRASES = SAMPLE / "phrases.tsv.gz"
 SIMILARITY = SAMPLE / "similarity"
@@ -22,6 +24,13 @@ ODD = (
     "I don't think {0}; it's 1,000.5 km", "* {} -- see http://a.b/c?d=1 & e@f.cz",
     "{} – žluťoučký kůň…", "Mr. K.: {}?",
 )  # fmt: skip
+
+
+def real_data(path: Path) -> Path:
+    """A path in `DATA` or beside it; where it is missing, the test is skipped."""
+    if not path.exists():
+        pytest.skip(f"no {path}: set {HOW_TO_GET_DATA}")
+    return path
 
 
 def sample_config(**changes: Any) -> dict[str, Any]:

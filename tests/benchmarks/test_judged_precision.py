@@ -7,14 +7,12 @@ import pytest
 from benchmarks.judged_precision import main, split, within
 from models.languages import ENGLISH
 from pipeline.judging.labels import read_labels, score_labels
+from tests.sample import real_data
 
 
 @pytest.fixture(scope="module")
 def labels(data: Path) -> str:
-    path = data / "judgments" / "parabank-even.tsv"
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    return str(path)
+    return str(real_data(data / "judgments" / "parabank-even.tsv"))
 
 
 @pytest.mark.parametrize("wanted", [0.8, 0.9])

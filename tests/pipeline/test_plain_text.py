@@ -214,6 +214,7 @@ def test_keys_of_runs_without_are_as_before(
         "score", 1, ["translation_score", "trigram_overlap"], {"back_translate": None}
     )
     assert not stages["pivot"].enabled(config)
+    assert config.input
     sampled = {"candidates": 1, "sampling": {"top_k": 10, "temperature": 1.0}}
     for nmt, unique, more in (
         ({}, "source", ["unique source"]),

@@ -55,8 +55,10 @@ class Engine(Protocol):
     """Length of the longest target that the model can score, without the end of sentence."""
     parallel: int
     """Number of batches decoded in parallel."""
-    converted: str | None
-    """SHA-256 of the files that it loaded, if the model was converted for it."""
+
+    @property
+    def converted(self) -> str | None:
+        """SHA-256 of the files that it loaded, if the model was converted for it."""
 
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from models.embeddings.export.errors import InexpressibleError
 from models.embeddings.export.folder import tokenizer_of
 from models.embeddings.ragged_columns import Kind
 from models.embeddings.vocabulary import Vocabulary
-from tests.sample import DATA, SIMILARITY, english_sentences, odd_sentences
+from tests.sample import SIMILARITY, english_sentences, odd_sentences
 
 
 def vocabulary(
@@ -111,15 +112,12 @@ def test_any_text_has_as_many_trigrams_as_characters(one: str, other: str) -> No
     assert len(PIPELINES[0][1].encode_batch(texts)) == 3
 
 
-@pytest.mark.real_data
 @pytest.mark.parametrize("kind", ["words", "trigrams"])
-def test_the_same_ids_on_real_data(kind: Kind) -> None:
-    if not (DATA / "multi30k").exists():
-        pytest.skip(f"no data in {DATA}")
-    with gzip.open(DATA / "multi30k" / "train.en.gz", "rt", encoding="utf-8") as stream:
+def test_the_same_ids_on_real_data(data: Path, kind: Kind) -> None:
+    with gzip.open(data / "multi30k" / "train.en.gz", "rt", encoding="utf-8") as stream:
         texts = stream.read().split("\n")[:15_000]
-    for data in read_sts(DATA / "sts"):
-        texts += [*data.first.to_pylist(), *data.second.to_pylist()]
-    texts += (DATA / "transfer" / "stsa.binary.dev").read_text("utf-8").split("\n")
+    for pairs in read_sts(data / "sts"):
+        texts += [*pairs.first.to_pylist(), *pairs.second.to_pylist()]
+    texts += (data / "transfer" / "stsa.binary.dev").read_text("utf-8").split("\n")
     words = vocabulary(texts, kind)
     assert differing(texts, words, tokenizer_of(words)) == []
