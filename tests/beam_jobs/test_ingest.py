@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from beam_jobs import ingest
 from beam_jobs.io import schema
 from beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
-from beam_jobs.io.shards import receipts
+from beam_jobs.io.shards import Saved, receipts
 from beam_jobs.runners.launch import Result
 from beam_jobs.transforms.conditions import parse_condition
 from models.errors import UserError
+from models.nmt.families.base import Languages
 
 ONE = ["--direct_num_workers", "1"]
 
@@ -197,6 +198,23 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(
     (tmp_path / "out" / "receipts" / f"{result.receipts[-1].name}.json").unlink()
     again = made("out")
     assert [r.shards for r in again.receipts] == [r.shards for r in result.receipts]
+
+
+def test_a_row_is_rejected_and_counted_for_the_first_reason(
+    tmp_path: Path, tsv: Callable[..., str]
+) -> None:
+    rows = ["1\tč. 5\tx", "2\tč. 5\tx", "3\tb c\ty z", "4\tb c\ty z"]
+    result = ingest.run(
+        find_bitext("tsv", [tsv("a.tsv", *rows)]), str(tmp_path / "out"), "key",
+        shard_rows=1, max_characters=50, rows=9, arguments=ONE, unique_pairs=True,
+        where=[parse_condition("reference_tokens >= 2")], languages=Languages("cs", "en"),
+    )  # fmt: skip
+    (receipt,) = result.receipts
+    assert receipt.rejected == {"not reference_tokens >= 2": 2, "repeats the pair": 1}
+    assert receipt.numbers.saved == {
+        "input.where": Saved(rows=2, tokens=4),  # č. is one token in Czech, two in English
+        "input.unique": Saved(rows=1, tokens=2),
+    }
 
 
 def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -> None:
