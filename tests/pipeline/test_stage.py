@@ -1,0 +1,92 @@
+"""What the stages of pairs share: their record, its digest, and whether their files are valid."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from beam_jobs.io.shards import Measurements, Receipt, Saved, Shard, commit, receipts
+from beam_jobs.runners.launch import Result
+from pipeline.config import read_config
+from pipeline.manifest import Manifest
+from pipeline.records import PairsRecord
+from pipeline.stage import Run, pairs_record, shards_are_valid
+
+
+def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
+    return Receipt(
+        name=f"part-{number}",
+        key="k",
+        rows_in=rows + sum(rejected.values()),
+        shards=(Shard(f"part-{number}.parquet", rows - 1, f"{number}"), Shard("x", 1, "y")),
+        rejected=rejected,
+        seconds=1.5,
+        peak_memory=100 - number,
+        numbers=Measurements(saved={"input.where": Saved(rows=number, tokens=10 * number)}),
+    )
+
+
+def record(*receipts: Receipt) -> PairsRecord:
+    return pairs_record(PairsRecord, Result(receipts=receipts, metrics={"rows": 1}))
+
+
+def run_of(folder: Path, *changes: str) -> Run:
+    path = folder / "config.yaml"
+    path.write_text(
+        f"run: {folder}/run\ninput: {{format: tsv, paths: [a.tsv]}}\n"
+        "score: {scorers: [trigram_overlap]}\nselect: {by: trigram_overlap}\n"
+    )
+    return Run(read_config(path, list(changes)), Manifest(f"{folder}/run"))
+
+
+def test_the_record_is_that_of_all_receipts() -> None:
+    rare, often = {"rare": 1, "often": 2}, {"often": 7}
+    found = record(receipt(1, rare), receipt(2, often), receipt(3, {}))
+    assert (found.rows_in, found.rows_out, found.rows_rejected) == (40, 30, 10)
+    assert list(found.rejected.items()) == [("often", 9), ("rare", 1)]
+    assert (found.shards, found.worker_seconds, found.peak_memory) == (6, 4.5, 99)
+    assert found.saved == {"input.where": Saved(rows=6, tokens=60)}
+    assert found.metrics == {"rows": 1}
+    lost = receipt(1, rare).model_copy(update={"rows_in": 14})
+    with pytest.raises(RuntimeError, match="14 rows in, 10 out"):
+        record(lost)
+
+
+def test_the_digest_is_of_the_accepted_rows_in_their_order() -> None:
+    one, two = receipt(1, {}), receipt(2, {})
+    other = one.model_copy(update={"shards": (Shard("part-1.parquet", 10, "other"),)})
+    slower = one.model_copy(update={"seconds": 9.0, "rejected": {"a": 0}})
+    digests = [record(*of).digest for of in ((one, two), (two, one), (other, two), (one,))]
+    assert len(set(digests)) == 4
+    assert record(slower, two).digest == digests[0]
+
+
+def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+
+    def write(rows: list[int]) -> None:
+        pieces = [
+            ("part-0", pa.table({"n": rows}), pa.table({"reason": pa.array([], pa.string())}))
+        ]
+        commit(f"{tmp_path}/run/ingest", "part-0", "k", len(rows), pieces, started=0)
+
+    write([1, 2])
+    result = Result(receipts=tuple(receipts(f"{tmp_path}/run/ingest")))
+    run.manifest.stages["ingest"] = pairs_record(PairsRecord, result)
+    assert shards_are_valid(run, "ingest")
+    write([1, 3])
+    assert not shards_are_valid(run, "ingest")
+    write([1, 2])
+    (tmp_path / "run/ingest/part-0.parquet").unlink()
+    assert not shards_are_valid(run, "ingest")
+
+
+def test_criteria_are_those_of_the_configuration(tmp_path: Path) -> None:
+    select = ["max_tokens=5", "size=6", "per_source=best", "max_overlap=0.25"]
+    run = run_of(tmp_path, "seed=7", "input.target_language=de", *(f"select.{s}" for s in select))
+    found = run.criteria("trigram_overlap", [3, 1, 3])
+    assert (found.by, found.deciles) == ("trigram_overlap", (1, 3))
+    assert (found.max_tokens, found.size, found.seed) == (5, 6, 7)
+    assert (found.per_source, found.max_overlap, found.language) == ("best", 0.25, "de")
+    assert run.criteria().deciles is None
+    assert run.criteria("x", []).deciles == ()
