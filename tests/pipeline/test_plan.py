@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
+from models.scorers import SCORERS
 from pipeline.config import read_config
 from pipeline.judging.judgments import Action, JudgeFile
 from pipeline.manifest import Manifest
 from pipeline.plan import is_up_to_date, key_of, plan
 from pipeline.records import StageRecord
 from pipeline.stage import Run
+from pipeline.stages.score import column_keys
 
 FILES = {
     "bitext.tsv": "pes\tdog\n",
@@ -244,3 +246,28 @@ def test_a_stage_is_up_to_date_with_its_key_and_its_files(folder: Path) -> None:
     assert not is_up_to_date(whole, run)
     run.manifest.stages["ingest"] = StageRecord(key=key_of(ingest, run))
     assert is_up_to_date(whole, run) and not is_up_to_date(damaged, run)
+
+
+def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def columns(change: str = "seed=1", **digests: str) -> dict[str, str]:
+        config = read_config(folder / "config.yaml", [change])
+        given = {"idf": "a", "paragram": "b", **digests}
+        return column_keys(Run(config, Manifest(str(folder / "run"))), given, {"ours": [1]})
+
+    def differ(other: dict[str, str]) -> set[str]:
+        return {name for name in before if before[name] != other[name]}
+
+    before = columns()
+    computed = {"trigram_overlap", "mean_idf", "paragram_similarity", "human_likeness"}
+    computed |= {"reference_score", "reference_tokens", "translation_tokens"}
+    assert before.keys() == computed and len(set(before.values())) == len(before) - 1
+    assert differ(columns(idf="c")) == {"mean_idf"}
+    assert differ(columns(paragram="c")) == {"paragram_similarity"}
+    assert differ(columns(classifier="c")) == {"human_likeness"}
+    assert differ(columns(translation_model="c")) == {"reference_score"}
+    assert differ(columns(GERMAN)) == computed
+    newer = replace(SCORERS["mean_idf"], version=9)
+    monkeypatch.setitem(SCORERS, "mean_idf", newer)
+    assert differ(columns()) == {"mean_idf"}
