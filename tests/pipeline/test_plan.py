@@ -240,12 +240,14 @@ def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(fold
 def test_a_stage_is_up_to_date_with_its_key_and_its_files(folder: Path) -> None:
     run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
     ingest = plan(run.config)[0]
-    whole, damaged = (replace(ingest, is_valid=lambda run, stage, v=v: v) for v in (True, False))
+    whole = replace(ingest, is_valid=lambda run, stage: True)
+    damaged = replace(ingest, is_valid=lambda run, stage: False)
     assert not is_up_to_date(whole, run)
     run.manifest.stages["ingest"] = StageRecord(key="another")
     assert not is_up_to_date(whole, run)
     run.manifest.stages["ingest"] = StageRecord(key=key_of(ingest, run))
     assert is_up_to_date(whole, run) and not is_up_to_date(damaged, run)
+    assert not is_up_to_date(replace(whole, version=ingest.version + 1), run)
 
 
 def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(

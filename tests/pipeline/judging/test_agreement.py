@@ -99,7 +99,7 @@ def test_what_the_judges_say_together(write_run: Callable[..., Path]) -> None:
 def made_pairs() -> JudgedPairs:
     """60 judged pairs of 30 references; `less` is better where it is less."""
     random = np.random.default_rng(1)
-    labels = random.integers(0, 11, 60) * 10.0
+    labels = (10 * random.integers(0, 11, 60)).astype(np.float64)
     scores = {"more": labels + random.normal(0, 20, 60), "less": -labels + random.normal(0, 9, 60)}
     return JudgedPairs(
         labels=labels,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -54,6 +55,20 @@ def test_what_is_left_out_early_is_not_among_the_lowest(write_run: Callable[...,
     whole = ScoredRun(str(write_run(2000, shards=1)))
     cut = ScoredRun(str(write_run(2000, shards=40)))
     assert sample_pairs(cut, 5) == sample_pairs(whole, 5) == sample_pairs(whole, 200)[:5]
+
+
+def test_the_lowest_of_each_decile_of_each_score_are_kept() -> None:
+    random = np.random.default_rng(3)
+    names, hashes = ("a", "b"), random.permutation(600).astype(np.uint64)
+    deciles = {name: random.integers(0, 10, 600) for name in names}
+    table = pa.table({"hash": hashes, **deciles})
+    lowest = sampling._LowestHashes(names, 3)
+    for start in range(0, 600, 50):
+        lowest.add(table.slice(start, 50))
+    cells = [hashes[deciles[name] == decile] for name in names for decile in range(10)]
+    expected = sorted({int(value) for cell in cells for value in np.sort(cell)[:3]})
+    assert lowest.table is not None
+    assert lowest.table["hash"].to_pylist() == expected
 
 
 def test_equal_texts_are_judged_once() -> None:
