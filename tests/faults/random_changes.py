@@ -183,8 +183,8 @@ def _same(ground: Ground, what: str, first: Any, second: Any) -> None:
     """See that two texts are equal; print where they are not."""
     ground.expect(what, first == second)
     if first != second:
-        lines = (str(each).splitlines() for each in (first, second))
-        print("\n".join(islice(difflib.unified_diff(*lines, "run", "fresh", n=0), 40)))
+        one, other = (str(each).splitlines() for each in (first, second))
+        print("\n".join(islice(difflib.unified_diff(one, other, "run", "fresh", n=0), 40)))
 
 
 def _config(run: Path) -> dict[str, Any]:
