@@ -145,12 +145,13 @@ def test_the_penalty_is_shared_and_texts_alternate(
 ) -> None:
     fits: list[tuple[float, list[bool]]] = []
 
-    class Recorded(SGDClassifier):
-        def fit(self, features: Any, human: Any) -> Any:
-            fits.append((self.alpha, human.tolist()))
-            return super().fit(features, human)
+    fit = SGDClassifier.fit
 
-    monkeypatch.setattr("sklearn.linear_model.SGDClassifier", Recorded)
+    def record(model: Any, features: Any, human: Any) -> Any:
+        fits.append((model.alpha, human.tolist()))
+        return fit(model, features, human)
+
+    monkeypatch.setattr(SGDClassifier, "fit", record)
     texts = train_classifier(sample(*made(60)), tmp_path, seed=1)["texts"]
     assert [len(human) for _, human in fits] == texts
     for penalty, human in fits:

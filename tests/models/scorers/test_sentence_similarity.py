@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,20 @@ def test_each_distinct_pair_is_scored_once(
     expected = predict([("a dog", "a cat"), ("a", "b")])
     np.testing.assert_allclose(found[:2], expected, atol=BOUND)
     assert scorer.score(*[pa.array([], pa.string())] * 2)["cross_encoder"].shape == (0,)
+
+
+def test_every_pair_has_its_own_score() -> None:
+    """Texts of one pair in another make a pair of its own."""
+    predict = SimpleNamespace(
+        device=torch.device("cpu"),
+        predict=lambda pairs, **_: np.array([10 * len(a) + len(b) for a, b in pairs]),
+    )
+    texts = ["a", "bb", "ccc", "dddd", "eeeee"]
+    pairs = [(a, b) for a in texts for b in texts]
+    pairs = [pairs[i] for i in np.random.default_rng(0).permutation(50) % 25]
+    columns = [pa.array(side) for side in zip(*pairs, strict=True)]
+    found = PairScorer(["cross_encoder"], cross_encoder_model=predict).score(*columns)
+    assert found["cross_encoder"].tolist() == [10 * len(a) + len(b) for a, b in pairs]
 
 
 def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_path: Path) -> None:

@@ -5,21 +5,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 from models.embeddings import tasks
 from models.embeddings.applications.phrase_tests import read_turney2012, turney2012
+from models.embeddings.datasets.phrases import PhrasePairs
 from models.embeddings.encoders import embedding_matrices
 from models.embeddings.model import load_encoder, weights
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import join_all, take_all
 from models.embeddings.tasks import phrases
 from models.embeddings.tasks.options import PhrasesOptions
-from models.embeddings.tasks.phrases import Examples, PhraseTrainer
+from models.embeddings.tasks.phrases import Examples, Phrases, PhraseTrainer
 from models.embeddings.training.loss import contrastive_loss
-from models.embeddings.training.phrase_data import read_phrase_data
+from models.embeddings.training.phrase_data import PhraseData, read_phrase_data
 from models.embeddings.training.trainer import Memory
+from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.text.vectors import load_vectors, write_vectors
 from tests.models.embeddings.encoders.test_encoders import gradient_of
@@ -184,6 +187,24 @@ def test_the_best_epoch_is_kept(model: str) -> None:
         assert same == {number == 1}, number
     metrics = trainer.metrics()
     assert (metrics["development"], metrics["best_epoch"], metrics["epochs"]) == (2.0, 2, 3)
+
+
+def test_phrases_of_the_same_ids_are_one() -> None:
+    """A pair of one phrase is left out with its contrasts."""
+    texts = pa.array(["a dog", "a hound", "A dog", "x", "y"])
+    pairs = PhrasePairs(texts.take(pa.array([0, 0, 1])), texts.take(pa.array([1, 2, 3])))
+    contrasts = np.array([[3, -1], [4, 3], [2, 4]])
+    data = PhraseData(texts, pairs, contrasts, None, 0, pairs)
+    vocabulary = Vocabulary.build([texts])
+    pool, phrases = Phrases.of(data, {"words": vocabulary})
+    ids = np.split(phrases["words"].ids, phrases["words"].offsets[1:-1])
+    names = [" ".join(vocabulary.words[i] for i in row) for row in ids]
+    assert sorted(names) == ["a dog", "a hound", "x", "y"] and pool.identical == 1
+    assert [names[row] for row in pool.left] == ["a dog", "a hound"]
+    assert [names[row] for row in pool.right] == ["a hound", "x"]
+    assert pool.contrasts is not None
+    found = [[names[row] if row >= 0 else "" for row in of] for of in pool.contrasts]
+    assert found == [["x", ""], ["a dog", "y"]]
 
 
 SYNONYMS = [("big", "large"), ("dog", "hound"), ("runs", "races"), ("small", "little")]

@@ -1,13 +1,18 @@
 """Development data choose the weights; a killed training resumes with its evaluations."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from models.embeddings.applications.evaluation import cosines
 from models.embeddings.datasets.similarity import read_labelled
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
@@ -126,6 +131,20 @@ def test_held_out_pairs_are_not_trained_on(tmp_path: Path, pairs: list[PairsOpti
     assert metrics["pairs"] + held_out == all_pairs and 0.15 < held_out / all_pairs < 0.45
     with pytest.raises(UserError, match=r"^embeddings.development: 1e-09 of 150 pairs holds out 0"):
         train(OPTIONS.replace(pairs=pairs, development=1e-9), tmp_path / "c", seed=1)
+
+
+def test_equal_predictions_count_as_no_agreement(labelled: str) -> None:
+    (data,) = read_labelled(labelled)
+    lengths = [len(text) for side in (data.first, data.second) for text in side.to_pylist()]
+    random = dict(zip(lengths, np.random.default_rng(0).standard_normal((50, 3)), strict=False))
+
+    def embed(texts: pa.StringArray) -> NDArray[np.float64]:
+        return np.array([random[len(text)] for text in texts.to_pylist()])
+
+    model: Any = SimpleNamespace(embed=embed, compare=cosines)
+    same = replace(data, second=data.first)  # all cosines are 1
+    once = mean_agreement(model, [data])
+    assert once != 0 and mean_agreement(model, [data, same]) == pytest.approx(once / 2)
 
 
 @pytest.mark.parametrize("block", [7, 1000])

@@ -19,6 +19,7 @@ from models.embeddings.training.negatives import nearer_given
 from models.embeddings.training.pair_files import columns_of, copy_pairs
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
+from models.hashing import text_hashes
 
 SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, device="cpu")
 WORDS = [f"w{i}" for i in range(30)]
@@ -222,6 +223,19 @@ def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:
     assert pairs.negatives is not None
     assert pairs.negatives["words"].lengths.tolist() == [0, 1, 0]
     assert pairs.take(np.array([1])).negatives["words"].lengths.tolist() == [1]  # type: ignore[index]
+
+
+def test_a_pair_keeps_its_source_where_others_are_held_out(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(tsv([(f"x{i // 2}", f"y{i}") for i in range(80)]))
+    copies = copy_pairs([PairsOptions(paths=[str(tmp_path / "a")])], tmp_path / "copies")
+    shards = Shards(copies, PairColumns("first", "second", same_first=True, held_out=0.5))
+    shards.vocabularies = {"words": Vocabulary.build(shards.texts())}
+    (pool,) = shards.epoch(0)
+    pairs = pool.take(np.arange(len(pool)))
+    words = shards.vocabularies["words"].words
+    first = pa.array([words[i] for i in pairs.left["words"].ids])
+    assert pairs.sources is not None and 20 < len(first) < 60
+    assert np.array_equal(pairs.sources, text_hashes(first))
 
 
 def test_pairs_with_the_same_first_sentence_are_no_negatives(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from models.embeddings.ragged_columns import Sentences, take_all
 from models.embeddings.training import pair_trainer as module
 from models.embeddings.training.data import Pairs, learnable
 from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, Progress, Trainer, better
+from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
 from models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
@@ -320,25 +319,17 @@ def test_words_are_scrambled_anew_at_every_position(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         trainer, "step", lambda sentences: seen.append(sentences["words"].ids.tolist())
     )
-    for position in ({}, {"epoch": 1}, {"pool": 1}, {"row": 10}, {}):
-        trainer.progress = Progress(**position)
+    for epoch, pool, row in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 10), (0, 0, 0)):
+        trainer.progress = Progress(epoch=epoch, pool=pool, row=row)
         trainer.train_on(batch)
     assert seen[0] == seen[-1] and len(set(map(tuple, seen))) == 4
 
 
-@dataclass
-class Twice:
+class Twice(Memory[Pairs]):
     """Epochs of two pools with the same pairs."""
 
-    pairs: Pairs
-    name: str = "twice"
-
-    @property
-    def rows(self) -> int:
-        return 2 * len(self.pairs)
-
-    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pairs]:
-        yield from [self.pairs, self.pairs][first:]
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pool[Pairs]]:
+        yield from [self.pool, self.pool][first:]
 
 
 def test_every_pool_of_every_epoch_has_an_order_of_its_own(
@@ -349,7 +340,7 @@ def test_every_pool_of_every_epoch_has_an_order_of_its_own(
     orders: list[tuple[int, ...]] = []
     for seed in (1, 1, 2):
         trainer = make_trainer(seed, epochs=2, mega_batch=9)
-        trainer.source = Twice(pairs)
+        trainer.source = Twice(pairs, "twice")
         monkeypatch.setattr(
             trainer,
             "train_on",
