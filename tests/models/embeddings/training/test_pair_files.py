@@ -3,20 +3,26 @@
 import gzip
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from numpy.typing import NDArray
 
+from models.embeddings.encoders import build_encoder, random_vectors
 from models.embeddings.model import load_encoder
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
 from models.embeddings.tasks.options import PairsOptions
+from models.embeddings.training import pair_trainer
 from models.embeddings.training.data import PairColumns, Shards, learnable
 from models.embeddings.training.negatives import nearer_given
 from models.embeddings.training.pair_files import columns_of, copy_pairs
+from models.embeddings.training.pair_trainer import PairTrainer
+from models.embeddings.training.trainer import Memory
 from models.embeddings.vocabulary import Vocabulary
 from models.errors import UserError
 from models.hashing import text_hashes
@@ -213,6 +219,28 @@ def test_a_given_negative_is_taken_where_it_is_nearer() -> None:
                 expected[side, i] = 2 * n + i
     assert np.array_equal(nearer_given(found, vectors, there), expected)
     assert (expected >= 2 * n).any() and (expected[:, there] < 2 * n).any()
+
+
+@pytest.mark.parametrize("tags", [False, True])
+def test_a_sentence_of_tags_is_no_given_negative(
+    tags: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [pa.array(side) for side in (["a", "b", "c"], ["d", "e", "f"], ["g", "", "h"])]
+    vocabulary = Vocabulary.build(texts, tags=tags)
+    left, right, given = texts
+    pairs = learnable(left, right, {"words": vocabulary}, None, given)
+    options = EmbeddingOptions(dim=4, tags=tags)
+    encoder = build_encoder(options, {"words": random_vectors(len(vocabulary), 4, 1)})
+    trainer = PairTrainer(encoder, Memory(pairs, "memory"), options, 1)
+    seen: list[list[bool]] = []
+
+    def record(found: NDArray[Any], vectors: torch.Tensor, there: NDArray[Any]) -> NDArray[Any]:
+        seen.append(there.tolist())
+        return found
+
+    monkeypatch.setattr(pair_trainer, "nearer_given", record)
+    trainer.negatives(pairs.sentences, pairs.keys)
+    assert seen == [[True, False, True]]
 
 
 def test_a_negative_that_is_a_side_of_its_pair_is_removed() -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
@@ -248,28 +247,6 @@ def test_a_pair_needs_a_negative_for_each_side(monkeypatch: pytest.MonkeyPatch) 
         expected = take_all(pairs.sentences, order)["words"]
         assert np.array_equal(sentences["words"].ids, expected.ids)
         assert np.array_equal(sentences["words"].offsets, expected.offsets)
-
-
-@pytest.mark.parametrize("tags", [False, True])
-def test_a_sentence_of_tags_is_no_given_negative(
-    tags: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = [pa.array(side) for side in (["a", "b", "c"], ["d", "e", "f"], ["g", "", "h"])]
-    vocabulary = Vocabulary.build(texts, tags=tags)
-    left, right, given = texts
-    pairs = learnable(left, right, {"words": vocabulary}, None, given)
-    options = EmbeddingOptions(dim=4, tags=tags)
-    encoder = build_encoder(options, {"words": random_vectors(len(vocabulary), 4, 1)})
-    trainer = PairTrainer(encoder, Memory(pairs, "memory"), options, 1)
-    seen: list[list[bool]] = []
-
-    def record(found: NDArray[Any], vectors: torch.Tensor, there: NDArray[Any]) -> NDArray[Any]:
-        seen.append(there.tolist())
-        return found
-
-    monkeypatch.setattr(module, "nearer_given", record)
-    trainer.negatives(pairs.sentences, pairs.keys)
-    assert seen == [[True, False, True]]
 
 
 def test_training_ends_after_so_many_steps() -> None:
