@@ -30,6 +30,63 @@ class Lenient(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
+class InputSection(Lenient):
+    """Keys of `input` that reports show."""
+
+    license: str | None = None
+    source_language: str = "cs"
+    target_language: str = "en"
+    where: list[str] = []
+    unique: str | None = None
+
+
+class NmtSection(Lenient):
+    """Keys of `nmt` that reports show."""
+
+    engine: str = ""
+    compute_type: str = ""
+    beam: int = 0
+    candidates: int = 1
+    sampling: dict[str, float] | None = None
+
+
+class ScoreSection(Lenient):
+    """Keys of `score` that reports show."""
+
+    scorers: list[str] = []
+    columns: dict[str, Any] = {}
+    commands: dict[str, Any] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the scores."""
+        return [*(column_of(entry) for entry in self.scorers), *self.columns, *self.commands]
+
+
+class SelectSection(Lenient):
+    """Keys of `select` that reports show."""
+
+    by: str = ""
+    precision: float = 0.9
+    good: float = 70.0
+    deciles: list[int] | None = None
+    max_tokens: int | None = None
+    size: int | None = None
+    where: list[str] = []
+    per_source: str = "all"
+
+
+class ConfigRecord(Lenient):
+    """The resolved configuration of a run, perhaps written by another version."""
+
+    run: str = ""
+    seed: int = 1
+    input: InputSection | None = None
+    nmt: NmtSection = NmtSection()
+    score: ScoreSection = ScoreSection()
+    select: SelectSection = SelectSection()
+
+
 class StageRecord(Lenient):
     """What the manifest holds of a finished stage.
 
@@ -281,63 +338,6 @@ class UnderWay(Lenient):
 
     stage: StageName
     since: FiniteFloat
-
-
-class InputSection(Lenient):
-    """Keys of `input` that reports show."""
-
-    license: str | None = None
-    source_language: str = "cs"
-    target_language: str = "en"
-    where: list[str] = []
-    unique: str | None = None
-
-
-class NmtSection(Lenient):
-    """Keys of `nmt` that reports show."""
-
-    engine: str = ""
-    compute_type: str = ""
-    beam: int = 0
-    candidates: int = 1
-    sampling: dict[str, float] | None = None
-
-
-class ScoreSection(Lenient):
-    """Keys of `score` that reports show."""
-
-    scorers: list[str] = []
-    columns: dict[str, Any] = {}
-    commands: dict[str, Any] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of the scores."""
-        return [*(column_of(entry) for entry in self.scorers), *self.columns, *self.commands]
-
-
-class SelectSection(Lenient):
-    """Keys of `select` that reports show."""
-
-    by: str = ""
-    precision: float = 0.9
-    good: float = 70.0
-    deciles: list[int] | None = None
-    max_tokens: int | None = None
-    size: int | None = None
-    where: list[str] = []
-    per_source: str = "all"
-
-
-class ConfigRecord(Lenient):
-    """The resolved configuration of a run, perhaps written by another version."""
-
-    run: str = ""
-    seed: int = 1
-    input: InputSection | None = None
-    nmt: NmtSection = NmtSection()
-    score: ScoreSection = ScoreSection()
-    select: SelectSection = SelectSection()
 
 
 Kind = TypeVar("Kind", bound=StageRecord)

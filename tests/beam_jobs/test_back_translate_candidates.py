@@ -85,6 +85,8 @@ def test_candidates_keep_the_order_of_the_translator(
     tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch, distinct: str | None
 ) -> None:
     class Counting:
+        converted = None
+
         def __init__(self, *args: Any, **more: Any) -> None:
             pass
 

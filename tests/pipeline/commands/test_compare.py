@@ -118,6 +118,7 @@ def test_further_rounds_are_compared_too(
     folder = a_run / "run"
     content = json.loads((folder / "manifest.json").read_text())
     content["stages"]["rounds/2/score"] = content["stages"]["score"]
+    content["planned"].append("rounds/2/score")
     (folder / "manifest.json").write_text(json.dumps(content))
     shutil.copytree(folder / "score", folder / "rounds/2/score")
     code, out, _ = run(finished_run, a_run, capsys=capsys)
