@@ -73,7 +73,7 @@ def test_rows_are_conserved(tmp_path: Path, per_source: PerSource, at_most: int)
     assert counts.max() > 1 or per_source == "best"
 
 
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 99), shard_rows=st.integers(1, 12))
 def test_shards_make_no_difference(
     tmp_path_factory: pytest.TempPathFactory, seed: int, shard_rows: int

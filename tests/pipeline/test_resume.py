@@ -49,11 +49,8 @@ def test_a_finished_run_does_nothing_wherever_it_has_been_moved(
     ("changes", "stages"),
     [
         ({"select": {"deciles": [0, 1]}}, ["corpus"]),
-        ({"select": {"by": "translation_score", "max_tokens": 12}}, ["corpus"]),
-        ({"select": {"size": 20}, "seed": 2}, ["corpus"]),
         ({"score": {"scorers": ["trigram_overlap"]}}, ["score", "bucket", "corpus"]),
         ({"nmt": {"beam": 1}}, ["back_translate", "score", "bucket", "corpus"]),
-        ({"input": {"max_characters": 80}}, list(STAGES)),
         ({"embeddings": {"dim": 10}}, []),
     ],
     ids=str,
