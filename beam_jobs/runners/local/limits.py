@@ -27,7 +27,7 @@ COUNTS = {
 # torch has no class for it on a CPU; Beam's error of a worker is a text that ends in the class and
 # message of the worker's, such as Arrow's ArrowMemoryError.
 _ALL = COUNTS | dict.fromkeys(
-    ("MemoryError", "out of memory", "llocate memory", "bad_alloc"), _MEMORY
+    ("MemoryError", "out of memory", "llocate memory", "bad_alloc", "failed to map"), _MEMORY
 )
 
 

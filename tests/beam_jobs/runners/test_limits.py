@@ -16,6 +16,7 @@ def test_what_libraries_say() -> None:
         "thd.cc:157] pthread_create failed: Resource temporarily unavailable": "pids.max",
         "BlockingIOError: [Errno 11] Resource temporarily unavailable": "pids.max",
         "OSError: [Errno 12] Cannot allocate memory": "out of memory",
+        "ImportError: /lib/a.so: failed to map segment from shared object": "out of memory",
     }
     for text, limit in said.items():
         assert limit in str(limit_in(text))
