@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 
@@ -65,15 +65,15 @@ class Manifest:
         config: Config,
         planned: Sequence[str],
         wanted: Sequence[str],
-        outdated: Callable[[], Iterable[str]],
+        outdated: Iterable[str],
     ) -> None:
         """Record what is about to run: all stages of the configuration, and those wanted now.
 
         Finished stages keep what made them, if it was something else: see `StageRecord.config`.
 
         Args:
-            outdated: the finished stages that are not of this configuration; called if it is
-                another one than that of the last command.
+            outdated: the finished stages that are not of this configuration; that the recorded
+                one is the same does not tell, since it leaves out arguments and variables.
         """
         before, self._written = self.record, config.written
         self.record = RunRecord(
@@ -84,9 +84,8 @@ class Manifest:
             inputs=before.inputs,
             stages=self.stages,
         )
-        if before.started and before.config.json_values() != self.record.config.json_values():
-            for stage in map(self.stages.__getitem__, outdated()):
-                stage.config = stage.config or before.config
+        for stage in map(self.stages.__getitem__, outdated):
+            stage.config = stage.config or before.config
         for stage in self.stages.values():
             if before.versions != self.record.versions and not stage.versions:
                 stage.versions = before.versions

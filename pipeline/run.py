@@ -58,7 +58,7 @@ def run_stages(
         remove_temporary(config.run)
         run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
         planned = [stage.name for stage in plan(config) if stage.enabled(config)]
-        run.manifest.begin(config, planned, names, lambda: outdated(run))
+        run.manifest.begin(config, planned, names, outdated(run))
         state = _State(forced={stage.name for stage in stages if force and stage.kind in targets})
         while True:
             try:

@@ -1,6 +1,7 @@
 """A stage of an earlier configuration is described by that one, and shown or refused as such."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pipeline.commands.run.compare import compare
 from pipeline.commands.run.status import status
 from pipeline.manifest import Manifest
 from pipeline.report.final_view import as_made, current, outdated
+from tests import slow_metric
 from tests.run_helpers import ONE, again
 
 CHANGED = ["--set", "select.deciles=[0]", "--set", "select.size=5"]
@@ -66,6 +68,19 @@ def test_a_corpus_of_an_earlier_configuration(
     assert captured.out.count("cached") == 5
     assert outdated(Manifest(folder).record) == []
     assert main(["publish", folder, *PUBLISH]) == 0
+
+
+def test_arguments_that_the_manifest_does_not_show(
+    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stage, seconds in (("select", "0"), ("ingest", "0.01")):
+        command = {"words": f"{sys.executable} {slow_metric.__file__} {seconds}"}
+        write_config(a_run, score={"commands": command}, select={"by": "trigram_overlap"})
+        assert again(stage, a_run) == 0
+    assert outdated(Manifest(str(a_run / "run")).record) == ["score", "bucket", "corpus"]
+    capsys.readouterr()
+    assert main(["publish", str(a_run / "run"), *PUBLISH]) == 2
+    assert "corpus is of an earlier configuration" in said(capsys)
 
 
 def test_deciles_of_an_earlier_configuration_are_not_judged(
