@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from models.errors import UserError
@@ -63,7 +63,7 @@ def _with_variables(values: dict[str, Any]) -> Config:
     """The configuration with the values of environment variables, and as it was written.
 
     A variable stays a name where any text may stand. If only some texts may, such as the code of a
-    language, its value is one of them, which cards need.
+    language, its value is one of them, which cards need; and they call a run as its folder.
     """
     shown: dict[str, str] = {}
 
@@ -79,10 +79,12 @@ def _with_variables(values: dict[str, Any]) -> Config:
         with suppress(ValueError):
             Config.of(_expand(values, "", _known(others)))
             shown = others
-            if "/" in value:
-                folders[value.rstrip("/")] = f"${{{name}}}"
+            if "/" in (folder := value.rstrip("/")):
+                folders[folder] = f"${{{name}}}"
     written = Config.of(_expand(values, "", _known(shown)))
-    config._written = Written(written.model_dump(), folders)
+    place, slash, _ = written.run.rstrip("/").rpartition("/")
+    run = f"{place}{slash}{PurePath(config.run).name}"
+    config._written = Written({**written.model_dump(), "run": run}, folders)
     return config
 
 

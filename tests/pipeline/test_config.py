@@ -151,11 +151,13 @@ def test_variables_are_filled_in_everywhere(
 def test_the_manifest_has_variables_by_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("DATA", "/data/me/"), ("KEY", "sesame"), ("SOURCE", "fr"), ("BY", "c")):
+    values = {"DATA": "/data/me/", "KEY": "sesame", "SOURCE": "fr", "BY": "c", "ROOT": "/"}
+    for name, value in {**values, "NAME": "mine"}.items():
         monkeypatch.setenv(name, value)
     config = read(
         tmp_path,
         GOOD,
+        "run=${ROOT}runs/${NAME}",
         "input.paths=['${DATA}/a.${SOURCE}.gz']",
         "input.source_language=${SOURCE}",
         "input.license=see https://me:word@host/terms?token=x",
@@ -170,8 +172,9 @@ def test_the_manifest_has_variables_by_their_names(
     assert again["input"]["source_language"] == "fr"  # only codes may stand there
     assert again["input"]["license"] == "see https://host/terms"
     assert again["select"]["by"] == "c"
-    found = config.written.by_names({"path": "/data/me/a.fr.gz", "c": "fr", "d": "/data/me2"})
-    assert found == {"path": "${DATA}/a.fr.gz", "c": "fr", "d": "/data/me2"}
+    assert again["run"] == "${ROOT}runs/mine"  # cards call it so
+    found = config.written.by_names({"path": "/data/me/a.fr.gz", "c": "fr", "d": "/data/me2 "})
+    assert found == {"path": "${DATA}/a.fr.gz", "c": "fr", "d": "/data/me2 "}
     monkeypatch.delenv("KEY")
     opened = recorded_config(again)
     assert opened.input is not None and opened.input.paths == ["/data/me//a.fr.gz"]
