@@ -67,7 +67,7 @@ def make_run(folder: Path, rows: int, shard_rows: int) -> Path:
     manifest = Manifest(str(run))
     at_work = Run(config=config, manifest=manifest)
     stages = [stage for stage in plan(config) if stage.enabled(config)]
-    manifest.begin(config, [stage.name for stage in stages], [], tuple)
+    manifest.begin(config, [stage.name for stage in stages], [], ())
     made: dict[str, StageRecord] = {
         "ingest": pairs_record(PairsRecord, Result(receipts=())),
         "nmt": NmtRecord(digest=digest(run / "nmt")),
