@@ -206,9 +206,10 @@ def _file_errors(path: str, what: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except FileNotFoundError as error:
-        raise MissingError(f"{path}: cannot be {what} ({why(error)})") from error
     except Exception as error:
         if not is_remote(path) and not isinstance(error, OSError):
             raise
-        raise UserError(f"{path}: cannot be {what} ({why(error)})") from error
+        # Google's client has an error of its own for an object that does not exist.
+        missing = isinstance(error, FileNotFoundError) or getattr(error, "code", None) == 404
+        kind = MissingError if missing else UserError
+        raise kind(f"{path}: cannot be {what} ({why(error)})") from error

@@ -35,9 +35,9 @@ def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
 
 
 def current(record: RunRecord) -> RunRecord:
-    """The record with only the finished stages that are of the run's present configuration."""
-    names = (name for name, stage in record.stages.items() if stage.config is None)
-    return restrict(record, [name for name in names if name in (record.planned or record.stages)])
+    """The record with the finished stages of the run's present configuration, in their order."""
+    stale = outdated(record)
+    return restrict(record, [n for n in record.planned or record.stages if n not in stale])
 
 
 def as_made(record: RunRecord, stage: str) -> RunRecord:

@@ -125,6 +125,20 @@ def test_what_is_missing_is_told_from_what_cannot_be_read(
     assert not isinstance(error.value, storage.MissingError)
 
 
+def test_an_object_that_google_does_not_find_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from google.api_core.exceptions import NotFound, TooManyRequests
+
+    def fails(path: str, **_: object) -> NoReturn:
+        raise NotFound(path) if path.endswith("missing") else TooManyRequests(path)
+
+    monkeypatch.setattr(FileSystems, "open", fails)
+    with pytest.raises(storage.MissingError):
+        storage.read_bytes("gs://bucket/missing")
+    with pytest.raises(UserError) as error:
+        storage.read_bytes("gs://bucket/busy")
+    assert not isinstance(error.value, storage.MissingError)
+
+
 def test_a_stream_that_ends_well(folder: str) -> None:
     path = storage.join(folder, "x.gz")
     with storage.writing(path) as stream:
