@@ -143,3 +143,5 @@ def test_compare_leaves_out_what_is_of_an_earlier_configuration(
     text = said(capsys)
     assert "of an earlier configuration, so left out: corpus" in text
     assert "the first difference is in corpus" in text
+    assert main(["statistics", str(a_run / "run"), *ONE]) == 0
+    assert "no corpus of this run is of the last command's configuration" in said(capsys)

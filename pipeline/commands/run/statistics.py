@@ -13,7 +13,8 @@ from pipeline import statistics
 from pipeline.commands.options import JsonFile, On, beam_options, write_json
 from pipeline.console import console
 from pipeline.manifest import Manifest
-from pipeline.report.final_view import as_made
+from pipeline.records import RunRecord
+from pipeline.report.final_view import as_made, current
 
 
 def command(
@@ -50,19 +51,24 @@ def command(
     beam = beam_options(context, on)
     connect(beam, corpora)
     files = {path: statistics.find_corpus(path) for path in corpora}
-    languages = {path: _language(path) or short_code(language) for path in files}
+    records = {path: record for path in files if (record := _record(path))}
+    languages = {p: records[p].language if p in records else short_code(language) for p in files}
     results = statistics.describe(files, beam, spacy=spacy, idf=idf, languages=languages)
-    console(max(120, 40 + 26 * len(files))).print(statistics.table(results))
+    out = console(max(120, 40 + 26 * len(files)))
+    out.print(statistics.table(results))
+    for path, record in records.items():
+        if "corpus" in record.planned and "corpus" not in current(record).stages:
+            out.print(f"{path}: no corpus of this run is of the last command's configuration")
     write_json(json, results.json_values())
 
 
-def _language(path: str) -> str | None:
-    """The language of the run that a corpus is of: the folder itself, or one above it."""
+def _record(path: str) -> RunRecord | None:
+    """The record of the run that a corpus is of, as it was made: of the folder or one above it."""
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if storage.exists(storage.join(folder, "manifest.json")):
             with suppress(UserError):  # a damaged one: the corpus can still be read
-                return as_made(Manifest(folder).record, "corpus").language
+                return as_made(Manifest(folder).record, "corpus")
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break
