@@ -113,6 +113,16 @@ def test_the_summary_is_that_of_all_rows(
     assert summary.highest == [float(part[-1]) for part in parts]
 
 
+def test_zero_is_the_lowest_and_the_highest_value_of_its_deciles(
+    tmp_path: Path, scored: Callable[[np.ndarray, int], list[Shard]]
+) -> None:
+    score = np.repeat(np.array([-1, 0, 1], np.float32), 10)
+    summary = summarise(run(scored(score, 7), tmp_path / "out").receipts)["translation_score"]
+    assert summary.rows == [3] * 10
+    assert summary.lowest == score[::3].tolist()
+    assert summary.highest == score[2::3].tolist()
+
+
 def test_an_inexact_decile_ends_the_run(
     tmp_path: Path,
     scored: Callable[[np.ndarray, int], list[Shard]],

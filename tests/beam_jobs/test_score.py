@@ -242,3 +242,13 @@ def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
 def test_too_many_rejected_rows(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="score: 1 of 2 rows are rejected"):
         checked(tmp_path, ["cat", "dog"], "dog", max_rejected=0.4)
+
+
+def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
+    rows = table([("l'homme", "homme")])
+    shard = write_shard(f"{tmp_path}/in/part-0.parquet", rows)
+    for language, shared in (("fr", 1), ("en", 0)):  # l' homme; l 'homme
+        out = f"{tmp_path}/{language}"
+        score.run(units([shard], "k"), out, ["unigram_f1"], None, ONE, language=language)
+        found = pq.read_table(f"{out}/part-0.parquet")
+        assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])

@@ -10,13 +10,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
 from beam_jobs.io import storage
-from beam_jobs.io.shards import receipts
+from beam_jobs.io.shards import EARLIER, Measurements, commit, outdate, read_receipt, receipts
 from pipeline.manifest import locked
 from pipeline.plan import closure, dependents
+from pipeline.run import drop_receipts
 from tests.run_helpers import STAGES, again, command, parts, ran
 
 
@@ -207,6 +209,18 @@ def test_force_runs_the_stage_and_only_it(
     assert again("select", a_run) == 0
     assert ran(capsys.readouterr().err) == []  # the same rows: nothing after it is made anew
     assert parts(a_run) == parts(finished_run)
+
+
+def test_force_copies_no_column_of_a_run_that_was_killed(tmp_path: Path) -> None:
+    rows, columns = pa.table({"n": [1]}), Measurements(columns={"s": "its key"})
+    pieces = [("part-0", rows, pa.table({"reason": pa.array([], pa.string())}))]
+    folder = str(tmp_path)
+    outdate(folder, commit(folder, "part-0", "old", 1, pieces, started=0, numbers=columns))
+    commit(folder, "part-0", "new", 1, pieces, started=0, numbers=columns)
+    kinds = ("receipts", EARLIER)
+    assert all(read_receipt(folder, "part-0", kind) for kind in kinds)
+    drop_receipts(folder)
+    assert not any(read_receipt(folder, "part-0", kind) for kind in kinds)
 
 
 def test_a_lost_manifest_costs_no_translation(a_run: Path, finished_run: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io.shards import Measurements, Receipt, Saved, Shard, commit, receipts
+from beam_jobs.io.shards import DamagedError, Measurements, Receipt, Saved, Shard, commit, receipts
 from beam_jobs.runners.launch import Result
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
@@ -79,6 +79,30 @@ def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Pat
     write([1, 2])
     (tmp_path / "run/ingest/part-0.parquet").unlink()
     assert not shards_are_valid(run, "ingest")
+
+
+def test_local_copies_are_those_of_the_present_part_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
+
+    def write(rows: list[int]) -> bytes:
+        rejected = pa.table({"reason": pa.array([], pa.string())})
+        commit(folder, "part-0", "k", 2, [("part-0", pa.table({"n": rows}), rejected)], started=0)
+        return Path(folder, "part-0.parquet").read_bytes()
+
+    write([1, 2])
+    assert run.local_files("ingest") == [f"{folder}/part-0.parquet"]  # the file is here itself
+    with monkeypatch.context() as patch:  # as of a run in object storage
+        patch.setattr(Run, "local_folder", lambda self, stage: tmp_path / "here" / stage)
+        for rows in ([1, 2], [1, 3]):
+            part = write(rows)
+            (path,) = run.local_files("ingest")
+            assert path == f"{tmp_path}/here/ingest/part-0.parquet"
+            assert Path(path).read_bytes() == part
+    Path(folder, "part-0.parquet").write_bytes(b"damaged")
+    with pytest.raises(DamagedError):
+        run.local_files("ingest")
 
 
 def test_criteria_are_those_of_the_configuration(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from sacremoses import MosesTokenizer
 from beam_jobs.transforms.conditions import parse_condition, reasons
 from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
 from benchmarks.untranslated import CONDITIONS
+from models.nmt.families.base import Languages
 from models.text.language_identifier import LANGUAGES, _model, may_be
 
 TEXT = st.text(
@@ -62,6 +63,16 @@ def test_tokens_are_those_of_moses() -> None:
     count = len(tokenizer.tokenize(text))
     assert holds(f"source_tokens in {count}..{count}", text, "Ano.")
     assert holds(f"token_ratio in {count / 2}..{count / 2}", text, "Ano.")
+
+
+def test_each_side_has_the_tokens_of_its_language() -> None:
+    text, sides = "Mr. Kos", {"source": "cs", "reference": "en"}
+    counts = {name: len(MosesTokenizer(code).tokenize(text)) for name, code in sides.items()}
+    assert counts["source"] != counts["reference"]  # Mr. is an English abbreviation
+    both = pa.array([text])
+    for name, count in counts.items():
+        condition = parse_condition(f"{name}_tokens in {count}..{count}")
+        assert reasons(both, both, [condition], Languages("cs", "en")).tolist() == [""]
 
 
 def test_the_reason_is_the_first_condition_that_fails() -> None:

@@ -109,6 +109,16 @@ def test_it_fails_once_and_then_works(tmp_path: Path, how: str) -> None:
     assert score(command, timeout=1.5)["bleurt"].tolist() == [1, 1, 1]
 
 
+def test_what_it_printed_before_it_failed_does_not_count(tmp_path: Path) -> None:
+    tried = tmp_path / "tried"
+    command = python(
+        f"again = os.path.exists({str(tried)!r}); open({str(tried)!r}, 'w')\n"
+        "for line in sys.stdin: print(int(again))\n"
+        "sys.exit(0 if again else 3)"
+    )
+    assert score(command)["bleurt"].tolist() == [1, 1, 1]
+
+
 def test_it_fails_always(tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = python(
