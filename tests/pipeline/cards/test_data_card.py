@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from beam_jobs.io import schema
-from beam_jobs.io.shards import read_shard, receipts, write_shard
+from beam_jobs.io.shards import Deciles, read_shard, receipts, write_shard
 from pipeline.cards import data_card as card
 from pipeline.cards.data_card import card_path
 from pipeline.cards.data_card_metadata import size_category
@@ -118,6 +118,16 @@ def test_the_card_says_what_the_corpus_is(run: Path, made_run: MadeRun) -> None:
     row = next(line for line in text.splitlines() if line.startswith("| 7 |"))
     assert row.split(" | ")[3] == f"{lowest[7]:.4f}"
     assert str(run) not in text  # a card goes out; paths of a machine do not
+
+
+def test_the_highest_value_of_a_score_with_empty_deciles() -> None:
+    """A corpus of fewer than ten rows has some."""
+    lowest = [0.1, None, 0.2, *[None] * 7]
+    few = Deciles(rows=[1, 0, 1, *[0] * 7], lowest=lowest, highest=lowest)
+    none = Deciles(rows=[0] * 10, lowest=[None] * 10, highest=[None] * 10)
+    found = list(card._distribution([few, none]))
+    assert found[:3] == [["0", "0.1000", ""], ["1", "", ""], ["2", "0.2000", ""]]
+    assert found[10:] == [["highest", "0.2000", ""]]
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,29 @@ def test_results_of_other_versions_of_the_evaluation() -> None:
 
 
 @pytest.mark.parametrize(
+    ("without", "names"),
+    [
+        ([], ["STS 2015 forums", "STS 2015 images", "STS 2015 (mean of 2 data sets)"]),
+        (["STS 2015 images"], ["STS 2015 forums"]),
+        (["STS 2015 forums", "STS 2015 images"], []),
+        (
+            ["STS 2014 images"],
+            ["STS 2015 forums", "STS 2015 images", "STS 2015 (mean of 2 data sets)"],
+        ),
+    ],
+)
+def test_a_mean_over_data_sets_that_were_used_is_left_out(
+    without: list[str], names: list[str]
+) -> None:
+    found = {"word-avg": {"pearson": 50.0, "spearman": 50.0}}
+    data_sets = {name: {"pairs": 1, "models": found} for name in ("forums", "images")}
+    groups = {"STS 2015": {"data_sets": data_sets, "mean": found}}
+    values = {"models": ["word-avg"], "groups": groups}
+    results = model_index(Evaluation.model_validate(values), "word-avg", "cosine", without)
+    assert [result["dataset"]["name"] for result in results] == names
+
+
+@pytest.mark.parametrize(
     ("path", "names"),
     [
         ("/data/sts", ["STS 2012 OnWN", "STS 2014 OnWN", "STS 2014 deft-news"]),

@@ -57,6 +57,15 @@ def test_what_is_left_out_early_is_not_among_the_lowest(write_run: Callable[...,
     assert sample_pairs(cut, 5) == sample_pairs(whole, 5) == sample_pairs(whole, 200)[:5]
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_few_pairs_begin_the_order_of_many(write_run: Callable[..., Path], seed: int) -> None:
+    """The pairs among which the next one is chosen are there however few are taken."""
+    run = ScoredRun(str(write_run(400, seed=seed)))
+    order = sample_pairs(run, 40)
+    for pairs in range(1, 13):
+        assert sample_pairs(run, pairs) == order[:pairs], pairs
+
+
 def test_the_lowest_of_each_decile_of_each_score_are_kept() -> None:
     random = np.random.default_rng(3)
     names, hashes = ("a", "b"), random.permutation(600).astype(np.uint64)

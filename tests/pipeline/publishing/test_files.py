@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.cards.data_card_metadata import Split
-from pipeline.publishing import files
+from pipeline.publishing import files, release
 from pipeline.publishing.files import (
     PAIRS,
     SplitWriter,
@@ -113,6 +113,13 @@ def test_the_share_is_met_and_the_seed_counts() -> None:
     assert abs(one.mean() - 0.1) < 0.01 and abs(other.mean() - 0.1) < 0.01
     assert (one & other).mean() < 0.02
     assert not held_out(texts, 0, 1).any()
+
+
+@pytest.mark.parametrize(
+    ("said", "share"), [(0, 0), (0.25, 0.25), (0.999, 0.999), (1, 0.02), (1.5, 0.03), (49, 0.98)]
+)
+def test_from_1_on_it_is_a_number_of_rows(said: float, share: float) -> None:
+    assert release._share(said, 50) == pytest.approx(share)
 
 
 def test_the_sum_of_hashes_sees_a_row_lost_or_there_twice() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from models.files import digest, open_lock
 from pipeline.publishing.provenance import files_of, write_sums
-from pipeline.publishing.release import alone
+from pipeline.publishing.release import alone, remove_temporary
 from tests.pipeline.publishing.test_release import publish, said
 
 
@@ -120,6 +120,17 @@ def test_what_no_release_has_is_one_line(
     capsys.readouterr()
     assert publish(run) == 2
     assert message in said(capsys)
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    """Whatever part of a release it had come to, a licence's text too."""
+    parts = ("data", "pairs", "provenance", "README.md", "LICENSE", "SHA256SUMS", "release")
+    for number, part in enumerate(parts):
+        (tmp_path / f".release.abcdef_{number}" / part).mkdir(parents=True)
+    (tmp_path / ".release.mybackup" / "LICENSE").mkdir(parents=True)
+    (tmp_path / ".release.mybackup" / "mine").mkdir()
+    remove_temporary(tmp_path / "release")
+    assert [path.name for path in tmp_path.iterdir()] == [".release.mybackup"]
 
 
 def test_a_second_process_is_kept_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

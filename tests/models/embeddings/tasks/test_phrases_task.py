@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from models.embeddings import tasks
 from models.embeddings.applications.phrase_tests import read_turney2012, turney2012
@@ -257,6 +258,22 @@ def test_a_share_of_the_data(tmp_path: Path) -> None:
     options = EmbeddingOptions(task="phrases", phrases=section, dim=4)
     with pytest.raises(UserError, match=r"no pair is left to train on \(fraction 0\.001\)"):
         tasks.train(options, tmp_path / "n", seed=1)
+
+
+def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[list[int]] = []
+    take = PhraseData.take
+
+    def record(data: PhraseData, rows: NDArray[np.int64]) -> PhraseData:
+        chosen.append(rows.tolist())
+        return take(data, rows)
+
+    monkeypatch.setattr(PhraseData, "take", record)
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), fraction=0.1)
+    options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
+    for seed in (1, 1, 2):
+        tasks.train(options, tmp_path / "m", seed=seed)
+    assert chosen[0] == chosen[1] == sorted(set(chosen[0])) and chosen[2] != chosen[0]
 
 
 def test_words_without_a_vector_are_unknown(tmp_path: Path) -> None:

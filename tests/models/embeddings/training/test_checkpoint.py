@@ -54,11 +54,16 @@ run(Path(sys.argv[1]))
 """
 
 
-def run(folder: Path, options: EmbeddingOptions = OPTIONS, name: str = "model") -> dict[str, Any]:
+def run(
+    folder: Path,
+    options: EmbeddingOptions = OPTIONS,
+    name: str = "model",
+    vectors: str | None = None,
+) -> dict[str, Any]:
     data.POOL = 30
     trainer.LOG_EVERY = 5
     shards = [str(path) for path in sorted(folder.glob("*.parquet"))]
-    return train(options, folder / name, shards=shards, seed=5, threads=1)
+    return train(options, folder / name, shards=shards, vectors=vectors, seed=5, threads=1)
 
 
 @pytest.fixture
@@ -152,6 +157,28 @@ def test_other_options_start_afresh(
     assert metrics["steps"] == run(folder, name="whole")["steps"]
     run(folder, other, name="other")
     assert same(folder / "model", folder / "other")
+
+
+def test_other_vectors_of_the_run_start_afresh(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By their content: a run makes its vectors again in the same place."""
+    vectors = folder / "vectors.txt"
+    options = OPTIONS.replace(initial_vectors="auto")
+
+    def with_vectors(value: float, name: str = "model") -> None:
+        vectors.write_text(f"w1 {' '.join([f'{value}'] * 7)} 0\n")
+        run(folder, options, name, vectors=str(vectors))
+
+    for value in (0.25, 0.5):
+        with monkeypatch.context() as patch, pytest.raises(Interruption):
+            interrupt(patch, 10)
+            with_vectors(value)
+    assert "starting afresh" in capsys.readouterr().err
+    with_vectors(0.5)
+    assert "starting afresh" not in capsys.readouterr().err
+    with_vectors(0.5, "whole")
+    assert same(folder / "model", folder / "whole")
 
 
 def test_how_often_checkpoints_are_kept_changes_nothing(

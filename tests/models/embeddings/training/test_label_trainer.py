@@ -158,6 +158,24 @@ def test_encoder_and_head_of_the_best_epoch_are_left(
     assert [line["epoch"] for line in trainer.history] == [1, 2, 3]
 
 
+def test_the_loss_of_an_epoch_is_the_mean_of_its_own_steps(
+    sick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = label_trainer(sick, epochs=3)
+    steps: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    step = trainer.optimizer_step
+
+    def record(loss: torch.Tensor) -> None:
+        steps[trainer.progress.epoch + 1].append(loss.item())
+        step(loss)
+
+    monkeypatch.setattr(trainer, "optimizer_step", record)
+    trainer.fit()
+    found = {int(line["epoch"]): line["loss"] for line in trainer.history}
+    assert found == {epoch: pytest.approx(np.mean(of)) for epoch, of in steps.items()}
+    assert found[1] > found[2] > found[3]
+
+
 def test_every_step_has_noise_and_orders_of_its_own(
     sick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
