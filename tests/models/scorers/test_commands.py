@@ -153,6 +153,10 @@ def test_it_hangs() -> None:
         ("print('1\\n' * 3)", "printed more than 3 lines for 3 pairs"),
         ("pass", "printed 0 lines for 3 pairs"),
         ("while True: print(1)", "printed more than 3 lines for 3 pairs"),
+        (
+            "print('1\\n2\\n3', flush=True); time.sleep(0.3); print(4)",
+            "printed more than 3 lines for 3 pairs",
+        ),
     ],
 )
 def test_another_number_of_lines(code: str, message: str) -> None:
