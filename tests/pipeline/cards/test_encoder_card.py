@@ -301,3 +301,23 @@ def test_data_that_were_used_before(path: str, names: list[str]) -> None:
     results = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
     tests = {result["dataset"]["name"] for result in results}
     assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(names)
+
+
+@pytest.mark.parametrize(
+    ("by", "rounds", "used"),
+    [("auto", False, True), ("unigram_f1", True, True), ("unigram_f1", False, False)],
+)
+def test_labelled_pairs_that_chose_deciles_or_a_round(by: str, rounds: bool, used: bool) -> None:
+    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
+    groups = {"STS 2014": {"data_sets": {"OnWN": found, "deft-news": found}}}
+    loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
+    evaluate = {"results": {"models": ["word-avg"], "groups": groups}}
+    record = {
+        "config": {"select": {"by": by, "labelled": "/data/2014/OnWN.tsv"}},
+        "stages": {"evaluate": evaluate, **({"loop": loop} if rounds else {})},
+    }
+    text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE))
+    assert ("choose its epoch or its pairs: STS 2014 OnWN.\n" in text) == used
+    (index,) = yaml.safe_load(text.split("---\n")[1])["model-index"]
+    tests = [result["dataset"]["name"] for result in index["results"]]
+    assert tests == ["STS 2014 OnWN"] * (not used) + ["STS 2014 deft-news"]

@@ -1,5 +1,7 @@
 """Krippendorff's alpha against its definition, and the lines printed of judges."""
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -25,20 +27,42 @@ def judgments(scores: dict[str, list[int | None]]) -> list[Judgment]:
     ]
 
 
-def test_alpha_is_its_definition() -> None:
-    """1 − observed / expected disagreement, of squared differences (Krippendorff 2004)."""
-    units = [[v for v in unit if v is not None] for unit in zip(*SCORES.values(), strict=True)]
-    units = [unit for unit in units if len(unit) > 1]
+def defined(units: list[list[int]], distance: Callable[[int, int], float]) -> float:
+    """1 − observed / expected disagreement (Krippendorff 2004)."""
     values = [value for unit in units for value in unit]
     observed = sum(
-        sum((a - b) ** 2 for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units
+        sum(distance(a, b) for a, b in permutations(unit, 2)) / (len(unit) - 1) for unit in units
     ) / len(values)
     pairs = list(product(range(len(values)), repeat=2))
-    expected = sum((values[i] - values[j]) ** 2 for i, j in pairs if i != j)
-    expected /= len(values) * (len(values) - 1)
+    expected = sum(distance(values[i], values[j]) for i, j in pairs if i != j)
+    return 1 - observed / (expected / (len(values) * (len(values) - 1)))
+
+
+def test_alpha_is_its_definition() -> None:
+    """Of squared differences."""
+    units = [[v for v in unit if v is not None] for unit in zip(*SCORES.values(), strict=True)]
+    units = [unit for unit in units if len(unit) > 1]
     found = alpha(judgments(SCORES))
     assert found is not None
-    np.testing.assert_allclose(found, 1 - observed / expected, rtol=1e-12)
+    np.testing.assert_allclose(found, defined(units, lambda a, b: (a - b) ** 2), rtol=1e-12)
+
+
+def test_alpha_of_fluency_is_that_of_ranks() -> None:
+    """Two values are as far apart as there are values between them, half of the ends included."""
+    units = [[2, 2], [2, 2], [2, 1], [2, 2], [0, 1], [2, 2], [0, 0]]
+    values = Counter(value for unit in units for value in unit)
+
+    def distance(a: int, b: int) -> float:
+        low, high = sorted((a, b))
+        between = sum(values[value] for value in range(low, high + 1))
+        return (between - (values[low] + values[high]) / 2) ** 2
+
+    scores: dict[str, list[int | None]] = {"a": [50] * len(units), "b": [50] * len(units)}
+    fluencies = [unit[judge] for judge in (0, 1) for unit in units]
+    given = [replace(j, fluency=f) for j, f in zip(judgments(scores), fluencies, strict=True)]
+    found = alpha(given, "fluency")
+    assert found is not None
+    np.testing.assert_allclose(found, defined(units, distance), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,16 @@ def test_equal_texts_are_judged_once() -> None:
     assert sorted(pair.translation for pair in found) == ["one", "three", "two"]
 
 
+def test_texts_left_out_do_not_count_for_their_decile() -> None:
+    texts = ["one", "one", "one", "two", "three", "four", "five", "six"]
+    pairs = [Pair(id=f"{i}", source="", reference="r", translation=t) for i, t in enumerate(texts)]
+    cells = [("a", 0, np.arange(5)), ("a", 1, np.arange(5, 8))]
+    found = sampling._in_order(pairs, cells, 9)
+    deciles = [int(texts.index(pair.translation) >= 5) for pair in found]
+    for first in (2, 4, 6):
+        assert np.bincount(deciles[:first], minlength=2).tolist() == [first / 2] * 2
+
+
 def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: Callable[..., Path]) -> None:
     folder = write_run(100)
     (folder / "rounds/2").mkdir(parents=True)

@@ -286,6 +286,26 @@ def test_ports(write_run: Write, tmp_path: Path) -> None:
             socket.create_connection((host, ports[0] or 0), timeout=1)
 
 
+def test_a_run_has_one_port_however_its_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The browser knows the judge's name again by the port."""
+    asked: list[int] = []
+
+    def taken(address: tuple[str, int]) -> None:
+        asked.append(address[1])
+        raise OSError
+
+    (tmp_path / "link").symlink_to("run")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("socket.create_server", taken)
+    for path in (f"{tmp_path}/run", "run", "./x/../run/", "link"):
+        with pytest.raises(UserError, match="cannot be used"):
+            JudgingServer(Session(path, [], "0-100"))
+    own, *others = asked[::2]
+    assert 49152 <= own < 65536 and others == [own] * 3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
