@@ -11,7 +11,7 @@ from models.scorers import SCORERS
 from pipeline.config import read_config
 from pipeline.judging.judgments import Action, JudgeFile
 from pipeline.manifest import Manifest
-from pipeline.plan import is_up_to_date, key_of, plan
+from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
 from pipeline.records import StageRecord
 from pipeline.stage import Run
 from pipeline.stages.score import column_keys
@@ -235,6 +235,16 @@ def test_a_key_depends_on_the_results_that_the_stage_reads_and_on_no_others(fold
         reads = {name for name, of in stages.items() if changed in of.dependencies(run.config)}
         assert {name for name in stages if before[name] != after[name]} == reads, changed
         run.manifest.stages[changed] = StageRecord(digest="same")
+
+
+def test_dependents_read_a_stage_directly_or_through_others(folder: Path) -> None:
+    config = read_config(folder / "config.yaml")
+    names = [stage.name for stage in plan(config) if stage.enabled(config)]
+    before = {name: {stage.name for stage in closure(name, config)} for name in names}
+    for changed in names:
+        expected = {name for name in names if changed in before[name]}
+        assert set(dependents({changed}, config)) & set(names) == expected, changed
+    assert "evaluate" in dependents({"score"}, config)
 
 
 def test_a_stage_is_up_to_date_with_its_key_and_its_files(folder: Path) -> None:

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
 from models.embeddings.training import data, trainer
+from models.embeddings.training.checkpoint import TrainingFolder
 from models.embeddings.training.pair_trainer import PairTrainer
 from models.errors import UserError
 
@@ -188,6 +190,15 @@ def test_how_often_checkpoints_are_kept_changes_nothing(
     run(folder, OPTIONS.replace(checkpoint_every=7))
     run(folder, OPTIONS.replace(checkpoint_every=1000), name="never")
     assert same(folder / "model", folder / "never")
+
+
+def test_of_two_checkpoints_the_later_is_taken(tmp_path: Path) -> None:
+    """A process that is killed after it wrote one has not removed the one before."""
+    work, earlier = TrainingFolder(tmp_path / "work", {}), TrainingFolder(tmp_path / "earlier", {})
+    earlier.save(900, {"step": 900}, {"w": torch.zeros(1)})
+    work.save(1000, {"step": 1000}, {"w": torch.ones(1)})
+    (earlier.folder / "step-900").rename(work.folder / "step-900")
+    assert work.last() == ({"step": 1000}, {"w": torch.ones(1)})
 
 
 def damage(work: Path, what: str) -> None:

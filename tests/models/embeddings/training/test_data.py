@@ -55,6 +55,14 @@ def test_an_epoch_can_begin_at_any_pool(source: Shards) -> None:
         assert [texts(source, pool) for pool in source.epoch(0, first)] == pools[first:]
 
 
+def test_the_texts_of_a_vocabulary_are_those_trained_on(source: Shards) -> None:
+    source.columns = source.columns._replace(held_out=0.3)
+    read = [text for column in source.texts() for text in column.to_pylist()]
+    trained = [pair for pool in source.epoch(0) for pair in texts(source, pool)]
+    assert 0 < len(trained) < 100
+    assert sorted(read) == sorted(side for pair in trained for side in pair)
+
+
 def test_loader_processes_give_the_same(source: Shards) -> None:
     expected = [texts(source, pool) for pool in source.epoch(0, 1)]
     source.loaders = 2
