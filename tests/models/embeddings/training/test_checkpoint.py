@@ -18,6 +18,7 @@ from torch import Tensor
 
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.tasks import train
+from models.embeddings.tasks.options import PairsOptions
 from models.embeddings.training import data, trainer
 from models.embeddings.training.checkpoint import TrainingFolder
 from models.embeddings.training.pair_trainer import PairTrainer
@@ -181,6 +182,26 @@ def test_other_vectors_of_the_run_start_afresh(
     assert "starting afresh" not in capsys.readouterr().err
     with_vectors(0.5, "whole")
     assert same(folder / "model", folder / "whole")
+
+
+def test_other_pairs_in_a_file_of_the_same_name_start_afresh(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(self: PairTrainer) -> None:
+        raise Interruption
+
+    monkeypatch.setattr(PairTrainer, "fit", interrupted)
+    path = tmp_path / "pairs.tsv"
+    options = OPTIONS.replace(pairs=[PairsOptions(paths=[str(path)])])
+    afresh = []
+    for text in ("old", "old", "new"):
+        path.write_text(f"a b\t{text}\n")
+        with pytest.raises(Interruption):
+            train(options, tmp_path / "model", seed=1)
+        afresh.append("starting afresh" in capsys.readouterr().err)
+    assert afresh == [False, False, True]
+    copy = pq.read_table(tmp_path / "model.training" / "pairs" / "0.parquet")
+    assert copy.column("second").to_pylist() == ["new"]
 
 
 def test_how_often_checkpoints_are_kept_changes_nothing(
