@@ -129,7 +129,8 @@ def test_an_object_that_google_does_not_find_is_missing(monkeypatch: pytest.Monk
     from google.api_core.exceptions import NotFound, TooManyRequests
 
     def fails(path: str, **_: object) -> NoReturn:
-        raise NotFound(path) if path.endswith("missing") else TooManyRequests(path)
+        kind: type[Exception] = NotFound if path.endswith("missing") else TooManyRequests
+        raise kind(path)
 
     monkeypatch.setattr(FileSystems, "open", fails)
     with pytest.raises(storage.MissingError):
