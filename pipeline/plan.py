@@ -29,10 +29,14 @@ def key_of(stage: Stage, run: Run) -> str:
     return content_key(stage.kind, stage.version, stage.fingerprint(run.at(stage.round)), digests)
 
 
-def is_up_to_date(stage: Stage, run: Run) -> bool:
-    """Whether the stage is finished, with its present key, and its files are valid."""
+def is_up_to_date(stage: Stage, run: Run, key: str = "") -> bool:
+    """Whether the stage is finished, with its present key, and its files are valid.
+
+    Args:
+        key: the present key if it is known: digests of models take long.
+    """
     record = run.manifest.stages.get(stage.name)
-    current = record is not None and record.key == key_of(stage, run)
+    current = record is not None and record.key == (key or key_of(stage, run))
     return current and stage.is_valid(run.at(stage.round), stage.kind)
 
 

@@ -164,7 +164,7 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
     for stage in stages:
         key = key_of(stage, run)
         if stage.name not in state.forced | state.suspect:
-            if is_up_to_date(stage, run):
+            if is_up_to_date(stage, run, key):
                 run.manifest.confirm(stage.name)
                 continue
             if copied := copy_finished(stage, run, key):
