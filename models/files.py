@@ -56,6 +56,11 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def user_cache() -> Path:
+    """The folder of what Paraloom keeps for this user, on this machine: `$XDG_CACHE_HOME`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom"
+
+
 def _chmod(path: Path, mode: int) -> None:
     """Change the mode, if the file system has modes."""
     with suppress(OSError):

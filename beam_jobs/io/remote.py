@@ -6,7 +6,6 @@ complete if it has the digest in the manifest, which is written last.
 """
 
 import hashlib
-import os
 import re
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from beam_jobs.io import storage
 from beam_jobs.io.shards import content_key
 from models.errors import UserError
-from models.files import lock, open_lock
+from models.files import lock, open_lock, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
 _LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}
@@ -139,11 +138,7 @@ def local_workdir(run: str) -> Path:
         return Path(run)
     run = run.rstrip("/")
     name = re.sub(r"[^\w.-]", "_", run.rsplit("/", 1)[-1])
-    return _cache() / "runs" / f"{name}-{hashlib.sha256(run.encode()).hexdigest()[:12]}"
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom"
+    return user_cache() / "runs" / f"{name}-{hashlib.sha256(run.encode()).hexdigest()[:12]}"
 
 
 def _listing(path: str) -> list[FileMetadata]:
@@ -158,7 +153,7 @@ def _copy_path(path: str, found: Sequence[FileMetadata]) -> Path:
     """The path of the local copy; it has the same last name, which some libraries read."""
     path = path.rstrip("/")
     version = [(e.path, e.size_in_bytes, e.last_updated_in_seconds) for e in found]
-    return _cache() / "copies" / content_key(version)[:24] / path.rsplit("/", 1)[-1]
+    return user_cache() / "copies" / content_key(version)[:24] / path.rsplit("/", 1)[-1]
 
 
 def _fetch(path: str, found: Sequence[FileMetadata], copy: Path) -> None:

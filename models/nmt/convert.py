@@ -1,6 +1,5 @@
 """Conversion of a model to CTranslate2's format, once, with a cache."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 
 from models.errors import UserError
-from models.files import atomic_folder, digest, lock, open_lock, read_regular
+from models.files import atomic_folder, digest, lock, open_lock, read_regular, user_cache
 from models.options import Count
 
 _RECORD = "paraloom.json"
@@ -101,8 +100,7 @@ def conversion_errors(path: Path, engine: str) -> Iterator[None]:
 def _place(model: Convertible) -> Path:
     import ctranslate2
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paraloom" / "nmt"
-    return cache / f"ctranslate2-{ctranslate2.__version__}-{model.digest}"
+    return user_cache() / "nmt" / f"ctranslate2-{ctranslate2.__version__}-{model.digest}"
 
 
 def _open(path: Path) -> Conversion | None:

@@ -5,7 +5,6 @@ submitted without jars. Sending jars takes longer than small jobs themselves, an
 leave a copy of Beam's classes in the TaskManagers.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 from apache_beam.utils.subprocess_server import JavaHelper
 
 from models.errors import UserError
-from models.files import atomic_folder
+from models.files import atomic_folder, user_cache
 from models.printing import say
 
 FLINK = "1.19.3"
@@ -45,8 +44,7 @@ def installed() -> Path:
         UserError: Java or Maven is missing, or a download fails.
     """
     java()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    target = cache / "paraloom" / f"flink-{FLINK}-beam-{BEAM}"
+    target = user_cache() / f"flink-{FLINK}-beam-{BEAM}"
     if not target.is_dir():
         say(f"fetching Flink {FLINK} and Beam's job server to {target}")
         with atomic_folder(target) as folder:
