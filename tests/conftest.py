@@ -8,6 +8,8 @@ import pytest
 from hypothesis import settings
 
 from beam_jobs.runners.launch import connect
+from tests import google_store
+from tests.google_store import GoogleStore
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.sample import DATA, HOW_TO_GET_DATA, real_data
@@ -97,11 +99,45 @@ def s3() -> Iterator[list[str]]:
         yield options
 
 
+@pytest.fixture(scope="session")
+def google() -> Iterator[GoogleStore]:
+    """A gs:// on loopback."""
+    with google_store.google_store() as store:
+        yield store
+
+
 @pytest.fixture
-def bucket(s3: list[str], cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A folder in an S3 that this process is connected to, and an empty cache of copies."""
-    connect(s3)
+def gs(google: GoogleStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Beam options that lead to a gs:// on loopback: none, the environment does."""
+    for name, value in google.env.items():
+        monkeypatch.setenv(name, value)
+    return []
+
+
+@pytest.fixture
+def empty_cache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache of the user's, but for converted models."""
     (tmp_path / "cache" / NMT).parent.mkdir(parents=True)
     (tmp_path / "cache" / NMT).symlink_to(cache / NMT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def bucket(s3: list[str], empty_cache: None, tmp_path: Path) -> str:
+    """A folder in an S3 that this process is connected to, and an empty cache of copies."""
+    connect(s3)
     return f"{BUCKET}/{tmp_path.name}"
+
+
+@pytest.fixture
+def google_bucket(gs: list[str], empty_cache: None, tmp_path: Path) -> str:
+    """The same in a gs://."""
+    connect(gs)
+    return f"{google_store.BUCKET}/{tmp_path.name}"
+
+
+@pytest.fixture(params=["s3", "gs"])
+def stored(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
+    """A folder in each kind of object store, as `bucket`, and the Beam options that lead there."""
+    bucket = "bucket" if request.param == "s3" else "google_bucket"
+    return request.getfixturevalue(bucket), request.getfixturevalue(request.param)

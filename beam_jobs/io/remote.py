@@ -74,6 +74,18 @@ def _list_bucket(path: str, options: PipelineOptions) -> None:
         ) from error
     if scheme == "s3":  # Beam's listing does not distinguish missing and empty buckets
         Client(options).client.list_objects_v2(Bucket=bucket, MaxKeys=1)
+    elif scheme == "gs":
+        from apache_beam.io.gcp.gcsio import create_storage_client
+        from google.api_core.exceptions import NotFound
+        from google.cloud.storage.retry import DEFAULT_RETRY
+
+        found = create_storage_client(options).list_blobs(
+            bucket, max_results=1, retry=DEFAULT_RETRY.with_timeout(15)
+        )
+        try:
+            next(iter(found), None)
+        except NotFound as error:
+            raise UserError(f"{path}: the bucket does not exist") from error
     else:
         FileSystems.exists(f"{scheme}://{bucket}/manifest.json")
 

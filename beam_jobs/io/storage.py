@@ -13,9 +13,9 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -24,15 +24,11 @@ import xxhash
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from beam_jobs.io.s3 import cache_clients
+from beam_jobs.io.clients import Write, store
 from models.errors import UserError
 from models.files import atomic_file, open_regular, read_regular
 
 _BLOCK = 1 << 23
-_IN_MEMORY = 1 << 26  # bytes; longer streams use a temporary file
-
-
-cache_clients()
 
 
 class MissingError(UserError):
@@ -77,12 +73,15 @@ def read_bytes(path: str) -> bytes:
     with _file_errors(path, "read"):
         if not is_remote(path):
             return read_regular(path)
-        with open_file(path) as stream:
-            return stream.read()
+        return store(path).read(path)
 
 
 def write_bytes(path: str, data: bytes) -> None:
     """Write `data`, which is not empty, to `path` atomically."""
+    if is_remote(path):
+        with _file_errors(path, "written"):
+            store(path).write(path, data)
+        return
     with writing(path) as stream:
         stream.write(data)
 
@@ -94,25 +93,34 @@ def writing(path: str) -> Iterator[BinaryIO]:
         with atomic_file(path) as temporary, temporary.open("wb") as stream:
             yield stream
         return
-    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-        yield spool  # type: ignore[misc]
-        spool.seek(0)
-        put(spool, path)  # type: ignore[arg-type]
+    with ExitStack() as stack:
+        with _file_errors(path, "written"):
+            sink = _Sink(path, stack.enter_context(store(path).writing(path)))
+        yield sink  # type: ignore[misc]
+        with _file_errors(path, "written"):
+            stack.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sink:
+    """What may be done with an object that is being written."""
+
+    path: str
+    send: Write
+
+    def write(self, data: bytes) -> int:
+        with _file_errors(self.path, "written"):
+            self.send(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: stores take pieces of some MiB."""
 
 
 def put(source: BinaryIO, path: str) -> None:
     """Write a stream, which is not empty, to an object store."""
-    with _file_errors(path, "written"):
-        sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
-        try:
-            shutil.copyfileobj(source, sink, _BLOCK)
-        except BaseException:
-            # Closing publishes the object, and so does the deletion of the stream.
-            with suppress(Exception):
-                sink.close()
-                FileSystems.delete([path])
-            raise
-        sink.close()
+    with writing(path) as sink:
+        shutil.copyfileobj(source, sink, _BLOCK)
 
 
 def copy(source: str, target: str) -> None:
@@ -161,7 +169,7 @@ def remove(path: str) -> None:
     """Remove the file at `path`, if it exists."""
     with _file_errors(path, "removed"):
         if is_remote(path):
-            FileSystems.delete([path])
+            store(path).remove(path)
         else:
             Path(path).unlink(missing_ok=True)
 
@@ -177,7 +185,8 @@ def size(path: str) -> int:
     """Bytes of a file."""
     if not is_remote(path):
         return Path(path).stat().st_size
-    return int(match(path)[0].size_in_bytes)
+    with _file_errors(path, "read"):
+        return int(FileSystems.get_filesystem(path).size(path))
 
 
 def file_digest(path: str) -> str:

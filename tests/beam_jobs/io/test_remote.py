@@ -5,16 +5,20 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import boto3
+import google.cloud.storage
 import pytest
+from apache_beam.internal.gcp import auth
 from apache_beam.io.aws.clients.s3 import boto3_client
 from apache_beam.io.filesystem import FileMetadata, FileSystem
 
 from beam_jobs.io import remote, storage
-from beam_jobs.io import s3 as s3_module
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.files import digest
 from tests.object_store import KEYS
+
+Stored = tuple[str, list[str]]
 
 
 @pytest.fixture
@@ -33,8 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_there_and_back(
-    bucket: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bucket, _ = stored
     made = digest(folder)
     remote.publish(folder, f"{bucket}/model")
     assert not folder.exists()
@@ -51,8 +56,9 @@ def test_a_folder_there_and_back(
 
 
 def test_a_copy_is_made_once_until_what_it_is_of_changes(
-    bucket: str, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bucket, _ = stored
     path = f"{bucket}/vectors.txt"
     storage.write_bytes(path, b"a 1")
     copy = remote.localise(path)
@@ -86,7 +92,8 @@ def test_several_that_want_the_same_copy(bucket: str, monkeypatch: pytest.Monkey
     assert (len(fetched), len(copies)) == (1, 1)
 
 
-def test_an_uploaded_folder_replaces_the_one_before(bucket: str, folder: Path) -> None:
+def test_an_uploaded_folder_replaces_the_one_before(stored: Stored, folder: Path) -> None:
+    bucket, _ = stored
     storage.write_bytes(f"{bucket}/model/old.txt", b"old")
     storage.write_bytes(f"{bucket}/model2/kept.txt", b"kept")
     made = digest(folder)
@@ -136,7 +143,8 @@ def test_a_copy_is_known_by_names_sizes_and_times() -> None:
     assert len({copy(*same), copy(*other), copy(same[0], 2, 2.0), copy(same[0], 1, 3.0)}) == 4
 
 
-def test_what_is_there(bucket: str, tmp_path: Path) -> None:
+def test_what_is_there(stored: Stored, tmp_path: Path) -> None:
+    bucket, _ = stored
     storage.write_bytes(f"{bucket}/a/b", b"x")
     assert remote.exists(f"{bucket}/a")
     assert remote.exists(f"{bucket}/a/b")
@@ -165,24 +173,23 @@ def within_a_minute(arguments: list[str], path: str, message: str) -> None:
 
 
 def test_a_client_lasts_as_long_as_the_options_and_the_thread(
-    s3: list[str], bucket: str, monkeypatch: pytest.MonkeyPatch
+    stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = []
-    make = boto3_client.Client.__init__
-    monkeypatch.setattr(s3_module, "_cached", threading.local())
-    monkeypatch.setattr(
-        boto3_client.Client, "__init__", lambda *args, **more: made.append(make(*args, **more))
-    )
+    bucket, options = stored
+    kind: Any = google.cloud.storage.Client if bucket.startswith("gs:") else boto3.session.Session
+    made, make = [], kind.__init__
+    monkeypatch.setattr(kind, "__init__", lambda *args, **more: made.append(make(*args, **more)))
     for name in "abc":
         storage.write_bytes(f"{bucket}/{name}", name.encode())
     read = [storage.open_file(f"{bucket}/{name}") for name in "abc"]
     assert [stream.read() for stream in reversed(read)] == [b"c", b"b", b"a"]
+    assert storage.names(bucket) == ["a", "b", "c"]
     assert len(made) == 1
     other = threading.Thread(target=lambda: storage.exists(f"{bucket}/a"))
     other.start()
     other.join()
     assert len(made) == 2
-    connect([*s3, "--s3_region_name", "eu-central-1"])
+    connect([*options, "--project", "another"])
     assert storage.exists(f"{bucket}/a")
     assert len(made) == 3
 
@@ -199,8 +206,12 @@ def test_a_bucket_that_is_there(
     assert storage.read_bytes(f"{bucket}/a") == b"a"  # by the options given last
 
 
-def test_a_bucket_that_is_not_there(s3: list[str], bucket: str) -> None:
-    within_a_minute(s3, "s3://nobody/runs/x", "^s3://nobody/runs/x: .*bucket does not exist$")
+def test_a_bucket_that_is_not_there(stored: Stored) -> None:
+    bucket, options = stored
+    scheme = bucket[:2]
+    within_a_minute(
+        options, f"{scheme}://nobody/runs/x", f"^{scheme}://nobody/runs/x: .*bucket does not exist$"
+    )
 
 
 def test_an_endpoint_that_refuses(bucket: str) -> None:
@@ -232,6 +243,34 @@ def test_missing_credentials(
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     within_a_minute(s3, bucket, f"^{bucket}: no credentials for S3; set AWS_ACCESS_KEY_ID and")
+
+
+def test_missing_credentials_of_google(
+    google_bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    storage.write_bytes(f"{google_bucket}/a", b"a")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setattr(auth._Credentials, "_credentials_init", False)  # kept by the process
+    monkeypatch.setattr(auth._Credentials, "_credentials", None)
+    started = time.monotonic()
+    within_a_minute(
+        [], google_bucket, "^gs://: no credentials for Google Cloud; set GOOGLE_APPLICATION_CRED"
+    )
+    with pytest.raises(UserError, match="no credentials"):  # in a worker, which checks nothing
+        storage.read_bytes(f"{google_bucket}/a")
+    connect(["--no_auth"], [google_bucket])
+    assert storage.read_bytes(f"{google_bucket}/a") == b"a"
+    assert time.monotonic() - started < 5
+
+
+def test_no_credentials_are_sent_that_are_not_to_be_used(
+    google_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "nowhere.json")
+    connect(["--no_auth"], [google_bucket])
+    storage.write_bytes(f"{google_bucket}/a", b"a")
 
 
 @pytest.mark.parametrize(

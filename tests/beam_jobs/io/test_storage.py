@@ -1,23 +1,26 @@
 import gc
 import os
+import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from apache_beam.io.aws import s3io
-from apache_beam.io.filesystems import FileSystems
+from google.api_core.exceptions import TooManyRequests
 from moto.s3.models import s3_backends
 
-from beam_jobs.io import storage
+from beam_jobs.io import clients, storage
 from models.errors import UserError
+from tests.google_store import GoogleStore
 
 
-@pytest.fixture(params=["local", "remote"])
+@pytest.fixture(params=["local", "bucket", "google_bucket"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path / "run")
-    return str(request.getfixturevalue("bucket"))
+    return str(request.getfixturevalue(request.param))
 
 
 def test_what_is_written_is_read(folder: str) -> None:
@@ -79,27 +82,68 @@ def test_a_stream_that_fails_leaves_what_was_there(folder: str) -> None:
     assert storage.names(folder) == ["corpus.tsv.gz"]
 
 
-@pytest.mark.parametrize("error", [OSError("gone"), KeyboardInterrupt()])
-def test_an_upload_that_fails_half_way_shows_nothing(
-    bucket: str, monkeypatch: pytest.MonkeyPatch, error: BaseException
-) -> None:
-    monkeypatch.setattr(storage, "_BLOCK", 6 << 20)  # a part of an upload has 5 MiB or more
-    sent: list[int] = []
+def test_large_streams_are_sent_in_pieces(folder: str, google: GoogleStore) -> None:
+    path = storage.join(folder, "corpus.tsv.gz")
+    data = random.Random(1).randbytes(17 << 20)
+    before = google.requests["PUT upload"]
+    with storage.writing(path) as stream:
+        for start in range(0, len(data), 1 << 20):
+            assert stream.write(data[start : start + (1 << 20)]) == 1 << 20
+        if path.startswith("gs:"):
+            assert google.requests["PUT upload"] > before
+    assert storage.read_bytes(path) == data
+
+
+@pytest.mark.parametrize("error", [RuntimeError("wrong"), KeyboardInterrupt()])
+def test_a_stream_that_fails_half_way_shows_nothing(folder: str, error: BaseException) -> None:
+    path = storage.join(folder, "a.parquet")
+    with pytest.raises(type(error)), storage.writing(path) as stream:
+        stream.write(bytes(17 << 20))  # longer than the first piece
+        raise error
+    gc.collect()  # a stream that is let go closes itself
+    assert storage.names(folder) == []
+
+
+def test_no_parts_stay_in_s3(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     send = s3io.S3Uploader._write_to_s3
 
     def second_fails(self: Any, data: bytes) -> None:
-        if sent:
-            raise error
-        sent.append(len(data))
+        if self.part_number > 1:
+            raise OSError("gone")
         send(self, data)
 
     monkeypatch.setattr(s3io.S3Uploader, "_write_to_s3", second_fails)
-    expected = UserError if isinstance(error, OSError) else KeyboardInterrupt
-    with pytest.raises(expected):
-        storage.write_bytes(f"{bucket}/a.parquet", bytes(13 << 20))
-    gc.collect()
-    assert sent
+    path = f"{bucket}/a.parquet"
+    with (
+        pytest.raises(UserError, match=r"a.parquet: cannot be written \(gone\)"),
+        storage.writing(path) as stream,
+    ):
+        stream.write(bytes(6 << 20))
+        stream.write(bytes(6 << 20))
     assert storage.names(bucket) == []
+    assert not any(
+        found.multiparts for found in s3_backends["123456789012"]["aws"].buckets.values()
+    )
+
+
+def test_one_request_an_object(google: GoogleStore, google_bucket: str) -> None:
+    path = f"{google_bucket}/a/x"
+    asked = google.requests["GET bucket"]
+    storage.write_bytes(path, b"x")
+    while google.requests["GET bucket"] == asked:  # with its first request, in another thread
+        time.sleep(0.01)
+    for operation in (
+        lambda: storage.write_bytes(path, b"y"),
+        lambda: storage.read_bytes(path),
+        lambda: storage.exists(path),
+        lambda: storage.size(path),
+        lambda: storage.names(google_bucket),
+        lambda: storage.remove(path),
+        lambda: storage.remove(path),
+    ):
+        before = google.requests.total()
+        operation()
+        assert google.requests.total() == before + 1
 
 
 def test_a_bucket_that_is_not_there_is_named(bucket: str) -> None:
@@ -109,34 +153,23 @@ def test_a_bucket_that_is_not_there_is_named(bucket: str) -> None:
 
 
 def test_what_is_missing_is_told_from_what_cannot_be_read(
-    bucket: str, monkeypatch: pytest.MonkeyPatch
+    google: GoogleStore, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = f"{bucket}/x"
+    path = storage.join(folder, "x")
     storage.write_bytes(path, b"x")
     with pytest.raises(storage.MissingError):
-        storage.read_bytes(f"{bucket}/y")
+        storage.read_bytes(storage.join(folder, "y"))
+    with pytest.raises(storage.MissingError), storage.open_file(storage.join(folder, "y")):
+        pass
+    if not storage.is_remote(folder):
+        return
 
-    def fails(*args: object, **kwargs: object) -> NoReturn:
-        raise s3io.messages.S3ClientError("Slow Down", 503)
+    def fails(*args: object) -> NoReturn:
+        raise TooManyRequests("Slow Down")
 
-    monkeypatch.setattr(FileSystems, "open", fails)
+    monkeypatch.setattr(type(clients.store(path)), "read", fails)
     with pytest.raises(UserError, match=r"x: cannot be read \(Slow Down\)") as error:
         storage.read_bytes(path)
-    assert not isinstance(error.value, storage.MissingError)
-
-
-def test_an_object_that_google_does_not_find_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from google.api_core.exceptions import NotFound, TooManyRequests
-
-    def fails(path: str, **_: object) -> NoReturn:
-        kind: type[Exception] = NotFound if path.endswith("missing") else TooManyRequests
-        raise kind(path)
-
-    monkeypatch.setattr(FileSystems, "open", fails)
-    with pytest.raises(storage.MissingError):
-        storage.read_bytes("gs://bucket/missing")
-    with pytest.raises(UserError) as error:
-        storage.read_bytes("gs://bucket/busy")
     assert not isinstance(error.value, storage.MissingError)
 
 

@@ -1,0 +1,174 @@
+"""Object stores: clients that last, and objects that are read, written or removed in one request.
+
+Beam makes a client for every operation, which takes longer than the operation, and lets it send two
+to six requests for an object.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, cast
+
+from apache_beam.io.aws import s3io
+from apache_beam.io.aws.clients.s3 import boto3_client
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import GoogleCloudOptions
+
+from models.errors import UserError
+
+try:
+    from apache_beam.io.gcp import gcsio
+except ImportError:  # `paraloom[gcp]` is not installed
+    gcsio = None
+
+_BLOCK = 1 << 23
+_IN_MEMORY = 1 << 26  # bytes; longer streams use a temporary file
+
+Write = Callable[[bytes], Any]
+
+
+class Store:
+    """Whole objects in any file system that Beam knows; paths have its scheme."""
+
+    def read(self, path: str) -> bytes:
+        """The content of an object."""
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+            return cast(bytes, stream.read())
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write an object, which shows when it is complete."""
+        with self.writing(path) as write:
+            write(data)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Write]:
+        """Write an object in pieces; it shows only if the block succeeds."""
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+            yield spool.write
+            spool.seek(0)
+            sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+            try:
+                shutil.copyfileobj(spool, sink, _BLOCK)
+            except BaseException:
+                # Closing publishes the object, and so does the deletion of the stream.
+                with suppress(Exception):
+                    sink.close()
+                    FileSystems.delete([path])
+                raise
+            sink.close()
+
+    def remove(self, path: str) -> None:
+        """Remove an object, if it exists."""
+        FileSystems.delete([path])
+
+
+class _S3(Store):
+    def read(self, path: str) -> bytes:
+        client, place = self._object(path)
+        try:
+            found = client.get_object(**place)
+        except client.exceptions.NoSuchKey as error:
+            raise FileNotFoundError(str(error)) from error
+        try:
+            return cast(bytes, found["Body"].read())
+        except Exception:  # the connection broke meanwhile
+            return cast(bytes, client.get_object(**place)["Body"].read())
+
+    def write(self, path: str, data: bytes) -> None:
+        client, place = self._object(path)
+        client.put_object(**place, Body=data)
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Write]:
+        client, place = self._object(path)
+        upload = s3io.S3Uploader(boto3_client.Client(_options()), path)
+        try:
+            yield lambda data: upload.put(memoryview(data))
+            upload.finish()
+        except BaseException:
+            with suppress(Exception):
+                client.abort_multipart_upload(**place, UploadId=upload.upload_id)
+            raise
+
+    def remove(self, path: str) -> None:
+        client, place = self._object(path)
+        client.delete_object(**place)
+
+    def _object(self, path: str) -> tuple[Any, dict[str, str]]:
+        bucket, key = s3io.parse_s3_path(path)
+        return boto3_client.Client(_options()).client, {"Bucket": bucket, "Key": key}
+
+
+class _Google(Store):
+    def read(self, path: str) -> bytes:
+        return cast(bytes, self._object(path).download_as_bytes(raw_download=True))
+
+    def write(self, path: str, data: bytes) -> None:
+        self._object(path).upload_from_string(data, "application/octet-stream")
+
+    @contextmanager
+    def writing(self, path: str) -> Iterator[Write]:
+        with self._object(path).open("wb", chunk_size=2 * _BLOCK, ignore_flush=True) as sink:
+            yield sink.write
+
+    def remove(self, path: str) -> None:
+        gcsio.GcsIO(pipeline_options=_options()).delete(path)
+
+    def _object(self, path: str) -> Any:
+        bucket, name = gcsio.parse_gcs_path(path)
+        return gcsio.create_storage_client(_options()).bucket(bucket).blob(name)
+
+
+_STORES = {"s3": _S3(), "gs": _Google()}
+
+
+def store(path: str) -> Store:
+    """What reads and writes the object at `path`."""
+    return _STORES.get(path.partition("://")[0]) or Store()
+
+
+def _options() -> Any:
+    return FileSystems._pipeline_options
+
+
+def _one_a_thread(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`make`, which for the same options returns what it made in this thread."""
+    kept = threading.local()  # a client reads from one stream at a time
+
+    def get(options: Any, **more: Any) -> Any:
+        if getattr(kept, "options", None) is not options:  # comparing values would take as long
+            kept.client, kept.options = make(options, **more), options
+        return kept.client
+
+    return get
+
+
+def _google_client(options: Any, **more: Any) -> Any:
+    """Beam's client, which without credentials would wait 20 seconds and go on."""
+    import google.auth
+    from google.auth.exceptions import DefaultCredentialsError
+
+    cloud = options.view_as(GoogleCloudOptions)
+    if cloud.no_auth:
+        return _of_google(options, use_credentials=False)
+    try:
+        google.auth.default(scopes=cloud.gcp_oauth_scopes)
+    except DefaultCredentialsError as error:
+        raise UserError(
+            "gs://: no credentials for Google Cloud; set GOOGLE_APPLICATION_CREDENTIALS to the key "
+            "file of a service account, or run `gcloud auth application-default login`; public "
+            "buckets need none with `-- --no_auth`"
+        ) from error
+    return _of_google(options, **more)
+
+
+# Beam's file systems make their clients by these names.
+boto3_client.Client = _one_a_thread(boto3_client.Client)
+if gcsio:
+    _of_google = gcsio.create_storage_client
+    gcsio.create_storage_client = _one_a_thread(_google_client)
