@@ -258,5 +258,4 @@ def drop_receipts(folder: str) -> None:
     """Remove the receipts of a stage, so that all its shards are made again."""
     receipts = [storage.join(place, "receipts") for place in (folder, distinct_folder(folder))]
     for place in (*receipts, storage.join(folder, EARLIER)):
-        for name in storage.names(place):
-            storage.remove(storage.join(place, name))
+        storage.remove_all(storage.join(place, name) for name in storage.names(place))

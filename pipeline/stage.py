@@ -78,20 +78,23 @@ class Run:
 
     def local_files(self, stage: str) -> list[str]:
         """Local copies of the part files of a finished pair stage, with checksums verified."""
-        found = []
-        for shard in self.shards(stage):
+
+        def local(shard: Shard) -> str:
             path = self.local_folder(stage) / f"{shard.name}.parquet"
             if not path.exists() or storage.digest(storage.read_bytes(str(path))) != shard.digest:
                 storage.write_bytes(str(path), read_whole(shard))
-            found.append(str(path))
-        return found
+            return str(path)
+
+        return list(storage.several(local, self.shards(stage)))
 
     def verified_files(self, stage: str) -> list[str]:
         """The part files of a finished pair stage, with checksums verified."""
-        shards = self.shards(stage)
-        for shard in shards:
+
+        def verified(shard: Shard) -> str:
             read_whole(shard)
-        return [shard.path for shard in shards]
+            return shard.path
+
+        return list(storage.several(verified, self.shards(stage)))
 
     @property
     def input(self) -> InputOptions:

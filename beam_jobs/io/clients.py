@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, cast
 
 from apache_beam.io.aws import s3io
@@ -150,21 +151,26 @@ def _one_a_thread(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _google_client(options: Any, **more: Any) -> Any:
     """Beam's client, which without credentials would wait 20 seconds and go on."""
+    if options.view_as(GoogleCloudOptions).no_auth:
+        return _of_google(options, use_credentials=False)
+    check_google_credentials()
+    return _of_google(options, **more)
+
+
+@cache
+def check_google_credentials() -> None:
+    """Raise a UserError if this process has no credentials for Google Cloud."""
     import google.auth
     from google.auth.exceptions import DefaultCredentialsError
 
-    cloud = options.view_as(GoogleCloudOptions)
-    if cloud.no_auth:
-        return _of_google(options, use_credentials=False)
     try:
-        google.auth.default(scopes=cloud.gcp_oauth_scopes)
+        google.auth.default()
     except DefaultCredentialsError as error:
         raise UserError(
             "gs://: no credentials for Google Cloud; set GOOGLE_APPLICATION_CREDENTIALS to the key "
             "file of a service account, or run `gcloud auth application-default login`; public "
             "buckets need none with `-- --no_auth`"
         ) from error
-    return _of_google(options, **more)
 
 
 # Beam's file systems make their clients by these names.

@@ -1,7 +1,7 @@
 """Copying of a stage's output; object stores have neither links nor renames."""
 
 from beam_jobs.io import storage
-from beam_jobs.io.shards import read_whole, receipts, remove_orphans, write_receipt
+from beam_jobs.io.shards import Receipt, read_whole, receipts, remove_orphans, write_receipt
 
 
 def copy_pairs(source: str, target: str) -> None:
@@ -17,12 +17,13 @@ def copy_pairs(source: str, target: str) -> None:
     def moved(path: str) -> str:
         return storage.join(target, path.removeprefix(storage.join(source, "")).lstrip("/"))
 
-    for name in storage.names(storage.join(target, "receipts")):
-        storage.remove(storage.join(target, "receipts", name))
-    copies = []
-    for receipt in receipts(source):
+    def copied(receipt: Receipt) -> Receipt:
         for shard in (*receipt.shards, *receipt.rejected_shards):
             storage.write_bytes(moved(shard.path), read_whole(shard))
-        copies.append(receipt.moved(moved))
-        write_receipt(target, copies[-1])
-    remove_orphans(target, copies)
+        copy = receipt.moved(moved)
+        write_receipt(target, copy)
+        return copy
+
+    before = storage.join(target, "receipts")
+    storage.remove_all(storage.join(before, name) for name in storage.names(before))
+    remove_orphans(target, list(storage.several(copied, receipts(source))))

@@ -127,16 +127,19 @@ def publish(folder: Path, path: str) -> None:
     """
     if not storage.is_remote(path):
         return
-    uploaded = set()
+    files = {}
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).as_posix()
         if file.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            uploaded.add(storage.join(path, name))
-            with file.open("rb") as source:
-                storage.put(source, storage.join(path, name))
-    for entry in _listing(path):
-        if entry.path not in uploaded:
-            storage.remove(entry.path)
+            files[storage.join(path, name)] = file
+
+    def upload(target: str) -> None:
+        with files[target].open("rb") as source:
+            storage.put(source, target)
+
+    for _ in storage.several(upload, files):
+        pass
+    storage.remove_all(entry.path for entry in _listing(path) if entry.path not in files)
     copy = _copy_path(path, _listing(path))
     with suppress(OSError):  # `localise` then fetches it
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -173,13 +176,17 @@ def _fetch(path: str, found: Sequence[FileMetadata], copy: Path) -> None:
     try:
         with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
             whole = Path(scratch, copy.name)
-            for entry in found:
+
+            def fetch(entry: FileMetadata) -> None:
                 target = whole / entry.path.removeprefix(path).lstrip("/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with storage.open_file(entry.path) as source, target.open("wb") as sink:
                     shutil.copyfileobj(source, sink)
                 if target.stat().st_size != entry.size_in_bytes:
                     raise UserError(f"{entry.path}: it changed while it was read; try again")
+
+            for _ in storage.several(fetch, found):
+                pass
             whole.rename(copy)
     except OSError as error:
         raise UserError(f"{copy}: cannot be written ({storage.why(error)})") from error

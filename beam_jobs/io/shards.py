@@ -19,9 +19,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Self
 
 import pyarrow as pa
@@ -349,15 +347,9 @@ def outdate(folder: str, receipt: Receipt) -> None:
 def receipts(folder: str) -> list[Receipt]:
     """All receipts of a stage, in the order of their names."""
     names = [n.removesuffix(".json") for n in storage.names(storage.join(folder, "receipts"))]
-    several = _readers().map if storage.is_remote(folder) else map
+    several = storage.several if storage.is_remote(folder) else map
     found = several(lambda name: read_receipt(folder, name), names)
     return [receipt for receipt in found if receipt is not None]
-
-
-@cache
-def _readers() -> ThreadPoolExecutor:
-    """Persistent threads, since each has its own client."""
-    return ThreadPoolExecutor(16)
 
 
 def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
@@ -374,10 +366,8 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder
         storage.remove_temporary(parent)
-        for name in storage.names(parent):
-            path = storage.join(parent, name)
-            if name.endswith(suffix) and path not in needed:
-                storage.remove(path)
+        paths = [storage.join(parent, n) for n in storage.names(parent) if n.endswith(suffix)]
+        storage.remove_all(path for path in paths if path not in needed)
 
 
 def _receipt_path(folder: str, name: str, kind: str = "receipts") -> str:

@@ -1,26 +1,32 @@
-"""A run with folder, input and model in S3; the whole way is `tests/faults/object_storage.py`."""
+"""A run that is in a store as a whole; with its trainings: `tests/faults/object_storage.py`."""
 
+import os
 import re
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from beam_jobs.io import remote, storage
+from beam_jobs.io import clients, remote, storage
 from pipeline.cli import main
-from tests.object_store import BUCKET
-from tests.run_helpers import STAGES, ran
+from tests.object_store import KEYS
+from tests.run_helpers import STAGES, popen, ran
+
+Stored = tuple[str, list[str]]
 
 
 @pytest.fixture
 def config(
-    bucket: str,
+    stored: Stored,
     bitext: dict[str, str],
     nmt_model: Path,
     write_config: Callable[..., Path],
     tmp_path: Path,
 ) -> Path:
     """The configuration of the finished run, with everything in the bucket."""
+    bucket, _ = stored
     paths = {}
     for side, path in bitext.items():
         paths[side] = f"{bucket}/{Path(path).name}"
@@ -32,15 +38,16 @@ def config(
     return write_config(tmp_path, run=f"{bucket}/run", **changes)
 
 
-def select(config: Path, s3: list[str], *more: str) -> int:
-    arguments = ["select", "--config", str(config), *more, "--", "--direct_num_workers", "1", *s3]
-    return main(arguments)
+def select(config: Path, options: list[str], *more: str) -> int:
+    beam = ["--", "--direct_num_workers", "1", *options]
+    return main(["select", "--config", str(config), *more, *beam])
 
 
 def test_the_corpus_is_that_of_a_local_run(
-    config: Path, bucket: str, s3: list[str], finished_run: Path, capsys: pytest.CaptureFixture[str]
+    config: Path, stored: Stored, finished_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert select(config, s3) == 0
+    bucket, options = stored
+    assert select(config, options) == 0
     assert ran(capsys.readouterr().err) == list(STAGES)
     for stage in STAGES:
         here = sorted((finished_run / "run" / stage).glob("**/part-*.parquet"))
@@ -50,14 +57,14 @@ def test_the_corpus_is_that_of_a_local_run(
             assert storage.read_bytes(f"{bucket}/{name}") == path.read_bytes(), name
     text = "run/corpus/corpus.tsv.gz"
     assert storage.read_bytes(f"{bucket}/{text}") == (finished_run / text).read_bytes()
-    assert main(["compare", str(finished_run / "run"), f"{bucket}/run", "--", *s3]) == 0
+    assert main(["compare", str(finished_run / "run"), f"{bucket}/run", "--", *options]) == 0
     capsys.readouterr()
 
-    assert select(config, s3) == 0
+    assert select(config, options) == 0
     assert ran(capsys.readouterr().err) == []
     storage.write_bytes(f"{bucket}/run/bucket/part-00000-00002.parquet", b"damaged")
     storage.remove(f"{bucket}/run/corpus/part-00000-00001.parquet")
-    assert select(config, s3) == 0
+    assert select(config, options) == 0
     printed = capsys.readouterr().err
     assert ran(printed) == ["corpus", "bucket", "corpus"]
     assert "bucket/part-00000-00002.parquet: damaged, made again" in printed
@@ -70,17 +77,58 @@ def test_the_corpus_is_that_of_a_local_run(
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("run=s3://nobody/run", r"s3://nobody/run: .*bucket does not exist"),
-        ("input.paths.source=s3://nobody/x", r"s3://nobody/x: .*bucket does not exist"),
-        (f"input.paths.source={BUCKET}/none", f"{BUCKET}/none: no such file"),
-        (f"nmt.model={BUCKET}/none", f"nmt.model: {BUCKET}/none is not there"),
-        (f"evaluate.sts={BUCKET}/none", f"evaluate.sts: {BUCKET}/none is not there"),
+        ("run=SCHEME://nobody/run", r"SCHEME://nobody/run: .*bucket does not exist"),
+        ("input.paths.source=SCHEME://nobody/x", r"SCHEME://nobody/x: .*bucket does not exist"),
+        ("input.paths.source=BUCKET/none", "BUCKET/none: no such file"),
+        ("nmt.model=BUCKET/none", "nmt.model: BUCKET/none is not there"),
+        ("evaluate.sts=BUCKET/none", "evaluate.sts: BUCKET/none is not there"),
     ],
 )
 def test_what_is_not_there_is_one_line(
-    config: Path, s3: list[str], capsys: pytest.CaptureFixture[str], change: str, line: str
+    config: Path, stored: Stored, capsys: pytest.CaptureFixture[str], change: str, line: str
 ) -> None:
-    assert select(config, s3, "--set", change) == 2
+    bucket, options = stored
+    change, line = (text.replace("SCHEME", bucket[:2]) for text in (change, line))
+    change, line = (text.replace("BUCKET", bucket) for text in (change, line))
+    assert select(config, options, "--set", change) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len([text for text in said if not text.endswith("…")]) == 1
     assert re.fullmatch(f"paraloom: {line}", said[-1]), said[-1]
+
+
+def test_without_credentials_it_is_one_line(
+    config: Path,
+    stored: Stored,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, options = stored
+    clients.check_google_credentials.cache_clear()
+    for name in (*KEYS, "GOOGLE_APPLICATION_CREDENTIALS"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name in ("AWS_EC2_METADATA_DISABLED", "NO_GCE_CHECK"):
+        monkeypatch.setenv(name, "true")
+    started = time.monotonic()
+    assert select(config, options) == 2
+    assert time.monotonic() - started < 15  # Beam alone looks for 20 seconds
+    assert re.fullmatch(r"paraloom: .*no credentials for .*; set .*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("stored", ["gs"], indirect=True)
+def test_a_killed_run_is_resumed(config: Path, stored: Stored, finished_run: Path) -> None:
+    bucket, options = stored
+    receipts = f"{bucket}/run/back_translate/receipts"
+    process = popen("select", config.parent, "--", "--direct_num_workers", "1", *options)
+    while len(storage.names(receipts)) < 2 and process.poll() is None:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    _, said = process.communicate()
+    assert process.returncode == -signal.SIGKILL, said
+    before = {name: storage.read_bytes(f"{receipts}/{name}") for name in storage.names(receipts)}
+    assert select(config, options) == 0
+    for name, content in before.items():
+        assert storage.read_bytes(f"{receipts}/{name}") == content
+    assert main(["compare", str(finished_run / "run"), f"{bucket}/run", "--", *options]) == 0

@@ -12,7 +12,7 @@ from apache_beam.internal.gcp import auth
 from apache_beam.io.aws.clients.s3 import boto3_client
 from apache_beam.io.filesystem import FileMetadata, FileSystem
 
-from beam_jobs.io import remote, storage
+from beam_jobs.io import clients, remote, storage
 from beam_jobs.runners.launch import connect
 from models.errors import UserError
 from models.files import digest
@@ -254,6 +254,7 @@ def test_missing_credentials_of_google(
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setattr(auth._Credentials, "_credentials_init", False)  # kept by the process
     monkeypatch.setattr(auth._Credentials, "_credentials", None)
+    clients.check_google_credentials.cache_clear()
     started = time.monotonic()
     within_a_minute(
         [], google_bucket, "^gs://: no credentials for Google Cloud; set GOOGLE_APPLICATION_CRED"
