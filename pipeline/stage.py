@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from beam_jobs.io import remote, storage
 from beam_jobs.io.bitext import Bitext, find_bitext
+from beam_jobs.io.digests import file_digest
 from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
 from beam_jobs.runners.launch import Result
 from beam_jobs.select import Criteria
@@ -109,19 +110,18 @@ class Run:
 
     @cached_property
     def bitexts(self) -> list[Bitext]:
-        """The bitext with the digests of its files, which are read once.
+        """The bitext with the digests of its files.
 
         Raises:
             UserError: the name of a file is not UTF-8: the manifest, which holds it, is.
         """
         found = find_bitext(self.input.format, self.input.paths)
-        for path in (path for bitext in found for path in bitext.paths):
+        paths = [path for bitext in found for path in bitext.paths]
+        for path in paths:
             if problem := not_text(path):
                 raise UserError(f"{path}: its name {problem}; rename it")
-        return [
-            replace(bitext, sha256=tuple(map(storage.file_digest, bitext.paths)))
-            for bitext in found
-        ]
+        sha256 = dict(zip(paths, storage.several(file_digest, paths), strict=True))
+        return [replace(b, sha256=tuple(sha256[path] for path in b.paths)) for b in found]
 
     @property
     def input_files(self) -> list[InputFile]:

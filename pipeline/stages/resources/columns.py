@@ -3,6 +3,7 @@
 from typing import Any
 
 from beam_jobs.io import storage
+from beam_jobs.io.digests import file_digest
 from beam_jobs.io.score_files import ScoreFile, find_score_files, read_scores
 from models.files import atomic_folder, digest
 from models.scorers.elsewhere.columns import store
@@ -37,7 +38,7 @@ def fingerprint(run: Run) -> Any:
     return [
         run.config.nmt.candidates > 1,
         {
-            name: sorted(storage.file_digest(file.path) for file in found)
+            name: sorted(storage.several(file_digest, [file.path for file in found]))
             for name, found in files(run.config).items()
         },
     ]

@@ -1,0 +1,52 @@
+"""SHA-256 of input files, which are read again only if they may have changed.
+
+The user's cache has a digest with the size, the times and the place on disk of the file that it is
+of, or with the store's checksum.
+"""
+
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from apache_beam.io.filesystems import FileSystems
+
+from beam_jobs.io import storage
+from beam_jobs.io.shards import content_key
+from models.errors import UserError
+from models.files import read_regular, user_cache
+
+_SETTLED = 2.0  # seconds; a file may change again with the same times
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file in hexadecimal; errors as those of `storage.file_digest`."""
+    place = path if storage.is_remote(path) else str(Path(path).absolute())
+    record = user_cache() / "digests" / f"{content_key(place)[:24]}.json"
+    started = time.time()
+    try:
+        state, changed = _state(path)
+    except OSError:
+        return storage.file_digest(path)
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        known = json.loads(read_regular(record))
+        if known["state"] == state:
+            return str(known["sha256"])
+    sha256 = storage.file_digest(path)
+    if _state(path)[0] == state and changed < started - _SETTLED:
+        text = json.dumps({"path": place, "state": state, "sha256": sha256})
+        with suppress(UserError):  # the file is read once more
+            storage.write_bytes(str(record), text.encode())
+    return sha256
+
+
+def _state(path: str) -> tuple[list[Any], float]:
+    """What is not the same if a file may have changed, and when it last did, if that counts."""
+    if storage.is_remote(path):
+        system = FileSystems.get_filesystem(path)
+        found = system.metadata(path)
+        return [found.size_in_bytes, found.last_updated_in_seconds, system.checksum(path)], 0.0
+    of = Path(path).stat()
+    state = [of.st_dev, of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns]
+    return state, max(of.st_mtime, of.st_ctime)
