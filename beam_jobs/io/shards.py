@@ -282,8 +282,6 @@ def commit(
             named = pc.replace_substring_regex(rejected["reason"], f"^{REPEATS} .*", REPEATS)
             for entry in pc.value_counts(named).to_pylist():
                 reasons[entry["values"]] += entry["counts"]
-        else:
-            storage.remove(storage.join(folder, "rejected", f"{part}.parquet"))
         shards.append(write_shard(storage.join(folder, f"{part}.parquet"), table))
     read = rows_in() if callable(rows_in) else rows_in
     receipt = Receipt(
@@ -337,11 +335,16 @@ def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | No
     return receipt.moved(lambda path: storage.join(folder, path))
 
 
-def outdate(folder: str, receipt: Receipt) -> None:
-    """Mark a unit as unfinished; its receipt is set aside if its columns may be copied."""
-    if receipt.numbers.columns:
-        write_receipt(folder, receipt, EARLIER)
-    storage.remove(_receipt_path(folder, receipt.name))
+def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
+    """Mark units as unfinished; a receipt is set aside if its columns may be copied."""
+
+    def set_aside(receipt: Receipt) -> None:
+        if receipt.numbers.columns:
+            write_receipt(folder, receipt, EARLIER)
+        storage.remove(_receipt_path(folder, receipt.name))
+
+    for _ in storage.several(set_aside, receipts):
+        pass
 
 
 def receipts(folder: str) -> list[Receipt]:

@@ -161,11 +161,10 @@ def launch(
         UserError: the first error of a worker that the user can fix, or too many rows are rejected.
         RuntimeError: a unit has no receipt.
     """
-    expected = {unit.name: unit for unit in units}
-    for receipt in shard_files.receipts(output):
-        unit = expected.get(receipt.name)
-        if unit is None or unit.key != receipt.key:
-            shard_files.outdate(output, receipt)
+    keys = {unit.name: unit.key for unit in units}
+    shard_files.outdate(
+        output, [r for r in shard_files.receipts(output) if keys.get(r.name) != r.key]
+    )
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
     total = sum(known) if len(known) == len(rows) else None
@@ -201,8 +200,9 @@ def launch(
     finally:
         watch.end()
     receipts = []
+    written = {receipt.name: receipt for receipt in shard_files.receipts(output)}
     for unit in units:
-        found = shard_files.read_receipt(output, unit.name)
+        found = written.get(unit.name)
         if found is None or found.key != unit.key:
             raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
         if unit.rows is not None and found.rows_in != unit.rows:

@@ -300,7 +300,7 @@ def receipts(random: Random, folder: Path) -> None:
         value["name"] = f"{ups}/victim/a"
     write_json(path, value)
     for receipt in shards.receipts(place):
-        shards.outdate(place, receipt)
+        shards.outdate(place, [receipt])
         shards.finished(place, receipt.name, "key")
     shards.remove_orphans(place, shards.receipts(place)[:1])
 

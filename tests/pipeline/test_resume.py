@@ -215,7 +215,7 @@ def test_force_copies_no_column_of_a_run_that_was_killed(tmp_path: Path) -> None
     rows, columns = pa.table({"n": [1]}), Measurements(columns={"s": "its key"})
     pieces = [("part-0", rows, pa.table({"reason": pa.array([], pa.string())}))]
     folder = str(tmp_path)
-    outdate(folder, commit(folder, "part-0", "old", 1, pieces, started=0, numbers=columns))
+    outdate(folder, [commit(folder, "part-0", "old", 1, pieces, started=0, numbers=columns)])
     commit(folder, "part-0", "new", 1, pieces, started=0, numbers=columns)
     kinds = ("receipts", EARLIER)
     assert all(read_receipt(folder, "part-0", kind) for kind in kinds)
