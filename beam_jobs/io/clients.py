@@ -6,8 +6,6 @@ to six requests for an object.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,8 +25,7 @@ try:
 except ImportError:  # `paraloom[gcp]` is not installed
     gcsio = None
 
-_BLOCK = 1 << 23
-_IN_MEMORY = 1 << 26  # bytes; longer streams use a temporary file
+_PIECE = 1 << 24  # bytes of a stream that are sent at once
 
 Write = Callable[[bytes], Any]
 
@@ -49,19 +46,16 @@ class Store:
     @contextmanager
     def writing(self, path: str) -> Iterator[Write]:
         """Write an object in pieces; it shows only if the block succeeds."""
-        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-            yield spool.write
-            spool.seek(0)
-            sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
-            try:
-                shutil.copyfileobj(spool, sink, _BLOCK)
-            except BaseException:
-                # Closing publishes the object, and so does the deletion of the stream.
-                with suppress(Exception):
-                    sink.close()
-                    FileSystems.delete([path])
-                raise
-            sink.close()
+        sink = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        try:
+            yield sink.write
+        except BaseException:
+            # Closing publishes the object, and so does the deletion of the stream.
+            with suppress(Exception):
+                sink.close()
+                FileSystems.delete([path])
+            raise
+        sink.close()
 
     def remove(self, path: str) -> None:
         """Remove an object, if it exists."""
@@ -114,7 +108,7 @@ class _Google(Store):
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Write]:
-        with self._object(path).open("wb", chunk_size=2 * _BLOCK, ignore_flush=True) as sink:
+        with self._object(path).open("wb", chunk_size=_PIECE, ignore_flush=True) as sink:
             yield sink.write
 
     def remove(self, path: str) -> None:

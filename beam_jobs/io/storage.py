@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -172,15 +172,24 @@ def match(pattern: str) -> list[FileMetadata]:
 def several(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """The results of `function`, in order, which reads or writes a file for each item.
 
-    Several work at once: a store answers after some hundredth of a second, however many ask.
+    Several work at once: a store answers each after some hundredths of a second, however many ask.
+    After an error none is at work any more.
     """
-    return _threads().map(function, items)
+    futures = [_threads().submit(function, item) for item in items]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        wait([future for future in futures if not future.cancel()])
 
 
 @cache
 def _threads() -> ThreadPoolExecutor:
     """Persistent threads, since each has its own client."""
     return ThreadPoolExecutor(32)
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def remove(path: str) -> None:
