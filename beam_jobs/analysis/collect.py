@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -64,34 +63,3 @@ def collect(
 def concatenate(schema: pa.Schema) -> Callable[[Iterable[pa.Table]], pa.Table]:
     """A combiner that concatenates tables, in any order."""
     return lambda tables: pa.concat_tables([schema.empty_table(), *tables])
-
-
-class Merge(beam.CombineFn):
-    """Merges values as soon as the pending ones have as many rows as the merged one.
-
-    Memory grows with the merged value, and every row is copied only a few times.
-
-    Args:
-        rows: the number of rows of a value.
-    """
-
-    def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
-        self.merge, self.rows = merge, rows
-
-    def create_accumulator(self) -> list[Any]:
-        """No values."""
-        return []
-
-    def add_input(self, values: list[Any], value: Any) -> list[Any]:
-        """Add a value; the first one of the accumulator is the merged one."""
-        values = [*values, value]
-        merged, *pending = map(self.rows, values)
-        return [self.merge(values)] if sum(pending) >= merged else values
-
-    def merge_accumulators(self, many: Iterable[list[Any]]) -> list[Any]:
-        """Merge the values of several workers."""
-        return [self.merge(value for values in many for value in values)]
-
-    def extract_output(self, values: list[Any]) -> Any:
-        """The merged value."""
-        return self.merge(values)

@@ -8,8 +8,9 @@ from operator import attrgetter
 import apache_beam as beam
 import pyarrow as pa
 
-from beam_jobs.analysis.collect import Merge, collect
+from beam_jobs.analysis.collect import collect
 from beam_jobs.io.shards import Unit, read_shard
+from beam_jobs.transforms.merging import Merge
 from models.languages import ENGLISH
 from models.text.idf import WordCounts, count_words, merge_counts
 

@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.analysis.collect import Merge, collect, concatenate
+from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Unit, read_shard
 from beam_jobs.transforms.duplicates import row_hash
+from beam_jobs.transforms.merging import Merge
 from models.languages import ENGLISH
 from models.text.phrases import SCHEMA, find_phrases, merge_phrases
 from models.text.tokens import PairText

@@ -21,6 +21,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
+from beam_jobs.transforms.merging import MergeGlobally
 from models.hashing import text_hashes
 
 CAPACITY = 1 << 15
@@ -227,15 +228,23 @@ class OrderStatistics(beam.PTransform):
         windows = beam.pvalue.AsSingleton(
             units
             | "Sample" >> beam.Map(lambda unit: sample(read(unit), seed))
-            | "Merge samples" >> beam.CombineGlobally(merge_samples)
+            | "Merge samples" >> MergeGlobally(merge_samples, _keys_held)
             | "Bound" >> beam.Map(bound)
         )
         return (
             units
             | "Collect" >> beam.Map(lambda unit, of: collect(read(unit), of, seed), windows)
-            | "Merge candidates" >> beam.CombineGlobally(merge_candidates)
+            | "Merge candidates" >> MergeGlobally(merge_candidates, _rows_held)
             | "Choose" >> beam.Map(choose, windows)
         )
+
+
+def _keys_held(sketches: dict[str, Sketch]) -> int:
+    return sum(len(keys) for sketch in sketches.values() for keys in sketch.levels)
+
+
+def _rows_held(candidates: dict[str, Candidates]) -> int:
+    return sum(len(keys) for found in candidates.values() for keys, _ in found.within)
 
 
 def _keys(columns: Columns, seed: int) -> Iterable[tuple[str, np.ndarray, np.ndarray]]:

@@ -3,15 +3,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from unittest import mock
 
+import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pytest
+from apache_beam.pipeline import PipelineVisitor
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from beam_jobs.bucket import decile_ranks
+from beam_jobs.runners.launch import beam_options
 from beam_jobs.transforms import order_statistics
+from beam_jobs.transforms.merging import Merge
 from beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
@@ -240,3 +244,18 @@ def test_the_memory_of_a_sketch_and_the_candidates_are_bounded() -> None:
     assert (first <= windows.ranks).all()
     assert (windows.ranks < last).all()
     assert (last - first).max() < rows / capacity * 2 * levels
+
+
+def test_no_worker_is_given_all_sketches_or_candidates_at_once() -> None:
+    """Beam calls a plain function with what all workers have made."""
+    fns = []
+
+    class Look(PipelineVisitor):
+        def enter_composite_transform(self, node: Any) -> None:
+            if isinstance(node.transform, beam.CombinePerKey):
+                fns.append(node.transform.fn)
+
+    pipeline = beam.Pipeline(options=beam_options([]))
+    _ = pipeline | beam.Create([1]) | order_statistics.OrderStatistics(lambda unit: {}, list)
+    pipeline.visit(Look())
+    assert [type(fn) for fn in fns] == [Merge] * 4  # in groups, then all
