@@ -103,7 +103,7 @@ class BackTranslate(beam.PTransform):
         self.text_language = (languages.source if languages else None) or ENGLISH
         self.distinct = distinct is not None
         self.dofn: beam.DoFn
-        given = model, options, languages, threads, seed, direction
+        given = model, options, languages, threads, accelerator, seed, direction
         if distinct is None:
             self.dofn = _Translate(output, *given)
         else:
@@ -213,6 +213,7 @@ class _Translate(UnitDoFn):
     options: NmtOptions
     languages: Languages | None
     threads: int | None
+    accelerator: str | None
     seed: int
     direction: Direction
 
@@ -224,11 +225,12 @@ class _Translate(UnitDoFn):
         self.translator: Any = self.shared.acquire(self._load)
 
     def _load(self) -> Any:
+        from models.nmt.engines.base import on_accelerator
         from models.nmt.translate import Translator
 
         return Translator(
             localise(self.model),
-            self.options,
+            on_accelerator(self.options, self.accelerator),
             languages=self.languages,
             threads=self.threads or cores(),
         )
@@ -255,7 +257,9 @@ class _Translate(UnitDoFn):
             self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
             for name in numbers.keys() & self.counters.keys():
                 self.counters[name].inc(numbers[name])
-            numbers |= {"attempts": attempt.number, "converted": self.translator.converted}
+            used = self.translator
+            numbers |= {"attempts": attempt.number, "converted": used.converted}
+            numbers |= {"compute_type": used.compute_type}
             receipt = commit(translations, Measurements.model_validate(numbers))
         except BaseException:  # the process did not die
             attempt.failed()

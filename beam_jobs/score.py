@@ -39,6 +39,7 @@ from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
 from models.errors import UserError
+from models.gpu import required
 from models.languages import ENGLISH
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
@@ -58,12 +59,14 @@ class ScoringModel(NamedTuple):
     options: NmtOptions
     languages: Languages
 
-    def open(self, threads: int) -> Any:
+    def open(self, threads: int, accelerator: str | None = None) -> Any:
         """Load the model."""
+        from models.nmt.engines.base import on_accelerator
         from models.nmt.translate import Translator
 
         folder = localise(self.model)
-        return Translator(folder, self.options, languages=self.languages, threads=threads)
+        options = on_accelerator(self.options, accelerator)
+        return Translator(folder, options, languages=self.languages, threads=threads)
 
 
 def score_table(
@@ -158,6 +161,7 @@ def run(
         keys=dict(keys or {}),
         language=language,
         threads=threads,
+        accelerator=accelerator,
     )
     score = beam.ParDo(dofn)
     if dofn.models and accelerator:
@@ -178,6 +182,7 @@ class _Score(UnitDoFn):
     keys: dict[str, str]
     language: str
     threads: int | None  # for a model; None: all cores
+    accelerator: str | None
     scorer: PairScorer | None = None
 
     def __post_init__(self) -> None:
@@ -248,17 +253,21 @@ class _Score(UnitDoFn):
             kind = scorer.resource if (scorer := self.find(name)) else None
             if kind is None or kind.name not in self.resources:
                 continue  # `PairScorer` says what is missing
-            opening = partial(_open, self.resources[kind.name], kind, self.threads or cores())
+            how = kind, self.threads or cores(), self.accelerator
+            opening = partial(_open, self.resources[kind.name], *how)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
         return PairScorer(names, sources=self.sources, language=self.language, **resources)
 
 
-def _open(resource: str | ScoringModel, kind: Resource, threads: int) -> Any:
+def _open(
+    resource: str | ScoringModel, kind: Resource, threads: int, accelerator: str | None
+) -> Any:
     if isinstance(resource, ScoringModel):
-        return resource.open(threads)
+        return resource.open(threads, accelerator)
     if kind.is_model:
         import torch
 
+        required(accelerator)
         torch.set_num_threads(threads)
     return kind.open(Path(localise(resource)))

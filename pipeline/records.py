@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, 
 
 from beam_jobs.io.shards import Deciles, Saved
 from models.languages import ENGLISH, short_code
+from models.nmt.options import Precision
 from models.scorers.plugins import column_of
 
 StageName = Annotated[str, Field(pattern=r"^(rounds/[0-9]+/)?[A-Za-z0-9_]+$")]
@@ -137,10 +138,12 @@ class UsedModel(Lenient):
 
 
 class TranslationModel(UsedModel):
-    """The model that translated, and the digests of what workers converted it to."""
+    """The model that translated, the digests of what workers converted it to, and how they
+    computed."""
 
     family: str = ""
     converted: list[str] = []
+    compute_types: list[Precision] = []
 
 
 class ScoringModelRecord(StageRecord, stage=("sentence_model", "cross_encoder_model")):

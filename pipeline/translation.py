@@ -126,6 +126,8 @@ def translate(
     owned = receipts(back_translate.distinct_folder(folder)) if shared else []
     digests = {receipt.numbers.converted for receipt in (*result.receipts, *owned)}
     used.converted = sorted(filter(None, digests))
+    types = {receipt.numbers.compute_type for receipt in (*result.receipts, *owned)}
+    used.compute_types = sorted(filter(None, types))
     record = pairs_record(kind, result, model=used)
     for receipt in owned:
         record.worker_seconds = round(record.worker_seconds + receipt.seconds, 3)

@@ -31,6 +31,7 @@ from beam_jobs.io.part_files import PartFile, decode, encode, extended
 from beam_jobs.io.storage import MissingError
 from models.errors import UserError
 from models.memory import peak_memory
+from models.nmt.options import Precision
 
 EARLIER = "earlier"
 """The folder of receipts that are out of date."""
@@ -135,6 +136,8 @@ class Measurements(BaseModel):
     """`back_translate`: rejected rows by reason, where they stand among the translations."""
     converted: str | None = None
     """`back_translate`: SHA-256 of the converted model that translated."""
+    compute_type: Precision | None = None
+    """`back_translate`: number type of its weights."""
     score: float = 0.0  # `probes`: Pearson × 100
 
 

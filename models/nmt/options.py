@@ -7,6 +7,11 @@ from pydantic import Field
 from models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
 
 Engine = Literal["ctranslate2", "fairseq", "transformers"]
+Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]
+"""Number types that a model was loaded with."""
+
+
+GpuNumber = Annotated[int, Field(ge=0, le=1023)]
 
 
 class NmtTrainingOptions(Options):
@@ -87,10 +92,15 @@ class NmtOptions(Options):
     best): the best of the beam, or samples (`sampling`)."""
     sampling: SamplingOptions | None = None
     """Draw the translations at random instead of searching with a beam."""
-    compute_type: Literal["float32", "float16", "int8"] = "float32"
-    """Number type of the weights: float16 needs a GPU, int8 needs CTranslate2."""
+    compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "float32"
+    """Number type of the weights: float16 needs a GPU, bfloat16 a GPU and CTranslate2, int8
+    CTranslate2. auto: with CTranslate2 on a GPU float16 (T5: bfloat16, because its values exceed
+    float16's), if the GPU has it; otherwise float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to decode; auto takes a GPU if one works."""
+    devices: Annotated[list[GpuNumber], Field(min_length=1)] | None = None
+    """Numbers of the GPUs to decode on, such as `[0, 2]`; null: all. The engines fairseq and
+    transformers decode on the first of them."""
     batch_tokens: Count | None = None
     """Source subwords in a batch, padding included; null: chosen by engine and device."""
     max_source_subwords: Annotated[int, Field(ge=1, le=16_000)] = 200
@@ -111,7 +121,12 @@ class NmtOptions(Options):
             )
         if self.sampling and self.engine == "fairseq":
             raise ValueError("sampling: fairseq does not sample here; choose engine ctranslate2")
-        if self.engine != "ctranslate2" and self.compute_type == "int8":
-            raise ValueError(f"compute_type: {self.engine} has no int8; choose engine ctranslate2")
-        if self.device == "cpu" and self.compute_type == "float16":
-            raise ValueError("compute_type: float16 needs a GPU; choose float32 or int8 on a CPU")
+        kind = self.compute_type
+        if self.engine != "ctranslate2" and kind in ("int8", "bfloat16"):
+            raise ValueError(
+                f"compute_type: {self.engine} has no {kind}; choose engine ctranslate2"
+            )
+        if self.device == "cpu" and kind in ("float16", "bfloat16"):
+            raise ValueError(f"compute_type: {kind} needs a GPU; choose float32 or int8 on a CPU")
+        if self.device == "cpu" and self.devices:
+            raise ValueError("devices: these are GPUs, but device is cpu")

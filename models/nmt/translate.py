@@ -1,11 +1,10 @@
 """Translation of sentences, with scores."""
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +18,7 @@ from models.nmt.engines.base import Engine, Hypothesis, Pieces, Ranked, Sampler,
 from models.nmt.engines.build import build_engine, check_engine, one_line
 from models.nmt.families.base import Languages
 from models.nmt.families.registry import open_model
-from models.nmt.options import NmtOptions
+from models.nmt.options import NmtOptions, Precision
 from models.text.controls import find_control
 
 SCHEMA = pa.schema(
@@ -31,7 +30,6 @@ SCHEMA = pa.schema(
     ]
 )
 _SPECIAL = frozenset({"<s>", "<pad>", "<blank>", "</s>"})
-_DRAWING = threading.Lock()  # CTranslate2 and torch have one seed for the whole process
 
 
 @dataclass
@@ -71,7 +69,7 @@ class Translator:
     """A model that translates; `translate` may be called from several threads at once.
 
     Threads share only the engine: CTranslate2 has one queue for all batches, fairseq decodes one
-    batch at a time. Calls that sample take turns, whatever their translators.
+    batch at a time. Calls that sample have a GPU each; on a CPU, and in torch, they take turns.
 
     >>> translator = Translator("models/cs-en", NmtOptions(beam=5), threads=2)
     >>> rows, counters = translator.translate(["Jan má rád sýr.", ""])
@@ -111,6 +109,11 @@ class Translator:
         return self._engine.device
 
     @property
+    def compute_type(self) -> Precision:
+        """The number type of the engine's weights."""
+        return self._engine.compute_type
+
+    @property
     def converted(self) -> str | None:
         """SHA-256 of the files that the engine loaded, if the model was converted for it."""
         return self._engine.converted
@@ -141,18 +144,17 @@ class Translator:
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
         sources = self._subwords.encode_source([text or "" for text in texts])
-        with self._decoder(seed) as decoder:
-            call = _Call(self, len(texts), decoder)
-            accepted = []
-            for row, source in enumerate(sources):
-                if not source:
-                    call.reject(row, "empty source")
-                elif len(source) > self._limit:
-                    call.reject(row, f"source of more than {self._limit} subwords")
-                else:
-                    accepted.append(row)
-            budget = self.options.batch_tokens or self._engine.batch_tokens
-            batches = list(batches_by_tokens(accepted, sources, budget))
+        call, accepted = _Call(self, len(texts)), []
+        for row, source in enumerate(sources):
+            if not source:
+                call.reject(row, "empty source")
+            elif len(source) > self._limit:
+                call.reject(row, f"source of more than {self._limit} subwords")
+            else:
+                accepted.append(row)
+        budget = self.options.batch_tokens or self._engine.batch_tokens
+        batches = list(batches_by_tokens(accepted, sources, budget))
+        with self._decoder(seed, batches) as call.decoder:
             # When translations are drawn, the order of batches decides.
             parallel = 1 if self.options.sampling else self._engine.parallel
             if hints is None:
@@ -171,16 +173,15 @@ class Translator:
                 hints.under_way([])
         return call.finish(time.monotonic() - started)
 
-    @contextmanager
-    def _decoder(self, seed: int) -> Iterator[Engine | Sampler]:
-        """The engine with its beam, or a sampler in the first state of the seed; one at a time."""
+    def _decoder(
+        self, seed: int, batches: list[list[int]]
+    ) -> AbstractContextManager[Engine | Sampler]:
+        """The engine with its beam, or a sampler in the first state of the seed."""
         options = self.options.sampling
         if options is None:
-            yield self._engine
-            return
-        with _DRAWING:
-            drawing = Sampling(top_k=options.top_k, temperature=options.temperature, seed=seed)
-            yield self._engine.sampler(drawing)
+            return nullcontext(self._engine)
+        drawing = Sampling(top_k=options.top_k, temperature=options.temperature, seed=seed)
+        return self._engine.sampler(drawing, max(map(len, batches), default=0))
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
@@ -251,8 +252,10 @@ def batches_by_tokens(
 class _Call:
     """The state of one call of `translate`: the rows, and the retries of failed batches."""
 
-    def __init__(self, translator: Translator, rows: int, decoder: Engine | Sampler) -> None:
-        self._translator, self._decoder = translator, decoder
+    decoder: Engine | Sampler
+
+    def __init__(self, translator: Translator, rows: int) -> None:
+        self._translator = translator
         self._candidates = translator.options.candidates
         results = rows * self._candidates
         self._texts: list[str | None] = [None] * results
@@ -288,7 +291,7 @@ class _Call:
         """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
         try:
-            return self._decoder.submit(sources, self._candidates)
+            return self.decoder.submit(sources, self._candidates)
         except Exception as error:
             failure: Future[list[Ranked]] = Future()
             failure.set_exception(error)

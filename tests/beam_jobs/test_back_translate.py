@@ -1,6 +1,7 @@
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from beam_jobs import back_translate
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result, beam_options
+from models import gpu
 from models.errors import UserError
 from models.nmt.engines.base import Hypothesis, Ranked
 from models.nmt.options import NmtOptions
@@ -68,6 +70,7 @@ def test_rows_are_those_of_the_translator(
     for receipt, start in zip(result.receipts, range(0, 12, 4), strict=True):
         wanted, _ = translator.translate(sentences[start : start + 4])
         assert receipt.numbers.converted == translator.converted
+        assert receipt.numbers.compute_type == "float32"
         table = pq.read_table(receipt.shards[0].path)
         assert table.schema == schema.BACK_TRANSLATE
         assert table["id"].to_pylist() == [f"id-{i}" for i in range(start, start + 4)]
@@ -107,6 +110,7 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
 ) -> None:
     class Engine:
         batch_tokens, max_source_subwords, parallel, converted = 1000, 100, 1, None
+        compute_type = "float32"
 
         def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
             def wait() -> list[Ranked]:
@@ -143,6 +147,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
 
     class Engine:
         batch_tokens, max_source_subwords, parallel, converted = 1000, 100, 1, None
+        compute_type = "float32"
 
         def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
             calls.append(len(batch))
@@ -194,6 +199,21 @@ def test_only_this_stage_asks_for_an_accelerator(tmp_path: Path, nmt_model: Path
     hinted = [e for e in environments if hint.encode() in e.resource_hints.values()]
     assert len(hinted) == 1
     assert len(environments) > 1
+
+
+def test_a_worker_without_the_gpu_that_was_asked_for(
+    tmp_path: Path,
+    work: Callable[..., list[Unit]],
+    nmt_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would be slow, and nobody would know why."""
+    monkeypatch.setattr(gpu, "devices", list)
+    hinted = partial(back_translate.run, accelerator="type:nvidia-l4;count:1")
+    with pytest.raises(UserError, match="type:nvidia-l4;count:1: this worker finds no CUDA device"):
+        hinted(work(), str(tmp_path / "out"), str(nmt_model), FAST, ONE)
+    on_cpu = FAST.replace(device="cpu")  # asked for as plainly
+    assert hinted(work(), str(tmp_path / "out"), str(nmt_model), on_cpu, ONE).receipts
 
 
 def test_a_model_that_is_not_there(tmp_path: Path, work: Callable[..., list[Unit]]) -> None:

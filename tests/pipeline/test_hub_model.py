@@ -21,7 +21,16 @@ def marian_run(
 ) -> Path:
     """The configuration of a run with a model of its own."""
     model = shutil.copytree(hub_model("marian"), tmp_path / "opus")
-    return write_config(tmp_path, nmt={"model": str(model), "beam": 2, "max_source_subwords": 60})
+    return write_config(
+        tmp_path,
+        nmt={
+            "model": str(model),
+            "beam": 2,
+            "max_source_subwords": 60,
+            "compute_type": "auto",
+            "device": "cpu",
+        },
+    )
 
 
 def manifest(folder: Path) -> dict[str, Any]:
@@ -40,8 +49,10 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     found = Translator(tmp_path / "opus", NmtOptions(beam=2, max_source_subwords=60), threads=1)
     expected, _ = found.translate(rows["source"])
     assert model["converted"] == [found.converted]
+    assert model["compute_types"] == ["float32"]
     assert rows["translation"].to_pylist() == expected["translation"].to_pylist()
     card = (tmp_path / "run" / "corpus" / "README.md").read_text()
+    assert "ctranslate2 (float32), beam 2" in card
     assert "model `opus` (Marian), licence" in card
     assert "cc-by-4.0" in card
     # It has one language only, so the target's name changes nothing.

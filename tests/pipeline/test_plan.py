@@ -91,6 +91,7 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("nmt.beam=3", {"back_translate"}),
         ("nmt.engine=fairseq", TRANSLATE),
         ("nmt.compute_type=int8", TRANSLATE),
+        ("nmt.devices=[0]", set()),
         ("nmt.batch_tokens=77", TRANSLATE),
         ("nmt.max_source_subwords=77", TRANSLATE),
         ("nmt.candidates=3", {"back_translate", "corpus"}),

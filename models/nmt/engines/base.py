@@ -1,11 +1,13 @@
 """Interface of the decoding engines."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from models import gpu
 from models.errors import UserError
-from models.nmt.options import NmtOptions
+from models.nmt.options import NmtOptions, Precision
 
 Pieces = Sequence[str]
 
@@ -46,7 +48,9 @@ class Engine(Protocol):
     """A loaded model. `submit` and `score` may be called from several threads at once."""
 
     device: str
-    """Device: cpu or cuda."""
+    """Device: cpu or cuda (in torch with a number, as cuda:0)."""
+    compute_type: Precision
+    """Number type of the loaded weights."""
     batch_tokens: int
     """Default number of source subwords in a batch, padding included."""
     max_source_subwords: int
@@ -72,8 +76,12 @@ class Engine(Protocol):
         """
         ...
 
-    def sampler(self, sampling: Sampling) -> "Sampler":
-        """The same model, drawing from its first state of the seed; one at a time in a process."""
+    def sampler(self, sampling: Sampling, largest: int) -> "AbstractContextManager[Sampler]":
+        """The same model, drawing from its first state of the seed; waits for a free device.
+
+        Args:
+            largest: the most sentences of a batch.
+        """
         ...
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
@@ -96,8 +104,15 @@ def longest_target(options: NmtOptions, positions: int) -> int:
     return min(2 * options.max_source_subwords, positions)
 
 
+def on_accelerator(options: NmtOptions, accelerator: str | None) -> NmtOptions:
+    """The options on a worker that was asked for with `accelerator`: a GPU, or an error."""
+    if options.device == "auto" and gpu.required(accelerator):
+        return options.replace(device="cuda")
+    return options
+
+
 def torch_device(options: NmtOptions) -> str:
-    """The device of an engine in torch: cpu or cuda.
+    """The device of an engine in torch: cpu, or the first GPU of `devices`, as cuda:0.
 
     Raises:
         UserError: the options need a GPU, and there is none.
@@ -105,7 +120,7 @@ def torch_device(options: NmtOptions) -> str:
     import torch
 
     if options.device != "cpu" and torch.cuda.is_available():
-        return "cuda"
+        return f"cuda:{gpu.chosen(options.devices)[0]}"
     if options.device == "cuda":
         raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
     if options.compute_type == "float16":

@@ -5,10 +5,15 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from models import gpu
 from models.errors import UserError
 from models.nmt.engines.base import Hypothesis, Pieces, Ranked, Sampling, longest_target, ranked
 
@@ -16,9 +21,10 @@ if TYPE_CHECKING:
     import ctranslate2
 
     from models.nmt.families.base import NmtModel
-    from models.nmt.options import NmtOptions
+    from models.nmt.options import NmtOptions, Precision
 
 _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
+_SEEDING = threading.Lock()  # CTranslate2 has one seed for the whole process
 
 
 class CTranslate2Engine:
@@ -33,26 +39,16 @@ class CTranslate2Engine:
     def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
         _allow_avx512()
-        import ctranslate2
-
         cuda = _use_cuda(options)
         self.device = "cuda" if cuda else "cpu"
-        if options.compute_type == "float16" and not cuda:
-            raise UserError(
-                "nmt.compute_type: float16 needs a GPU, and there is none; choose float32 or int8"
-            )
-        compute_type: str = options.compute_type
-        if cuda and compute_type == "int8":
-            compute_type = (
-                "int8_float16"  # float32 activations would not use the GPU's matrix units
-            )
+        gpus = gpu.chosen(options.devices) if cuda else []
+        self.compute_type = _precision(options, gpus, nmt.family)
         self._model = model = nmt.converted()
         self.converted = model.digest
         self._remedy = "convert the original anew" if model.path == nmt.path else "delete it"
         self._layout = nmt.layout
         # On a CPU, a batch and the weights must fit a core's cache (measured).
-        self.batch_tokens = 8192 if cuda else 48 if compute_type == "int8" else 256
-        gpus = list(range(ctranslate2.get_cuda_device_count())) if cuda else []
+        self.batch_tokens = 8192 if cuda else 48 if self.compute_type == "int8" else 256
         self.parallel = len(gpus) or threads
         tags = len(self._layout.target_prefix)
         # What the decoder starts with is no part of a hypothesis, but a tag after it is.
@@ -65,10 +61,14 @@ class CTranslate2Engine:
         self._settings: dict[str, Any] = {
             "device": self.device,
             "device_index": gpus or 0,
-            "compute_type": compute_type,
+            "compute_type": self.compute_type,
             "max_queued_batches": -1,
         }
         self._translator = self._load(inter_threads=1 if cuda else threads, intra_threads=1)
+        self._loader = ThreadPoolExecutor(1)
+        self._idle: SimpleQueue[tuple[int, Future[Any] | None]] = SimpleQueue()
+        for device in gpus or [0]:
+            self._idle.put((device, None))
 
     def _load(self, **changes: Any) -> ctranslate2.Translator:
         import ctranslate2
@@ -89,9 +89,23 @@ class CTranslate2Engine:
             self._translator, batch, num_hypotheses, beam_size=self._options.beam, patience=1
         )  # like fairseq: stop when `beam` hypotheses have ended
 
-    def sampler(self, sampling: Sampling) -> CTranslate2Sampler:
-        """See `Engine.sampler`."""
-        return CTranslate2Sampler(self, sampling)
+    @contextmanager
+    def sampler(self, sampling: Sampling, largest: int) -> Iterator[CTranslate2Sampler]:
+        """See `Engine.sampler`.
+
+        On a GPU, the translator for the next call is loaded while this one draws.
+        """
+        device, loading = self._idle.get()
+        again = None
+        try:
+            translator = loading.result() if loading else self._load_one(device)
+            again = self._loader.submit(self._load_one, device) if self.device == "cuda" else None
+            yield CTranslate2Sampler(self, translator, sampling, largest)
+        finally:
+            self._idle.put((device, again))
+
+    def _load_one(self, device: int) -> ctranslate2.Translator:
+        return self._load(inter_threads=1, intra_threads=1, device_index=device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
         """See `Engine.score`."""
@@ -151,22 +165,38 @@ class CTranslate2Engine:
 class CTranslate2Sampler:
     """Draws with one thread of a translator of its own: otherwise nothing can be repeated.
 
-    CTranslate2 seeds the generator of a thread when the thread first draws, and never again, so a
-    seed needs a translator that has not drawn; loading 500 MB takes 0.3 s. The last bits of a score
-    depend on the number of threads that work on a batch.
+    CTranslate2 seeds the generator of a thread when the thread first draws, and never again (its
+    threads also outlive `unload_model`), so a translator that has drawn cannot be used again with
+    another seed. Loading 500 MB takes 0.3 s. The last bits of a score depend on the number of
+    threads that work on a batch.
     """
 
-    def __init__(self, engine: CTranslate2Engine, sampling: Sampling) -> None:
-        import ctranslate2
-
-        self._engine, self._sampling = engine, sampling
-        ctranslate2.set_random_seed(sampling.seed)
-        self._translator = engine._load(inter_threads=1, intra_threads=1, device_index=0)
+    def __init__(
+        self, engine: CTranslate2Engine, translator: Any, sampling: Sampling, largest: int
+    ) -> None:
+        self._engine, self._translator = engine, translator
+        self._sampling, self._largest = sampling, largest
+        self._seeded = False
 
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
-        """See `Engine.submit`. A beam above 1 crashes the process when it samples."""
+        """See `Engine.submit`. The first batch is drawn before another call may set its seed."""
+        import ctranslate2
+
+        if self._seeded:
+            return self._draw(batch, num_hypotheses)
+        with _SEEDING:
+            ctranslate2.set_random_seed(self._sampling.seed)
+            if self._engine.device == "cuda":
+                # A GPU has a generator for each sentence, and seeds all anew for a larger batch.
+                self._draw([["▁a"]] * self._largest, num_hypotheses)()
+            found = self._draw(batch, num_hypotheses)()
+        self._seeded = True
+        return lambda: found
+
+    def _draw(self, batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
+        """Start to draw. A beam above 1 crashes the process when it samples."""
         wait = self._engine._submit(
             self._translator,
             batch,
@@ -176,6 +206,27 @@ class CTranslate2Sampler:
             sampling_temperature=self._sampling.temperature,
         )
         return lambda: [ranked(hypotheses) for hypotheses in wait()]
+
+
+def _precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precision:
+    """The number type to load with."""
+    import ctranslate2
+
+    wanted = options.compute_type
+    if wanted == "int8" and gpus:
+        return "int8_float16"  # float32 activations would not use the GPU's matrix units
+    if wanted in ("float16", "bfloat16") and not gpus:
+        raise UserError(
+            f"nmt.compute_type: {wanted} needs a GPU, and there is none; choose float32 or int8"
+        )
+    if wanted != "auto":
+        return wanted
+    supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]
+    choices: tuple[Precision, ...] = ("float16", "bfloat16")
+    for choice in reversed(choices) if family == "T5" else choices:
+        if gpus and all(choice in types for types in supported):
+            return choice
+    return "float32"
 
 
 def _allow_avx512() -> None:
@@ -197,11 +248,9 @@ def _use_cuda(options: NmtOptions) -> bool:
     Raises:
         UserError: `device` is cuda, but there is no GPU or its library is missing.
     """
-    import ctranslate2
-
     if options.device == "cpu":
         return False
-    found = ctranslate2.get_cuda_device_count() > 0
+    found = bool(gpu.devices())
     usable = found and _load_cublas()
     if options.device == "cuda" and not found:
         raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")

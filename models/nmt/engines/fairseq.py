@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from models.errors import UserError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import torch
 
     from models.nmt.model_folder import ModelFolder
-    from models.nmt.options import NmtOptions
+    from models.nmt.options import NmtOptions, Precision
 
 
 class FairseqEngine:
@@ -33,6 +34,7 @@ class FairseqEngine:
         import torch
 
         self.device = torch_device(options)
+        self.compute_type: Precision = "float16" if options.compute_type == "float16" else "float32"
         import_fairseq()
         from fairseq.sequence_generator import SequenceGenerator
 
@@ -51,7 +53,7 @@ class FairseqEngine:
             max_len_b=self._longest - 1,  # fairseq counts without the end of sentence
         )
         self._lock = threading.Lock()
-        self.batch_tokens = 8192 if self.device == "cuda" else 2048
+        self.batch_tokens = 8192 if self.device != "cpu" else 2048
         self.parallel, self.converted = 1, None
         self.max_source_subwords = checkpoint.settings.max_source_positions - 1
         self.max_target_subwords = checkpoint.settings.max_target_positions - 1
@@ -62,7 +64,7 @@ class FairseqEngine:
         """Return a function that translates the batch; see `Engine.submit`."""
         return lambda: self._translate(batch, num_hypotheses)
 
-    def sampler(self, sampling: Sampling) -> Sampler:
+    def sampler(self, sampling: Sampling, largest: int) -> AbstractContextManager[Sampler]:
         """See `Engine.sampler`."""
         raise UserError("nmt.engine: fairseq does not sample here; choose engine ctranslate2")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
 from models.nmt.engines.base import Pieces, Ranked, Sampling, longest_target, torch_device
 from models.nmt.families.pretrained import PretrainedModel
-from models.nmt.options import NmtOptions
+from models.nmt.options import NmtOptions, Precision
+
+_DRAWING = threading.Lock()
 
 
 class TransformersEngine:
@@ -18,6 +21,7 @@ class TransformersEngine:
     def __init__(self, model: PretrainedModel, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
         self.device = torch_device(options)
+        self.compute_type: Precision = "float16" if options.compute_type == "float16" else "float32"
         torch.set_num_threads(threads)
         self._model = model.torch_model()
         if options.compute_type == "float16":
@@ -27,7 +31,7 @@ class TransformersEngine:
         self._beam = options.beam
         self._longest = longest_target(options, model.positions - tags)
         self._lock = threading.Lock()
-        self.batch_tokens = 8192 if self.device == "cuda" else 1024
+        self.batch_tokens = 8192 if self.device != "cpu" else 1024
         self.parallel, self.converted = 1, None
         self.max_source_subwords = model.positions - len(model.layout.source(()))
         self.max_target_subwords = model.positions - tags - 1
@@ -38,9 +42,11 @@ class TransformersEngine:
         """Return a function that translates the batch; see `Engine.submit`."""
         return lambda: self._generate(batch, num_hypotheses)
 
-    def sampler(self, sampling: Sampling) -> TransformersSampler:
-        """See `Engine.sampler`."""
-        return TransformersSampler(self, sampling)
+    @contextmanager
+    def sampler(self, sampling: Sampling, largest: int) -> Iterator[TransformersSampler]:
+        """See `Engine.sampler`; one at a time in a process, since torch has one seed."""
+        with _DRAWING:
+            yield TransformersSampler(self, sampling)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
         """See `Engine.score`."""

@@ -1,16 +1,21 @@
 """Which devices CTranslate2 is asked for: all GPUs of a machine, and never a list of CPUs."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import ctranslate2
 import pytest
 
+from models.errors import UserError
 from models.nmt import NmtOptions
 from models.nmt.engines import ctranslate2 as ctranslate2_engine
 from models.nmt.engines.base import Sampling
-from models.nmt.engines.ctranslate2 import CTranslate2Engine
+from models.nmt.engines.ctranslate2 import CTranslate2Engine, _precision
 from models.nmt.families.registry import open_model
+from models.nmt.options import SamplingOptions
+from models.nmt.translate import Translator
 
 
 @pytest.fixture
@@ -36,15 +41,120 @@ def test_one_process_serves_all_gpus(
     assert (options["device"], options["device_index"]) == ("cuda", list(range(gpus)))
     assert (options["inter_threads"], options["compute_type"]) == (1, "int8_float16")
     assert (engine.device, engine.parallel) == ("cuda", gpus)
-    engine.sampler(Sampling())  # with one GPU, because the order of batches decides what is drawn
-    assert loaded[1]["device_index"] == 0
+    with ExitStack() as samplers:  # each with one GPU: the order of batches decides what is drawn
+        for _ in range(gpus):
+            samplers.enter_context(engine.sampler(Sampling(), 1))
+    engine._loader.submit(int).result()  # the loads before it have ended
+    drawing = sorted(options["device_index"] for options in loaded[1:])
+    assert drawing == sorted([*range(gpus)] * 2)  # for these calls, and ready for the next ones
+    with engine.sampler(Sampling(), 1):
+        engine._loader.submit(int).result()
+        assert len(loaded) == 2 + 2 * gpus  # one more for the call after this one
+
+
+def test_only_these_gpus(
+    nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = load(nmt_model, monkeypatch, 4, devices=[3, 1])
+    assert loaded[0]["device_index"] == [1, 3]
+    assert engine.parallel == 2
+    with engine.sampler(Sampling(), 1):
+        assert loaded[1]["device_index"] == 1
+    with pytest.raises(UserError, match=r"nmt.devices: there is no GPU 4; .* has 0, 1, 2, 3"):
+        load(nmt_model, monkeypatch, 4, devices=[4])
+    with pytest.raises(ValueError, match="devices: these are GPUs, but device is cpu"):
+        NmtOptions(devices=[0], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("supported", "family", "chosen"),
+    [
+        ([{"float16", "bfloat16"}], "Marian", "float16"),
+        ([{"float16", "bfloat16"}], "T5", "bfloat16"),
+        ([{"float16", "bfloat16"}, {"float16"}], "T5", "float16"),
+        ([{"float32"}, {"float16"}], "Marian", "float32"),
+        ([], "Marian", "float32"),
+    ],
+)
+def test_the_number_type_that_auto_takes(
+    supported: list[set[str]], family: str, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        ctranslate2, "get_supported_compute_types", lambda kind, device: supported[device]
+    )
+    options = NmtOptions(compute_type="auto")
+    assert _precision(options, range(len(supported)), family) == chosen
+
+
+def test_on_gpus_samples_begin_with_the_largest_batch(
+    nmt_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A larger one would take the seed anew, which may be another call's by then."""
+    drawn: list[tuple[int, int]] = []
+
+    class Result:
+        hypotheses, scores = (), ()
+
+        def result(self) -> "Result":
+            return self
+
+    class Fake:
+        def __init__(self, path: str, **options: Any) -> None: ...
+
+        def translate_batch(self, batch: list[Any], *_: Any, **how: Any) -> list[Result]:
+            drawn.append((len(batch), how["num_hypotheses"]))
+            return [Result()] * len(batch)
+
+    monkeypatch.setattr(ctranslate2, "Translator", Fake)
+    with load(nmt_model, monkeypatch, 2).sampler(Sampling(), 7) as sampler:
+        for rows in (2, 7):
+            sampler.submit([["▁a"]] * rows, 3)()
+    assert drawn == [(7, 3), (2, 3), (7, 3)]
+
+
+def test_calls_draw_at_once_where_there_are_several_devices(
+    nmt_model: Path, czech: list[str]
+) -> None:
+    options = NmtOptions(candidates=3, batch_tokens=64, sampling=SamplingOptions())
+    translator = Translator(nmt_model, options, threads=1)
+    alone = [translator.translate(czech[:9], seed=seed)[0] for seed in range(4)]
+    engine: Any = translator._engine
+    for _ in range(3):
+        engine._idle.put((0, None))  # CPUs, for want of GPUs
+    with ThreadPoolExecutor(4) as threads:
+        calls = [threads.submit(translator.translate, czech[:9], seed=seed) for seed in range(4)]
+        assert [call.result()[0].equals(of) for call, of in zip(calls, alone, strict=True)] == [
+            True
+        ] * 4
+
+
+def test_a_translator_that_has_drawn_does_not_take_another_seed(
+    nmt_model: Path, czech: list[str]
+) -> None:
+    """If a CTranslate2 does, samplers need not be loaded anew, and must not draw side by side."""
+    model = open_model(nmt_model)
+    sources = model.subwords().encode_source(czech[:9])
+
+    def draw(translator: ctranslate2.Translator) -> list[Any]:
+        ctranslate2.set_random_seed(1)
+        found = translator.translate_batch(sources, beam_size=1, sampling_topk=10)
+        return [result.hypotheses for result in found]
+
+    one, other = (ctranslate2.Translator(str(model.converted().path)) for _ in range(2))
+    first = draw(one)
+    assert draw(other) == first
+    assert draw(one) != first
+    one.unload_model()
+    one.load_model()
+    assert draw(one) != first
 
 
 def test_samples_are_drawn_by_one_thread(
     nmt_model: Path, loaded: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With several, the last bits of scores depend on their number, but in large models only."""
-    load(nmt_model, monkeypatch, gpus=0).sampler(Sampling())
+    with load(nmt_model, monkeypatch, gpus=0).sampler(Sampling(), 1):
+        pass
     assert (loaded[1]["inter_threads"], loaded[1]["intra_threads"]) == (1, 1)
 
 

@@ -89,8 +89,8 @@ def test_sampling_repeats_for_a_seed(
     sources = subwords(found, [row.source for row in expected_of(folder)[:16]])
 
     def draw(seed: int) -> list[list[tuple[list[str], float]]]:
-        sampler = found._engine.sampler(Sampling(top_k=8, temperature=0.8, seed=seed))
-        made = [row for at in (0, 8) for row in sampler.submit(sources[at : at + 8], 3)()]
+        with found._engine.sampler(Sampling(top_k=8, temperature=0.8, seed=seed), 8) as sampler:
+            made = [row for at in (0, 8) for row in sampler.submit(sources[at : at + 8], 3)()]
         for source, hypotheses in zip(sources, made, strict=True):
             for drawn in hypotheses:
                 if drawn.ended:
