@@ -152,7 +152,7 @@ def run(
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
     if accelerator:
-        arguments = dataflow.one_process(arguments)
+        arguments = dataflow.one_process(arguments, accelerator)
     rows = sum(unit.rows for unit in units)
     transform = BackTranslate(
         output,

@@ -166,7 +166,7 @@ def run(
     score = beam.ParDo(dofn)
     if dofn.models and accelerator:
         score = score.with_resource_hints(accelerator=accelerator)
-        arguments = dataflow.one_process(arguments)
+        arguments = dataflow.one_process(arguments, accelerator)
     processes = 1 if dofn.models else None
     limit = Limit(share=max_rejected)
     return launch(

@@ -1,5 +1,6 @@
 """Dataflow: checks before a job is submitted, and one worker process per GPU."""
 
+import re
 from collections.abc import Sequence
 
 from apache_beam.options.pipeline_options import (
@@ -51,9 +52,13 @@ def prepare(options: PipelineOptions, output: str) -> None:
     hide_options()
 
 
-def one_process(arguments: Sequence[str]) -> list[str]:
+def one_process(arguments: Sequence[str], accelerator: str) -> list[str]:
     """Beam's arguments with one worker process per machine, so that its GPU holds one model.
 
-    By default Dataflow starts a process for every core.
+    By default Dataflow starts a process for every core, with 12 threads: as many shards would be in
+    memory. Each GPU needs one, and while they decode, one is read or written; the user's
+    `--number_of_worker_harness_threads` takes precedence.
     """
-    return [*arguments, "--experiments=no_use_multiple_sdk_containers"]
+    gpus = int(found[1]) if (found := re.search(r"\bcount:(\d+)", accelerator)) else 1
+    threads = f"--number_of_worker_harness_threads={gpus + 1}"
+    return [threads, *arguments, "--experiments=no_use_multiple_sdk_containers"]

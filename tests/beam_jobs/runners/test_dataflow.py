@@ -144,6 +144,7 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
         assert found == {"BackTranslate/Translate": GPU.encode()}
         assert len(pool["sdkHarnessContainerImages"]) == 2  # with and without a GPU
         assert "no_use_multiple_sdk_containers" in experiments
+        assert pool["numThreadsPerWorker"] == 1 + 1
     else:
         assert found == {}
         assert len(pool["sdkHarnessContainerImages"]) == 1
