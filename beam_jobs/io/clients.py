@@ -135,20 +135,20 @@ def _one_a_thread(make: Callable[..., Any]) -> Callable[..., Any]:
     """`make`, which for the same options returns what it made in this thread."""
     kept = threading.local()  # a client reads from one stream at a time
 
-    def get(options: Any, **more: Any) -> Any:
+    def get(options: Any, *given: Any, **more: Any) -> Any:
         if getattr(kept, "options", None) is not options:  # comparing values would take as long
-            kept.client, kept.options = make(options, **more), options
+            kept.client, kept.options = make(options, *given, **more), options
         return kept.client
 
     return get
 
 
-def _google_client(options: Any, **more: Any) -> Any:
+def _google_client(options: Any, *given: Any, **more: Any) -> Any:
     """Beam's client, which without credentials would wait 20 seconds and go on."""
     if options.view_as(GoogleCloudOptions).no_auth:
         return _of_google(options, use_credentials=False)
     check_google_credentials()
-    return _of_google(options, **more)
+    return _of_google(options, *given, **more)
 
 
 @cache
