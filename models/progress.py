@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
-from models.printing import say
+from models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"
@@ -36,6 +36,14 @@ class Meter:
             self._printed = time.monotonic()
             task = self._bar.tasks[0]
             say(f"{task.description}: {_state(task)}", self._bar.console.file)
+
+    def say(self, line: str) -> None:
+        """Print a message beside the progress."""
+        self._bar.console.print(on_one_line(line), markup=False, highlight=False, soft_wrap=True)
+
+    def stop(self) -> None:
+        """Show no more progress."""
+        self._bar.stop()
 
 
 class _State(ProgressColumn):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import metadata
 
 from beam_jobs.io import remote, storage
+from beam_jobs.runners.remote_jobs import RemoteJob
 from models.errors import UserError
 from models.files import locked_folder
 from models.structured import check_numbers
@@ -101,6 +102,12 @@ class Manifest:
         self.record.under_way = UnderWay(stage=stage, since=round(time.time(), 3))
         self.save()
 
+    def submitted(self, job: RemoteJob) -> None:
+        """Record a job on which the stage under way waits."""
+        if self.record.under_way:
+            self.record.under_way.jobs = [*self.record.under_way.jobs, job]
+            self.save()
+
     def forget(self, stages: Iterable[str]) -> dict[str, StageRecord]:
         """Remove the records of stages that are about to be made anew, and return them."""
         taken = {stage: self.stages.pop(stage) for stage in stages if stage in self.stages}
@@ -118,6 +125,8 @@ class Manifest:
         self.stages[stage] = record = record.model_copy()
         record.config = None
         record.model_fields_set.discard("config")
+        if self.record.under_way and self.record.under_way.jobs:
+            record.jobs = self.record.under_way.jobs
         self.record.under_way = None
         self.record.model_fields_set.discard("under_way")
         self.save()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, field_validator
 
 from beam_jobs.io.shards import Deciles, Saved
+from beam_jobs.runners.remote_jobs import RemoteJob
 from models.languages import ENGLISH, short_code
 from models.nmt.options import Precision
 from models.scorers.plugins import column_of
@@ -104,6 +105,7 @@ class StageRecord(Lenient):
     round: int | None = None  # the best round, if the result is a copy of that round's
     config: ConfigRecord | None = None  # that made it, if it is not of the run's present one
     versions: dict[str, str] = {}  # of the libraries that made it, if they are not the run's
+    jobs: list[RemoteJob] = []  # that made it, or were waited for, on a service
 
     def __init_subclass__(cls, *, stage: str | tuple[str, ...] = (), **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -244,15 +246,13 @@ class AutoSelectRecord(StageRecord, stage="choice"):
     All scores are Pearson × 100 on the labelled pairs, one per seed.
     """
 
-    scores: dict[str, dict[int, list[float]]]
-    """Scorer → decile → scores of encoders trained on `sample` pairs of the decile."""
+    scores: dict[str, dict[int, list[float]]]  # scorer → decile → encoders of `sample` pairs of it
     random: list[float]  # the same for pairs of all deciles
     sample: int
     left_out: dict[str, list[int]] = {}  # scorer → deciles with too few pairs for a probe
     runs: dict[str, list[Candidate]]  # scorer → its candidates, from one decile to all of them
     chosen: Candidate  # the candidate that was selected
-    second: Candidate | None = None
-    """The best candidate of another scorer (of the same, if there is no other)."""
+    second: Candidate | None = None  # the best of another scorer (of the same, if it is the only)
     same_size: Candidate  # pairs of all deciles, as many as the probes of `chosen` had
     over_second: Lead | None = None  # the lead of `chosen` over `second` and over `same_size`
     over_random: Lead
@@ -262,8 +262,7 @@ class AutoSelectRecord(StageRecord, stage="choice"):
 class LoopRecord(StageRecord, stage="loop"):
     """The rounds compared."""
 
-    labelled: list[float]
-    """The agreement of each round's encoder with the labelled pairs, Pearson × 100."""
+    labelled: list[float]  # Pearson × 100 of each round's encoder with the labelled pairs
     data_sets: int  # size of the labelled data
     pairs: int
     best: int  # number of the best round, from 1
@@ -341,6 +340,7 @@ class UnderWay(Lenient):
 
     stage: StageName
     since: FiniteFloat
+    jobs: list[RemoteJob] = []
 
 
 Kind = TypeVar("Kind", bound=StageRecord)

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from apache_beam.options.pipeline_options import StandardOptions
+
 from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import remote, storage
 from beam_jobs.io.shards import EARLIER, DamagedError
-from beam_jobs.runners.launch import connect
+from beam_jobs.runners import dataflow
+from beam_jobs.runners.launch import connect, parse_options
+from beam_jobs.runners.remote_jobs import listening
 from models.errors import UserError
 from models.files import check_inside
 from models.hub import is_hub_name
@@ -28,7 +32,7 @@ from pipeline.report import write_report
 from pipeline.report.final_view import restrict
 from pipeline.report.summary import show_summary
 from pipeline.rounds import copy_finished
-from pipeline.stage import Run, Stage
+from pipeline.stage import PAIR_STAGES, Run, Stage
 from pipeline.stages import STAGES
 
 
@@ -48,6 +52,8 @@ def run_stages(
     needed = {stage.name for target in targets for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
     names = [stage.name for stage in stages]
+    if set(names) & set(PAIR_STAGES):
+        check_visible(config, arguments)
     connect(arguments, remote_paths(config))
     here = localised(config)
     check(here, stages)
@@ -122,6 +128,20 @@ def localised(config: Config) -> Config:
     return config.map_files(local)
 
 
+def check_visible(config: Config, arguments: Sequence[str]) -> None:
+    """Check that Dataflow's workers see the run and what they read of it, if jobs run there.
+
+    Raises:
+        UserError: they do not; names the key.
+    """
+    if parse_options(arguments).view_as(StandardOptions).runner == dataflow.RUNNER:
+        hub = config.files(lambda mark: mark.hub)
+        read = config.files(lambda mark: not mark.copied)
+        for key, path in {"run": config.run, **read}.items():
+            if not (key in hub and is_hub_name(path)):
+                dataflow.check_visible(key, path)
+
+
 def remote_paths(config: Config) -> list[str]:
     """The run folder and the input files of a configuration, those in object storage."""
     return [path for path in (config.run, *config.files().values()) if storage.is_remote(path)]
@@ -178,7 +198,8 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
         forget_peak()
         started = time.monotonic()
         try:
-            record = stage.make(run.at(stage.round), key)
+            with listening(run.manifest.submitted):
+                record = stage.make(run.at(stage.round), key)
         except DamagedError:
             run.manifest.remember(forgotten)  # the repaired input may well be as it was
             raise

@@ -8,7 +8,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from beam_jobs.io import storage
-from beam_jobs.runners.launch import Unit, beam_options, watch_pipeline
+from beam_jobs.runners.launch import Unit, beam_options, name_job, watch_pipeline
 
 
 def collect(
@@ -54,6 +54,7 @@ def collect(
         return work | transform | "Write" >> beam.Map(write)
 
     options = beam_options(arguments, processes=max(len(units), 1))
+    name_job(options, name, output)
     watch_pipeline(name, build, options, output, arguments, done, total=sum(rows.values()))
     table = pa.ipc.open_file(storage.read_bytes(result)).read_all()
     clear()

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import io
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -23,23 +22,23 @@ from apache_beam.options.pipeline_options import (
     DirectOptions,
     GoogleCloudOptions,
     PipelineOptions,
-    PortableOptions,
     StandardOptions,
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from beam_jobs.io import remote, storage
 from beam_jobs.io import shards as shard_files
-from beam_jobs.io.shards import DamagedError, Receipt
-from beam_jobs.io.storage import MissingError
+from beam_jobs.io.shards import Receipt
 from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
 from beam_jobs.runners.known_options import check_known
 from beam_jobs.runners.local.interrupts import ends_when_interrupted
 from beam_jobs.runners.local.limits import check_limits
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
-from beam_jobs.runners.loopback import is_loopback, loopback_servers
+from beam_jobs.runners.loopback import servers_of
 from beam_jobs.runners.rejections import Limit, RejectionWatch
+from beam_jobs.runners.remote_jobs import User
+from beam_jobs.runners.worker_errors import user_error
 from models.cpu import cores
 from models.errors import UserError
 from models.printing import Lossy
@@ -47,9 +46,6 @@ from models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
 """The namespace of the jobs' Beam counters."""
-
-_ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
-_USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +107,8 @@ def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
     """
     options = parse_options(arguments)
     FileSystems.set_options(options)  # as pipelines and their workers do
+    cloud = options.view_as(GoogleCloudOptions)  # Beam would look for these for ten minutes
+    paths = [*paths, *filter(None, (cloud.temp_location, cloud.staging_location))]
     buckets = {"/".join(path.split("/")[:3]): path for path in paths if storage.is_remote(path)}
     for path in buckets.values():
         remote.check_access(path, options)
@@ -183,7 +181,8 @@ def launch(
         return crash_recovery.unfinished(attempts) if attempts else []
 
     options = beam_options(arguments, processes=min(processes or len(units), len(units)))
-    _name_job(options, name, output)
+    name_job(options, name, output)
+    dataflow.label(options, shard_files.content_key([unit.key for unit in units])[:16])
     watch = RejectionWatch(name, output, limit)
     try:
         metrics = watch_pipeline(
@@ -244,43 +243,52 @@ def watch_pipeline(
         dataflow.prepare(options, output)
         if not elsewhere:
             check_limits(options.view_as(DirectOptions).direct_num_workers)
-        return retry_on_worker_death(
-            lambda: run_pipeline(build, options, default_runner(arguments, separate=separate)),
-            _log(output),
-            finished,
-        )
+        user = User(options, progress, terminal)
+
+        def attempt() -> dict[str, int]:
+            runner = default_runner(arguments, separate=separate)
+            return dataflow.patiently(lambda: run_pipeline(build, options, runner, user), user.say)
+
+        return retry_on_worker_death(attempt, _log(output), finished)
 
 
 def run_pipeline(
     build: Callable[[beam.Pipeline], Any],
     options: PipelineOptions,
     runner: FnApiRunner | None = None,
+    user: User | None = None,
 ) -> dict[str, int]:
     """Build and run a Beam pipeline, on `runner` or on that of the options; its counters.
+
+    Args:
+        user: is told of a job elsewhere, and says what Ctrl-C does to it.
 
     Raises:
         UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
     try:
-        with _flink_checks(options), _servers(options):
+        with _flink_checks(options), servers_of(options):
             try:
                 pipeline = beam.Pipeline(runner=runner, options=options)
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
                 raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
-            result = pipeline.run()
+            user = user or User(options)
+            on_dataflow = options.view_as(StandardOptions).runner == dataflow.RUNNER
+            result = dataflow.submit(pipeline, options, user) if on_dataflow else pipeline.run()
             try:
-                result.wait_until_finish()
+                dataflow.wait(result, options, user) if on_dataflow else result.wait_until_finish()
             except KeyboardInterrupt:
-                with suppress(Exception):
-                    result.cancel()
+                if user.cancels():
+                    with suppress(Exception):
+                        result.cancel()
                 raise
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
         known = isinstance(error, UserError)
         text = f"{type(error).__name__}: {error}" if known else str(error)
-        if found := _USER_ERROR.search(text):
-            raise _ERRORS[found[1]](found[2].strip()) from error
+        if found := user_error(text):
+            raise found from error
         raise
     counters: Counter[str] = Counter()
     for counter in query["counters"]:
@@ -288,7 +296,7 @@ def run_pipeline(
     return dict(sorted(counters.items()))
 
 
-def _name_job(options: PipelineOptions, name: str, output: str) -> None:
+def name_job(options: PipelineOptions, name: str, output: str) -> None:
     """Name a job after stage and folder, so that the same command finds the job of a killed run."""
     cloud = options.view_as(GoogleCloudOptions)
     if cloud.job_name is None:
@@ -302,14 +310,6 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     from beam_jobs.runners.flink.submit import ready
 
     return ready(options)
-
-
-def _servers(options: PipelineOptions) -> AbstractContextManager[None]:
-    """Keep Beam's servers on loopback, unless the user named workers that may be elsewhere."""
-    portable = options.view_as(PortableOptions)
-    external = portable.environment_type == "EXTERNAL"
-    elsewhere = external and not is_loopback(str(portable.environment_config))
-    return nullcontext() if elsewhere else loopback_servers()
 
 
 def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:

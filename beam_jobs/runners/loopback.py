@@ -5,13 +5,22 @@ Beam's servers listen on all interfaces and run the functions that they receive,
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from ipaddress import ip_address
 from typing import Any
 
 import grpc
+from apache_beam.options.pipeline_options import PipelineOptions, PortableOptions
 
 LOOPBACK = "localhost"
+
+
+def servers_of(options: PipelineOptions) -> AbstractContextManager[None]:
+    """`loopback_servers`, unless the user named workers that may be elsewhere."""
+    portable = options.view_as(PortableOptions)
+    external = portable.environment_type == "EXTERNAL"
+    elsewhere = external and not is_loopback(str(portable.environment_config))
+    return nullcontext() if elsewhere else loopback_servers()
 
 
 @contextmanager

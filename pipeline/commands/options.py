@@ -51,6 +51,13 @@ On = Annotated[
     Literal["flink"] | None,
     typer.Option(metavar="flink", help="Run the jobs on the cluster that `make flink-up` started."),
 ]
+OnInterrupt = Annotated[
+    Literal["leave", "cancel"] | None,
+    typer.Option(
+        metavar="leave|cancel",
+        help="What Ctrl-C does to a job on Dataflow or Flink; asked on a terminal, else cancel.",
+    ),
+]
 Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of the encoder.")]
 Models = Annotated[
     list[str], typer.Option("--model", metavar="DIR", help="Folder of an encoder; repeatable.")
@@ -65,13 +72,17 @@ JsonFile = Annotated[
 ]
 
 
-def beam_options(context: typer.Context, on: str | None = None) -> Sequence[str]:
+def beam_options(
+    context: typer.Context, on: str | None = None, on_interrupt: str | None = None
+) -> Sequence[str]:
     """The options for Beam: those of the cluster that `--on` names, then those after `--`.
 
     Raises:
         UserError: no cluster was started.
     """
     given: list[str] = context.obj
+    if on_interrupt:
+        given = [*given, f"--on_interrupt={on_interrupt}"]
     if on is None:
         return given
     from beam_jobs.runners.flink.cluster import default_folder, read

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pipeline import run
-from pipeline.commands.options import Changes, ConfigFile, On, beam_options
+from pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
 from pipeline.config import read_config
 from pipeline.stages import STAGES, corpus
 
@@ -29,8 +29,9 @@ def command(
     changes: Changes = None,
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
     on: On = None,
+    on_interrupt: OnInterrupt = None,
 ) -> None:
     """Stages that are up to date are not run again; an interrupted run resumes."""
     targets = TARGETS[context.info_name]
-    beam = beam_options(context, on)
+    beam = beam_options(context, on, on_interrupt)
     run.run_stages(read_config(config, changes or ()), targets, beam, force=force)

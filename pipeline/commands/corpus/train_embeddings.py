@@ -8,7 +8,7 @@ import typer
 from models.errors import UserError
 from pipeline import run
 from pipeline.commands.corpus.stages import TARGETS
-from pipeline.commands.options import Changes, On, beam_options
+from pipeline.commands.options import Changes, On, OnInterrupt, beam_options
 from pipeline.config import read_config
 
 
@@ -41,6 +41,7 @@ def command(
     changes: Changes = None,
     force: Annotated[bool, typer.Option("--force", help="Re-run even if up to date.")] = False,
     on: On = None,
+    on_interrupt: OnInterrupt = None,
 ) -> None:
     """With --pairs, no configuration is needed: --out names the run folder, and --set sets
     options such as embeddings.development. Several sources with weights: embeddings.pairs in a
@@ -57,7 +58,7 @@ def command(
     own = [f"run={json.dumps(out)}"] if out else []
     if pairs:
         own.append(f"embeddings.pairs={json.dumps([{'paths': pairs, **given}])}")
-    beam = beam_options(context, on)
+    beam = beam_options(context, on, on_interrupt)
     read = read_config(config, [*own, *(changes or ())])
     run.run_stages(read, TARGETS["train-embeddings"], beam, force=force)
 

@@ -16,6 +16,7 @@ from beam_jobs.back_translate import distinct_folder
 from beam_jobs.io import storage
 from beam_jobs.io.shards import Receipt, receipts
 from beam_jobs.runners.launch import connect
+from beam_jobs.runners.remote_jobs import RemoteJob
 from models.errors import UserError
 from models.files import open_regular
 from pipeline.commands.options import GpuHour, RunFolder, beam_options
@@ -43,6 +44,7 @@ class StageStatus:
     """Wall-clock time; for a stage under way, since it was started or resumed."""
     rate: float | None = None  # rows per second
     remaining: float | None = None  # seconds to the end
+    jobs: Sequence[RemoteJob] = ()  # on a service
 
 
 class TranslationHours(NamedTuple):
@@ -68,6 +70,9 @@ def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) ->
     out = console()
     found = status(run)
     out.print(Group(_headline(run, found), _stage_table(found.stages)), highlight=False)
+    for stage in found.stages:
+        for job in stage.jobs[-1:]:
+            out.print(f"{stage.name}: {job.address}", highlight=False, soft_wrap=True)
     if any(stage.rejected for stage in found.stages):
         out.print(rejected_table({stage.name: stage.rejected for stage in found.stages}))
     if gpu_hour is not None:
@@ -99,6 +104,7 @@ def status(folder: str, now: float | None = None) -> Status:
             current = _current(folder, name, record, done, start, end)
             if is_running is False:
                 current.state, current.remaining = "stopped", None
+            current.jobs = record.under_way.jobs
             found.append(current)
         elif name in record.stages and not (name in stale and name in record.wanted):
             state = "outdated" if name in stale else "finished"
@@ -251,7 +257,7 @@ def _rate(finished: Sequence[Receipt], start: float, end: float) -> float | None
 
 
 def _finished(name: str, state: str, record: StageRecord) -> StageStatus:
-    found = StageStatus(name=name, state=state, seconds=record.seconds)
+    found = StageStatus(name=name, state=state, seconds=record.seconds, jobs=record.jobs)
     if isinstance(record, PairsRecord):
         found.shards, found.rows = (record.shards,) * 2, (record.rows_in,) * 2
         found.rejected = record.rejected

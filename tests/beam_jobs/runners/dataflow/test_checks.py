@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ from beam_jobs.analysis import human_likeness, idf
 from beam_jobs.io.bitext import Bitext
 from beam_jobs.io.shards import Shard, content_key, units
 from beam_jobs.runners import dataflow, launch
+from beam_jobs.runners.dataflow import checks
 from models.errors import UserError
 from models.nmt.options import NmtOptions
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 GPU = "type:nvidia-l4;count:1;machine_type:g2-standard-4;install-nvidia-driver"
 IMAGE = "europe-docker.pkg.dev/project/paraloom/gpu:0.1.0"
 PLACE = ["--project=project", "--region=europe-west4", "--temp_location=gs://bucket/tmp"]
@@ -42,17 +42,13 @@ class BuiltError(Exception):
 
 
 @pytest.fixture
-def google() -> None:
-    """Google's client libraries."""
-    pytest.importorskip("google.cloud.dataflow_v1beta3", reason="paraloom[gcp] is not installed")
-
-
-@pytest.fixture
-def built(google: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Built:
+def built(libraries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Built:
     """The pipeline, the description and the staged files that a job would be submitted with."""
     made: list[Any] = []
 
-    def stop(build: Callable[[Any], object], options: PipelineOptions, runner: Any) -> None:
+    def stop(
+        build: Callable[[Any], object], options: PipelineOptions, runner: Any, user: Any
+    ) -> None:
         assert runner is None
         pipeline = beam.Pipeline(options=options)
         build(pipeline)
@@ -60,7 +56,7 @@ def built(google: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Buil
         raise BuiltError
 
     monkeypatch.setattr(launch, "run_pipeline", stop)
-    monkeypatch.setattr(dataflow, "_VISIBLE", "/")  # the folder is on this machine
+    monkeypatch.setattr(checks, "_VISIBLE", "/")  # the folder is on this machine
 
     def description(
         job: Callable[[list[str]], Any], *arguments: str
@@ -186,27 +182,6 @@ def test_no_main_session_is_staged(built: Built, jobs: Jobs) -> None:
     assert job["environment"]["sdkPipelineOptions"]["options"]["save_main_session"] is False
 
 
-def test_without_an_image_the_package_is_staged(
-    built: Built, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    pipeline, _, staged = built(jobs["score"], "--setup_file=./setup.py")
-    (package,) = (path for path in staged if path.name == "workflow.tar.gz")
-    with tarfile.open(package) as archive:
-        names = {name.split("/", 1)[-1] for name in archive.getnames()}
-    assert {
-        "setup.py",
-        "models/scorers/__init__.py",
-        "beam_jobs/score.py",
-        "pipeline/cli.py",
-    } <= names
-    (image,) = images(pipeline)
-    assert "beam_python3.1" in image  # Beam's own, of this Python
-    environments = pipeline.components.environments.values()
-    dependencies = [d.role_payload for e in environments for d in e.dependencies]
-    assert any(b"workflow.tar.gz" in payload for payload in dependencies)
-
-
 @pytest.mark.parametrize(
     ("arguments", "output", "message"),
     [
@@ -214,11 +189,16 @@ def test_without_an_image_the_package_is_staged(
         ([*PLACE[:1], *PLACE[2:]], "gs://b/run", "DataflowRunner: --region is missing"),
         (PLACE[:2], "gs://b/run", "DataflowRunner: --temp_location is missing"),
         (PLACE, "gs://b/run", "workers need this package: --sdk_container_image IMAGE"),
-        ([*PLACE, "--setup_file=x"], "runs/x", "runs/x: workers of Dataflow do not see it"),
+        (
+            [*PLACE, "--setup_file=./setup.py"],
+            "gs://b/run",
+            r"--setup_file cannot install it on Beam's image \(\S+/beam_python3\.1\d_sdk:2\S+\)",
+        ),
+        ([*PLACE, "--sdk_container_image=x"], "runs/x", "runs/x: workers of Dataflow do not see"),
     ],
 )
 def test_what_is_missing_is_one_line(
-    google: None, arguments: list[str], output: str, message: str
+    libraries: None, arguments: list[str], output: str, message: str
 ) -> None:
     options = PipelineOptions(["--runner=DataflowRunner", *arguments])
     with pytest.raises(UserError, match=message):
@@ -234,11 +214,10 @@ def test_other_runners_pass_as_they_are(runner: str, monkeypatch: pytest.MonkeyP
     assert options.get_all_options() == before
 
 
-def test_all_is_there_and_the_main_session_is_not_sent(google: None) -> None:
-    for package in (f"--sdk_container_image={IMAGE}", "--setup_file=./setup.py"):
-        options = PipelineOptions([*DATAFLOW, package, "--save_main_session"])
-        dataflow.prepare(options, "gs://bucket/run/score")
-        assert options.view_as(SetupOptions).save_main_session is False
+def test_all_is_there_and_the_main_session_is_not_sent(libraries: None) -> None:
+    options = PipelineOptions([*DATAFLOW, f"--sdk_container_image={IMAGE}", "--save_main_session"])
+    dataflow.prepare(options, "gs://bucket/run/score")
+    assert options.view_as(SetupOptions).save_main_session is False
 
 
 def test_without_the_client_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Dataflow: checks before a job is submitted, and one worker process per GPU."""
+"""Checks before a job is submitted to Dataflow, and one worker process per GPU."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,9 @@ def prepare(options: PipelineOptions, output: str) -> None:
     if options.view_as(StandardOptions).runner != RUNNER:
         return
     try:
-        import apache_beam.runners.dataflow.internal.apiclient  # noqa: F401
+        from apache_beam.runners.dataflow.internal.apiclient import (
+            get_container_image_from_options,
+        )
     except ImportError as error:
         raise UserError(
             f"{RUNNER} needs Google's client libraries: pip install 'paraloom[gcp]'"
@@ -39,17 +41,29 @@ def prepare(options: PipelineOptions, output: str) -> None:
     for name in ("project", "region", "temp_location"):
         if not getattr(cloud, name):
             raise UserError(f"{RUNNER}: --{name} is missing")
-    image = options.view_as(WorkerOptions).sdk_container_image
     setup = options.view_as(SetupOptions)
-    if not (image or setup.setup_file):
+    if not options.view_as(WorkerOptions).sdk_container_image:
+        unfit = ""
+        if setup.setup_file:  # fairseq's own set-up imports torch, and Beam's image has none
+            image = get_container_image_from_options(options)
+            unfit = f"; --setup_file cannot install it on Beam's image ({image})"
         raise UserError(
-            f"{RUNNER}: workers need this package: --sdk_container_image IMAGE, made from docker/, "
-            "or --setup_file ./setup.py"
+            f"{RUNNER}: workers need this package: --sdk_container_image IMAGE, made from "
+            f"docker/{unfit}"
         )
-    if not output.startswith(_VISIBLE):
-        raise UserError(f"{output}: workers of Dataflow do not see it; let `run` be on {_VISIBLE}")
+    check_visible("run", output)
     setup.save_main_session = False
     hide_options()
+
+
+def check_visible(key: str, path: str) -> None:
+    """Check that Dataflow's workers see a path of the configuration.
+
+    Raises:
+        UserError: they do not; names the key.
+    """
+    if not path.startswith(_VISIBLE):
+        raise UserError(f"{key}: {path}: workers of Dataflow do not see it; it must be on gs://")
 
 
 def one_process(arguments: Sequence[str], accelerator: str) -> list[str]:

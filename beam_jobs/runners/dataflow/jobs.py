@@ -1,0 +1,182 @@
+"""A job on Dataflow: submitted once, found again by any launcher, and waited for.
+
+A job is named after its stage and run folder (`launch`), and the service refuses a second active
+job of a name. A label says which work it does.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+from apache_beam.runners.runner import PipelineResult
+
+from beam_jobs.runners.dataflow.refusals import ExhaustedError, refusal
+from beam_jobs.runners.remote_jobs import RemoteJob, User
+from models.errors import UserError
+
+WAITS = (60.0, 120.0, 240.0, 480.0, 900.0)
+"""Seconds to wait, one after another, while a zone or a quota is exhausted: half an hour in all."""
+
+_LABEL = "paraloom-work"
+_POLL = 5.0  # seconds
+_AT_WORK = ("JOB_STATE_QUEUED", "JOB_STATE_PENDING", "JOB_STATE_RUNNING")
+Value = TypeVar("Value")
+
+
+def label(options: PipelineOptions, work: str) -> None:
+    """Mark the job that is about to be submitted with the digest of its work."""
+    cloud = options.view_as(GoogleCloudOptions)
+    cloud.labels = [*(cloud.labels or ()), f"{_LABEL}={work}"]
+
+
+def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> PipelineResult:
+    """Submit a job, unless one that does the same work is active: then that one.
+
+    Only the launcher of a job without a label can use its result; such a job is cancelled.
+
+    Raises:
+        UserError: an active job of the name does other work, or the service refuses the job.
+    """
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
+    from google.api_core.exceptions import Conflict
+
+    cloud = options.view_as(GoogleCloudOptions)
+    places = cloud.staging_location, cloud.temp_location  # Beam appends to them
+    with _refusals(f"Dataflow job {cloud.job_name}"):
+        if found := _find(options, user):
+            return found
+        try:
+            result = pipeline.run()
+        except (Conflict, DataflowJobAlreadyExistsError):  # another launcher was faster
+            if found := _find(options, user):
+                return found
+            raise
+        finally:
+            cloud.staging_location, cloud.temp_location = places
+    user.tell(_job(result.job_id(), cloud), "submitted to Dataflow")
+    return result
+
+
+def wait(result: PipelineResult, options: PipelineOptions, user: User) -> None:
+    """Wait for the end of a job; tell what it waits for.
+
+    Raises:
+        UserError: it failed or was cancelled, or the service does not answer any more.
+    """
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+
+    job = _job(result.job_id(), options.view_as(GoogleCloudOptions))
+    what = f"Dataflow job {job.name} ({job.address})"
+    try:
+        with _told_of_waits(what, user):
+            result.wait_until_finish()
+    except AssertionError as error:  # the thread in which Beam asks for the state has died
+        raise UserError(
+            f"{what}: the service does not answer any more; the same command finds the job again"
+        ) from error
+    except DataflowRuntimeException as error:
+        if result.state == "CANCELLED":
+            raise UserError(f"{what}: was cancelled; the same command does the rest") from error
+        with _refusals(what):
+            raise refusal(what, _errors(result, job.id)) from error
+
+
+def patiently(attempt: Callable[[], Value], say: Callable[[str], None]) -> Value:
+    """The result of `attempt`, made again after a while if a zone or a quota is exhausted."""
+    for seconds in WAITS:
+        try:
+            return attempt()
+        except ExhaustedError as error:
+            say(f"{error}; tries again in {seconds:.0f} s")
+            time.sleep(seconds)
+    return attempt()
+
+
+def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
+    """The active job of the name that does the same work; others end first."""
+    from apache_beam.runners.dataflow.dataflow_metrics import DataflowMetrics
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult, DataflowRunner
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
+    from google.cloud.dataflow import ListJobsRequest
+
+    cloud = options.view_as(GoogleCloudOptions)
+    client = DataflowApplicationClient(options)
+    request = ListJobsRequest(
+        project_id=cloud.project, location=cloud.region, filter=ListJobsRequest.Filter.ACTIVE
+    )
+    request.name = cloud.job_name
+    wanted = {label.partition("=")[::2] for label in cloud.labels or ()}
+    while True:
+        active = (job for job in client._jobs_client.list_jobs(request) if job.name == request.name)
+        if not (found := next(active, None)):
+            return None
+        job = _job(found.id, cloud)
+        if _LABEL not in dict(wanted):
+            client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
+        elif (_LABEL, found.labels.get(_LABEL)) not in wanted:
+            raise UserError(
+                f"Dataflow job {job.name} is at work on this stage with another configuration or "
+                f"input: wait for its end, or cancel it at {job.address}"
+            )
+        elif found.current_state.name in _AT_WORK:
+            user.tell(job, "found at work on Dataflow")
+            runner = DataflowRunner()
+            runner.dataflow_client = client
+            result = DataflowPipelineResult(found, runner, options)
+            result.metric_results = DataflowMetrics(client, result)
+            return result
+        time.sleep(_POLL)  # it is being cancelled
+
+
+def _job(id: str, cloud: Any) -> RemoteJob:
+    page = f"https://console.cloud.google.com/dataflow/jobs/{cloud.region}/{id}"
+    return RemoteJob(name=cloud.job_name, id=id, address=f"{page}?project={cloud.project}")
+
+
+def _errors(result: PipelineResult, id: str) -> list[str]:
+    """What the service says went wrong with a job."""
+    messages: list[str] = []
+    page = None
+    while True:
+        found, page = result._runner.dataflow_client.list_messages(
+            id, page_token=page, minimum_importance="JOB_MESSAGE_ERROR"
+        )
+        messages += [message.message_text for message in found]
+        if not page:
+            return messages
+
+
+@contextmanager
+def _told_of_waits(what: str, user: User) -> Iterator[None]:
+    """Show what Beam logs of a job that waits for machines; it logs what the service says."""
+    told = set()
+
+    def show(record: logging.LogRecord) -> bool:
+        said = refusal(what, [record.getMessage()])
+        if isinstance(said, ExhaustedError) and str(said) not in told:
+            told.add(str(said))
+            user.say(str(said))
+        return True
+
+    logger = logging.getLogger("apache_beam.runners.dataflow.dataflow_runner")
+    logger.addFilter(show)
+    try:
+        yield
+    finally:
+        logger.removeFilter(show)
+
+
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    """Turn errors of Google's clients into one line."""
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        yield
+    except (GoogleAPIError, GoogleAuthError, OSError) as error:
+        raise refusal(what, [str(error)]) from error

@@ -1,0 +1,264 @@
+"""Jobs on a stand-in for Dataflow: submitted once, found again, refused in one line."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from apache_beam.metrics import Metrics
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
+from beam_jobs.runners import launch as launching
+from beam_jobs.runners.dataflow import jobs
+from beam_jobs.runners.dataflow.refusals import ExhaustedError
+from beam_jobs.runners.launch import NAMESPACE, Result, launch
+from beam_jobs.runners.remote_jobs import RemoteJob, User, listening
+from models.errors import UserError
+from models.progress import meter
+from tests.dataflow.double import FAILURES, Dataflow, Job
+from tests.dataflow.execute import in_this_process
+from tests.google_store import BUCKET
+
+TABLE = pa.table({"n": [1, 2, 3]})
+NONE = pa.table({"reason": pa.array([], pa.string())})
+
+
+@dataclass
+class Copy(beam.PTransform):
+    """A job that copies its shards."""
+
+    output: str
+
+    def expand(self, units: Any) -> Any:
+        output = self.output
+
+        def work(unit: Unit) -> Receipt:
+            Metrics.counter(NAMESPACE, "rows").inc(unit.rows)
+            pieces = [(unit.name, TABLE, NONE)]
+            return commit(output, unit.name, unit.key, unit.rows, pieces, started=time.monotonic())
+
+        return units | beam.Map(work)
+
+
+@pytest.fixture
+def waiting(service: Dataflow) -> threading.Event:
+    """Jobs do not begin before it is set."""
+    event = threading.Event()
+
+    def execute(job: Job) -> None:
+        while not event.wait(0.02):
+            if job.cancelled.is_set():
+                return
+        if "environment" in job.body:
+            in_this_process(job)
+
+    service.execute = execute
+    return event
+
+
+def later(action: Callable[[], object], condition: Callable[[], object]) -> None:
+    """Do something as soon as a condition holds."""
+
+    def wait() -> None:
+        while not condition():
+            time.sleep(0.01)
+        action()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def created(service: Dataflow) -> int:
+    """How often a job was asked for."""
+    return sum(line.startswith("POST ") for line in service.log)
+
+
+def test_a_launcher_that_dies_and_the_same_command_again(
+    service: Dataflow,
+    arguments: list[str],
+    waiting: threading.Event,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The second command waits for the job of the first, and has its counters."""
+    folder, told = f"{BUCKET}/{tmp_path.name}", list[RemoteJob]()
+    shards = [write_shard(f"{folder}/in/part-{i}.parquet", TABLE) for i in range(2)]
+
+    def copy() -> Result:
+        work, output = units(shards, "k"), f"{folder}/copy"
+        return launch("copy", work, Copy(output), output, [*arguments, "--on_interrupt=leave"])
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), listening(told.append):
+        patch.setattr(launching.dataflow, "wait", interrupt)
+        copy()
+    (job,) = service.jobs
+    page = f"https://console.cloud.google.com/dataflow/jobs/europe-west4/{job.id}?project=tests"
+    assert told == [RemoteJob(name=job.name, id=job.id, address=page)]
+    assert f"{job.name}: submitted to Dataflow, {page}\n" in capfd.readouterr().err
+
+    later(waiting.set, job.asked_for.is_set)
+    with listening(told.append):
+        result = copy()
+    assert told[1] == told[0]
+    assert result.metrics == {"rows": 6}
+    assert [receipt.rows_out for receipt in result.receipts] == [3, 3]
+    assert f"{job.name}: found at work on Dataflow, {page}\n" in capfd.readouterr().err
+    assert created(service) == 1
+
+
+class Pipeline:
+    """A pipeline that is submitted without Beam."""
+
+    def __init__(self, service: Dataflow, options: PipelineOptions) -> None:
+        self.service, self.options = service, options
+
+    def run(self) -> Any:
+        from google.api_core import exceptions
+
+        self.service.note("POST x")
+        labels = {"paraloom-work": "w"}
+        status, values = self.service.create({"name": "x", "labels": labels})
+        if status != 200:
+            raise exceptions.from_http_status(status, values["error"]["message"])
+        return SimpleNamespace(job_id=lambda: values["id"])
+
+
+@pytest.fixture
+def options(arguments: list[str]) -> PipelineOptions:
+    """The options of a job `x` that does the work `w`."""
+    options = PipelineOptions([*arguments, "--job_name=x"])
+    jobs.label(options, "w")
+    return options
+
+
+def submit(service: Dataflow, options: PipelineOptions) -> Any:
+    return jobs.submit(Pipeline(service, options), options, User(options))
+
+
+def begin(service: Dataflow, work: str = "w") -> Job:
+    """A job of another launcher, at work."""
+    service.create({"name": "x", "labels": {"paraloom-work": work}})
+    return service.jobs[-1]
+
+
+def test_a_job_that_does_other_work_is_named_and_left_alone(
+    service: Dataflow, waiting: threading.Event, options: PipelineOptions
+) -> None:
+    job = begin(service, "other")
+    with pytest.raises(UserError, match=r"job x .* another configuration or input: .* https://con"):
+        submit(service, options)
+    assert (len(service.jobs), job.cancelled.is_set()) == (1, False)
+
+
+def test_of_two_launchers_at_once_one_submits(
+    service: Dataflow,
+    waiting: threading.Event,
+    options: PipelineOptions,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second sees no job, asks for one, and is refused (409): it waits for the first's."""
+    job, find, looks = begin(service), jobs._find, iter([True, False])
+    monkeypatch.setattr(jobs, "_find", lambda *given: None if next(looks) else find(*given))
+    assert submit(service, options).job_id() == job.id
+    assert (created(service), len(service.jobs)) == (1, 1)
+
+
+def test_a_job_that_is_being_cancelled_ends_before_the_next(
+    service: Dataflow, waiting: threading.Event, options: PipelineOptions
+) -> None:
+    job = begin(service)
+    job.state = "CANCELLING"
+    later(job.cancelled.set, lambda: service.log.count("GET x") > 2)
+    assert submit(service, options).job_id() == service.jobs[1].id
+    assert job.state == "CANCELLED"
+
+
+def test_a_job_whose_result_only_its_launcher_reads_is_cancelled_first(
+    service: Dataflow, waiting: threading.Event, arguments: list[str]
+) -> None:
+    begin(service)
+    submit(service, PipelineOptions([*arguments, "--job_name=x"]))
+    assert service.jobs[0].state == "CANCELLED"
+    assert [line for line in service.log if line[:3] != "GET"] == ["PUT x", "POST x"]
+
+
+def test_a_refusal_is_one_line(service: Dataflow, options: PipelineOptions) -> None:
+    service.refuse = ["act as"]
+    with pytest.raises(
+        UserError, match=r"^Dataflow job x: Current user cannot act as .*; you need"
+    ):
+        submit(service, options)
+
+
+@pytest.mark.parametrize("cause", ["image", "code"])
+def test_a_failure_is_one_line(service: Dataflow, options: PipelineOptions, cause: str) -> None:
+    service.refuse = [cause]
+    begin(service)
+    with pytest.raises(UserError, match=r"^Dataflow job x \(https://con\S+\): \w.*[^\n]$"):
+        jobs.wait(submit(service, options), options, User(options))
+
+
+def test_a_cancelled_job_is_one_line(
+    service: Dataflow, waiting: threading.Event, options: PipelineOptions
+) -> None:
+    job = begin(service)
+    later(job.cancelled.set, job.asked_for.is_set)
+    with pytest.raises(UserError, match="was cancelled; the same command does the rest"):
+        jobs.wait(submit(service, options), options, User(options))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_service_that_is_gone_is_one_line(
+    service: Dataflow, waiting: threading.Event, arguments: list[str]
+) -> None:
+    away = [a for a in arguments if "endpoint" not in a]
+    options = PipelineOptions([*away, "--job_name=x", "--dataflow_endpoint=http://localhost:9"])
+    with pytest.raises(UserError, match=r"^Dataflow job x: .*[Cc]onnection") as raised:
+        submit(service, options)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_may_be_there_later_is_tried_again_for_a_while() -> None:
+    said: list[str] = []
+    answers = iter([ExhaustedError("no CPUs"), ExhaustedError("no CPUs"), None])
+
+    def attempt() -> str:
+        if error := next(answers):
+            raise error
+        return "done"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "WAITS", (0.01, 0.02))
+        assert jobs.patiently(attempt, said.append) == "done"
+        assert said == ["no CPUs; tries again in 0 s"] * 2
+        answers = iter([ExhaustedError("none")] * 4)
+        with pytest.raises(ExhaustedError, match="none"):
+            jobs.patiently(attempt, said.append)
+        assert next(answers) is not None
+
+
+def test_a_job_that_waits_for_machines_says_so_once(
+    service: Dataflow,
+    waiting: threading.Event,
+    options: PipelineOptions,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    job = begin(service)
+    job.say(FAILURES["stock-out"][0], FAILURES["stock-out"][0])
+    later(waiting.set, lambda: "GET/messages x" in service.log)
+    with meter("x") as progress:
+        user = User(options, progress)
+        jobs.wait(jobs.submit(Pipeline(service, options), options, user), options, user)
+    assert capsys.readouterr().err.count("not have enough resources available") == 1
