@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 RUN := .venv/.installed
 DEV := .venv/.installed-dev
 
-.PHONY: setup setup-dev corpus train-embeddings test test-faults test-flink flink-up flink-down fuzz \
+.PHONY: setup setup-dev corpus train-embeddings test test-faults test-dataflow test-flink flink-up flink-down fuzz \
 	bench experiments docs lock
 
 # Packages that torch needs on a GPU only.
@@ -74,6 +74,10 @@ test-flink: setup-dev
 	@trap '$(BIN)/python -m beam_jobs.runners.flink down --folder .flink/test' EXIT; \
 	trap 'exit 130' INT TERM; \
 	$(BIN)/pytest -m flink
+
+# The sample on a stand-in for Dataflow; the worker image's environment takes minutes, once, and 7 GB.
+test-dataflow: setup-dev
+	$(BIN)/pytest -m dataflow
 
 flink-up: setup
 	$(BIN)/python -m beam_jobs.runners.flink up

@@ -1,0 +1,157 @@
+"""The sample on a stand-in for Dataflow, whose workers are those of the image: as on this machine.
+
+`make test-dataflow` runs this. Run, input and model are in an emulated gs://; commands have caches
+of their own, as on machines of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from beam_jobs.io import storage
+from beam_jobs.runners.launch import connect
+from pipeline.manifest import Manifest
+from tests.dataflow.double import Dataflow, dataflow
+from tests.dataflow.execute import in_image
+from tests.dataflow.image import image
+from tests.google_store import BUCKET, GoogleStore
+from tests.sample import sample_config, sample_rows
+
+pytestmark = pytest.mark.dataflow
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 150, "warmup": 50}
+STAGES = ("ingest", "nmt", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
+TEMP = f"--temp_location={BUCKET}/tmp"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sample's configuration, small, whose run on this machine is finished."""
+    folder = tmp_path_factory.mktemp("sample")
+    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), 1500)))
+    config = sample_config(run="local")
+    config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
+    config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **SMALL}}
+    config["score"]["training"] = {"dim": 50, "epochs": 1}
+    config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
+    config["statistics"] = {}
+    config["embeddings"] = {"dim": 50, "epochs": 1}
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    finish(paraloom(folder, "corpus", "--config", "config.yaml"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(
+    google: GoogleStore, place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Dataflow]:
+    """The stand-in, and the sample in its store."""
+    machine = tmp_path_factory.mktemp("worker")
+    with pytest.MonkeyPatch.context() as patch, image() as built:
+        for name, value in google.env.items():
+            patch.setenv(name, value)
+        connect([])
+        storage.write_bytes(f"{BUCKET}/sample.tsv", (place / "sample.tsv").read_bytes())
+        with dataflow(in_image(built, machine), machine / "asked") as double:
+            yield double
+
+
+def paraloom(cwd: Path, *arguments: str, machine: str = "launcher") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cwd / machine)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    """Its output and standard error, at its end."""
+    out, said = process.communicate()
+    assert process.returncode == code, said + out
+    return out, said
+
+
+def on_dataflow(run: str, service: Dataflow, command: str, *more: str) -> list[str]:
+    """The command for the same corpus on the stand-in."""
+    changes = [f"run={BUCKET}/{run}", f"input.paths=[{BUCKET}/sample.tsv]", *more]
+    sets = [word for change in changes for word in ("--set", change)]
+    return [command, "--config", "config.yaml", *sets, "--", *service.options, TEMP]
+
+
+def stages(run: str) -> dict[str, Any]:
+    return Manifest(run).stages
+
+
+def test_the_sample_from_nothing(service: Dataflow, place: Path) -> None:
+    """All stages, their trainings in the command; rows, values and counters as on this machine."""
+    _, said = finish(paraloom(place, *on_dataflow("sample", service, "corpus")))
+    out, _ = finish(paraloom(place, "compare", "local", f"{BUCKET}/sample"))
+    assert "same rows and values" in out
+    here, there = stages(str(place / "local")), stages(f"{BUCKET}/sample")
+    for stage in STAGES:
+        assert there[stage].digest == here[stage].digest, stage
+    counters = [run["back_translate"].metrics for run in (here, there)]
+    assert counters[0]["sentences"] == counters[1]["sentences"] > 0
+    made = {job.id: job for job in service.jobs}
+    for stage in ("ingest", "back_translate", "score", "bucket", "corpus"):
+        (job,) = there[stage].jobs
+        assert made.pop(job.id).name == job.name
+        assert f"{job.name}: submitted to Dataflow, {job.address}" in said
+    shown, _ = finish(paraloom(place, "status", f"{BUCKET}/sample"))
+    assert f"score: {there['score'].jobs[0].address}" in shown
+
+    asked = len(service.jobs)
+    finish(paraloom(place, *on_dataflow("sample", service, "corpus")))
+    assert len(service.jobs) == asked
+
+
+def test_another_machine_finishes_the_run_of_a_killed_launcher(
+    service: Dataflow, place: Path
+) -> None:
+    """The job goes on, and nobody submits it again."""
+    command = on_dataflow("killed", service, "select", f"nmt.model={BUCKET}/sample/nmt")
+    process = paraloom(place, *command)
+    receipts = f"{BUCKET}/killed/back_translate/receipts"
+    while process.poll() is None and not storage.names(receipts):
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    finish(process, -signal.SIGKILL)
+    job = service.jobs[-1]
+    assert (job.name.rsplit("-", 1)[0], job.state) == ("paraloom-back-translate", "RUNNING")
+    shown, _ = finish(paraloom(place, "status", f"{BUCKET}/killed"))
+    assert job.id in shown
+
+    _, said = finish(paraloom(place, *command, machine="another"))
+    assert f"{job.name}: found at work on Dataflow, " in said
+    assert service.log.count(f"POST {job.name}") == 1
+    here, there = stages(str(place / "local")), stages(f"{BUCKET}/killed")
+    assert there["corpus"].digest == here["corpus"].digest
+    assert [found.id for found in there["back_translate"].jobs] == [job.id]
+
+
+def test_an_error_of_the_users_in_a_worker_is_one_line(service: Dataflow, place: Path) -> None:
+    for name in storage.names(f"{BUCKET}/sample/nmt"):
+        data = storage.read_bytes(f"{BUCKET}/sample/nmt/{name}")
+        broken = b"not a model" if name == "sentencepiece.model" else data
+        storage.write_bytes(f"{BUCKET}/broken/{name}", broken)
+    command = on_dataflow("other", service, "select", f"nmt.model={BUCKET}/broken")
+    _, said = finish(paraloom(place, *command), 2)
+    (line,) = [line for line in said.splitlines() if line.startswith("paraloom: ")]
+    assert "broken" in line
+    assert "Traceback" not in said
