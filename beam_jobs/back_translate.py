@@ -26,6 +26,7 @@ from apache_beam.utils.shared import Shared
 
 from beam_jobs.directions import BACK, Direction
 from beam_jobs.io import schema, storage
+from beam_jobs.io.orphans import remove_orphans
 from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import (
     Measurements,
@@ -37,7 +38,6 @@ from beam_jobs.io.shards import (
     read_receipt,
     read_shard,
     receipts,
-    remove_orphans,
 )
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin

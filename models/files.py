@@ -42,7 +42,7 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     with _writing_errors(path):
         _check_replaceable(path)
-        temporary = _temporary(path)
+        temporary = temporary_path(path)
         mode = stat.S_IMODE(path.stat().st_mode) if path.is_file() else None
         temporary.touch(0o666 if mode is None else 0o600, exist_ok=False)
         try:
@@ -83,7 +83,7 @@ def check_writable(path: Path) -> None:
         Path(name).unlink()
 
 
-def _temporary(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A new hidden name beside `path`; `tempfile` would not let the umask decide on the mode."""
     return path.parent / f".{path.name}.{secrets.token_hex(4)}"
 
@@ -110,7 +110,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     with _writing_errors(path):
         _check_replaceable(path)
-        temporary = _temporary(path)
+        temporary = temporary_path(path)
         mode = stat.S_IMODE(path.stat().st_mode) if path.is_dir() else None
         temporary.mkdir(0o777)
         try:

@@ -81,7 +81,7 @@ class Run:
         """Local copies of the part files of a finished pair stage, with checksums verified."""
 
         def local(shard: Shard) -> str:
-            path = self.local_folder(stage) / f"{shard.name}.parquet"
+            path = self.local_folder(stage) / shard.file
             if not path.exists() or storage.digest(storage.read_bytes(str(path))) != shard.digest:
                 storage.write_bytes(str(path), read_whole(shard))
             return str(path)
@@ -238,13 +238,13 @@ def folder_is_valid(run: Run, stage: str) -> bool:
 
 
 def shards_are_valid(run: Run, stage: str) -> bool:
-    """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the files of
-    the receipts exist.
+    """`Stage.is_valid` of a pair stage: the receipts have the record's digest, and the folder has
+    the files of the receipts and no others, which attempts leave that outlive their job.
     """
     found = receipts(run.folder(stage))
-    files = set(storage.names(run.folder(stage)))
-    exist = all(f"{shard.name}.parquet" in files for r in found for shard in r.shards)
-    return exist and _digest(found) == run.digest(stage)
+    files = {name for name in storage.names(run.folder(stage)) if name.endswith(".parquet")}
+    exact = files == {shard.file for receipt in found for shard in receipt.shards}
+    return exact and _digest(found) == run.digest(stage)
 
 
 Pairs = TypeVar("Pairs", bound=PairsRecord)

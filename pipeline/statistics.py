@@ -8,6 +8,7 @@ from rich.table import Table
 
 from beam_jobs.analysis import statistics
 from beam_jobs.io import storage
+from beam_jobs.io.shards import receipts
 from models.errors import UserError
 from models.languages import ENGLISH
 from models.text import statistics as text_statistics
@@ -31,7 +32,9 @@ def find_corpus(path: str) -> list[str]:
     corpus = storage.join(path, "corpus")
     is_run = storage.exists(storage.join(path, "manifest.json"))
     folder = corpus if is_run else path
-    files = [name for name in storage.names(folder) if name.endswith(".parquet")]
+    names = [name for name in storage.names(folder) if name.endswith(".parquet")]
+    shards = [shard.path for receipt in receipts(folder) for shard in receipt.shards]
+    files = shards or [storage.join(folder, name) for name in names]
     if not files:
         what = (
             "the run has no corpus yet; name the folder of a stage, such as its score/"
@@ -39,7 +42,7 @@ def find_corpus(path: str) -> list[str]:
             else "neither a run nor a Parquet file nor a folder of such files"
         )
         raise UserError(f"{path}: {what}")
-    return [storage.join(folder, name) for name in files]
+    return files
 
 
 def describe(

@@ -51,6 +51,12 @@ def again(name: str, folder: Path, *more: str) -> int:
     return main([name, "--config", str(folder / "config.yaml"), *more, *ONE])
 
 
+def part_file(folder: Path | str, name: str) -> Path:
+    """The part file with this name, whatever its checksum is."""
+    (found,) = Path(folder).glob(f"{name}-????????.parquet")
+    return found
+
+
 def parts(folder: Path) -> dict[str, bytes]:
     """All part files of a run, and the TSV, with their bytes."""
     found = [*(folder / "run").glob("*/**/part-*.parquet"), folder / "run/corpus/corpus.tsv.gz"]

@@ -1,7 +1,8 @@
 """Copying of a stage's output; object stores have neither links nor renames."""
 
 from beam_jobs.io import storage
-from beam_jobs.io.shards import Receipt, read_whole, receipts, remove_orphans, write_receipt
+from beam_jobs.io.orphans import remove_orphans
+from beam_jobs.io.shards import Receipt, read_whole, receipts, write_receipt
 
 
 def copy_pairs(source: str, target: str) -> None:

@@ -5,10 +5,15 @@ writes a receipt with the key of everything that the output depends on, the chec
 files, and counts. The receipt is written last: a unit is finished if there is a receipt with the
 expected key and its part files have their checksums. A part file without a receipt is ignored.
 
-    <stage>/part-….parquet            accepted rows
-    <stage>/rejected/part-….parquet   rejected rows, with a reason
+    <stage>/part-…-<digest>.parquet            accepted rows
+    <stage>/rejected/part-…-<digest>.parquet   rejected rows, with a reason
     <stage>/receipts/<unit>.json
-    <stage>/earlier/<unit>.json       receipts of an earlier output, while its columns may be copied
+    <stage>/earlier/<unit>.json                receipts of an earlier output, while its columns may
+                                               be copied
+
+Runners may attempt a unit twice at once, and GPUs give each attempt other bytes. The names of part
+files end in digits of their checksums, so no attempt overwrites files of another; the first one to
+write a receipt wins. What others left is removed at the end of the job, or by the next command.
 """
 
 import hashlib
@@ -53,9 +58,14 @@ class Shard:
     digest: str
 
     @property
+    def file(self) -> str:
+        """The file's name, without folder."""
+        return self.path.rsplit("/", 1)[-1]
+
+    @property
     def name(self) -> str:
-        """The file's name without folder and suffix."""
-        return self.path.rsplit("/", 1)[-1].removesuffix(".parquet")
+        """The file's name without suffix and checksum, which earlier versions' names lack."""
+        return self.file.removesuffix(".parquet").removesuffix(f"-{self.digest[:8]}")
 
 
 class DamagedError(UserError):
@@ -164,6 +174,11 @@ class Receipt(BaseModel):
         """Accepted rows."""
         return sum(shard.rows for shard in self.shards)
 
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all part files."""
+        return [shard.path for shard in (*self.shards, *self.rejected_shards)]
+
     def moved(self, path: Callable[[str], str]) -> Self:
         """This receipt with other paths of its part files."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
@@ -237,11 +252,14 @@ def with_columns(shard: Shard, data: bytes, columns: pa.Table, target: pa.Schema
         raise UserError(f"{shard.path}: not a part file of this stage ({why})") from error
 
 
-def write_shard(path: str, table: pa.Table | PartFile) -> Shard:
-    """Write a part file atomically."""
+def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) -> Shard:
+    """Write a part file atomically; its name is `unique` with digits of its checksum."""
     data = table.data if isinstance(table, PartFile) else encode(table)
+    digest = storage.digest(data)
+    if unique:
+        path = f"{path.removesuffix('.parquet')}-{digest[:8]}.parquet"
     storage.write_bytes(path, data)
-    return Shard(path, table.num_rows, storage.digest(data))
+    return Shard(path, table.num_rows, digest)
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
@@ -269,6 +287,8 @@ def commit(
 ) -> Receipt:
     """Write a unit's part files, check that no row was lost, and write the receipt.
 
+    If another attempt has finished the unit meanwhile, its receipt is returned.
+
     Args:
         rows_in: rows read; a function where they are known only after the last piece.
         pieces: part name, accepted rows, and rejected rows (with a `reason` column).
@@ -281,11 +301,12 @@ def commit(
     for part, table, rejected in pieces:
         if rejected.num_rows:
             path = storage.join(folder, "rejected", f"{part}.parquet")
-            rejected_shards.append(write_shard(path, rejected))
+            rejected_shards.append(write_shard(path, rejected, unique=True))
             named = pc.replace_substring_regex(rejected["reason"], f"^{REPEATS} .*", REPEATS)
             for entry in pc.value_counts(named).to_pylist():
                 reasons[entry["values"]] += entry["counts"]
-        shards.append(write_shard(storage.join(folder, f"{part}.parquet"), table))
+        path = storage.join(folder, f"{part}.parquet")
+        shards.append(write_shard(path, table, unique=True))
     read = rows_in() if callable(rows_in) else rows_in
     receipt = Receipt(
         name=name,
@@ -305,12 +326,22 @@ def commit(
             f"{folder}/{name}: {read} rows in, but {receipt.rows_out} out "
             f"and {sum(reasons.values())} rejected"
         )
-    write_receipt(folder, receipt)
+    if not write_receipt(folder, receipt, replace=False):
+        if first := finished(folder, name, key):
+            for path in set(receipt.paths) - set(first.paths):
+                storage.remove(path)
+            return first
+        write_receipt(folder, receipt)  # what was there is damaged
     return receipt
 
 
-def write_receipt(folder: str, receipt: Receipt, kind: str = "receipts") -> None:
-    """Mark a unit as finished. Paths are relative on disk, so that a run folder can be moved."""
+def write_receipt(
+    folder: str, receipt: Receipt, kind: str = "receipts", *, replace: bool = True
+) -> bool:
+    """Mark a unit as finished, or with `replace=False` find that it is, and return False.
+
+    Paths are relative on disk, so that a run folder can be moved.
+    """
     prefix = storage.join(folder, "")  # as the shards' paths were joined
 
     def relative(path: str) -> str:
@@ -319,7 +350,8 @@ def write_receipt(folder: str, receipt: Receipt, kind: str = "receipts") -> None
     values = receipt.moved(relative).model_dump()
     values["numbers"] = receipt.numbers.model_dump(exclude_unset=True)
     text = json.dumps(values, ensure_ascii=False, indent=1)
-    storage.write_bytes(_receipt_path(folder, receipt.name, kind), text.encode())
+    path = receipt_path(folder, receipt.name, kind)
+    return storage.write_bytes(path, text.encode(), replace=replace)
 
 
 def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | None:
@@ -329,11 +361,10 @@ def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | No
     stage's folder is invalid.
     """
     try:
-        receipt = Receipt.model_validate_json(storage.read_bytes(_receipt_path(folder, name, kind)))
+        receipt = Receipt.model_validate_json(storage.read_bytes(receipt_path(folder, name, kind)))
     except (MissingError, ValueError):
         return None
-    paths = [shard.path for shard in (*receipt.shards, *receipt.rejected_shards)]
-    if receipt.name != name or not all(map(_PART.fullmatch, paths)):
+    if receipt.name != name or not all(map(_PART.fullmatch, receipt.paths)):
         return None
     return receipt.moved(lambda path: storage.join(folder, path))
 
@@ -344,7 +375,7 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
     def set_aside(receipt: Receipt) -> None:
         if receipt.numbers.columns:
             write_receipt(folder, receipt, EARLIER)
-        storage.remove(_receipt_path(folder, receipt.name))
+        storage.remove(receipt_path(folder, receipt.name))
 
     for _ in storage.several(set_aside, receipts):
         pass
@@ -358,23 +389,6 @@ def receipts(folder: str) -> list[Receipt]:
     return [receipt for receipt in found if receipt is not None]
 
 
-def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
-    """Remove the files of a stage folder that do not belong to the units of `keep`.
-
-    Part files, receipts, crash records, and temporary files of killed processes.
-    """
-    keep = list(keep)
-    needed = {_receipt_path(folder, receipt.name) for receipt in keep}
-    for receipt in keep:
-        needed.update(shard.path for shard in (*receipt.shards, *receipt.rejected_shards))
-    kinds = {"": ".parquet", "rejected": ".parquet"}
-    kinds |= dict.fromkeys(("receipts", EARLIER, "attempts"), ".json")
-    for subfolder, suffix in kinds.items():
-        parent = storage.join(folder, subfolder) if subfolder else folder
-        storage.remove_temporary(parent)
-        paths = [storage.join(parent, n) for n in storage.names(parent) if n.endswith(suffix)]
-        storage.remove_all(path for path in paths if path not in needed)
-
-
-def _receipt_path(folder: str, name: str, kind: str = "receipts") -> str:
+def receipt_path(folder: str, name: str, kind: str = "receipts") -> str:
+    """Where the receipt of a unit is."""
     return storage.join(folder, kind, f"{name}.json")

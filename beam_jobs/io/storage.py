@@ -27,7 +27,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from beam_jobs.io.clients import Write, store
 from models.errors import UserError
-from models.files import atomic_file, open_regular, read_regular
+from models.files import atomic_file, open_regular, read_regular, temporary_path
 
 _BLOCK = 1 << 23
 
@@ -80,14 +80,35 @@ def read_bytes(path: str) -> bytes:
         return store(path).read(path)
 
 
-def write_bytes(path: str, data: bytes) -> None:
-    """Write `data`, which is not empty, to `path` atomically."""
+def write_bytes(path: str, data: bytes, *, replace: bool = True) -> bool:
+    """Write `data`, which is not empty, to `path` atomically.
+
+    With `replace=False`, a file that is there stays, and the result is False. In an object store a
+    request lies between the look and the writing.
+    """
+    if not replace and exists(path):
+        return False
     if is_remote(path):
         with _file_errors(path, "written"):
             store(path).write(path, data)
-        return
-    with writing(path) as stream:
+        return True
+    target = path if replace else str(temporary_path(Path(path)))
+    with writing(target) as stream:
         stream.write(data)
+    return replace or _linked(Path(target), Path(path))
+
+
+def _linked(temporary: Path, path: Path) -> bool:
+    """Rename a file unless something is at `path`; a link is the way to do so atomically."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from beam_jobs.io import remote, storage
 from beam_jobs.io import shards as shard_files
+from beam_jobs.io.orphans import remove_orphans
 from beam_jobs.io.shards import Receipt
 from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
@@ -209,7 +210,7 @@ def launch(
                 f"{name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
             )
         receipts.append(found)
-    shard_files.remove_orphans(output, receipts)
+    remove_orphans(output, receipts)
     watch.judge(receipts)
     return Result(receipts=tuple(receipts), metrics=metrics)
 

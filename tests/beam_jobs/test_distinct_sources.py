@@ -21,6 +21,7 @@ from beam_jobs.io.shards import Unit, receipts, units, write_shard
 from beam_jobs.runners.launch import Result
 from models.nmt.options import NmtOptions
 from models.nmt.translate import SCHEMA, Counters, RetryHints
+from tests.run_helpers import part_file
 from tests.small_model import new_pairs
 
 ONE = ["--direct_num_workers", "1"]
@@ -166,7 +167,7 @@ def test_another_model_translates_everything_again(tmp_path: Path, reversing: Co
 def test_a_damaged_translation_is_made_again(tmp_path: Path, reversing: Counter[str]) -> None:
     work = write(tmp_path, [["a", "b"], ["b", "c"]])
     whole = tables(run(work, tmp_path / "out"))
-    damaged = tmp_path / "out" / "distinct" / "part-00000-00001.parquet"
+    damaged = part_file(tmp_path / "out" / "distinct", "part-00000-00001")
     damaged.write_bytes(damaged.read_bytes()[:-9] + b"123456789")
     reversing.clear()
     assert tables(run(work, tmp_path / "out")) == whole

@@ -16,6 +16,7 @@ from models.errors import UserError
 from models.scorers import PairScorer
 from models.scorers.pair_scorer import Scores
 from models.scorers.plugins import FileScorer
+from tests.run_helpers import part_file
 
 ONE = ["--direct_num_workers", "1"]
 PAIRS = [
@@ -130,19 +131,19 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
     shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), once)
     names = (*SCORERS, "length_ratio")
     score.run(units([shard], "k"), str(tmp_path / "out"), names, None, ONE)
-    found = pq.read_table(tmp_path / "out" / "part-0.parquet")
+    found = pq.read_table(part_file(tmp_path / "out", "part-0"))
     assert found.schema == schema.scored(names)
     assert found.select(once.column_names).equals(once)
     assert found["length_ratio"].to_pylist() == pytest.approx([6 / 7, 4 / 5, 1])
     at_once, _ = score_table(table(), PairScorer(names[1:]), names)
-    assert (tmp_path / "out" / "part-0.parquet").read_bytes() == encode(at_once)
+    assert part_file(tmp_path / "out", "part-0").read_bytes() == encode(at_once)
 
 
 def test_columns_that_the_job_does_not_know_are_left_out(tmp_path: Path) -> None:
     more = table().append_column("extra", pa.array([1, 2, 3]))
     shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), more)
     score.run(units([shard], "k"), str(tmp_path / "out"), SCORERS, None, ONE)
-    found = pq.read_table(tmp_path / "out" / "part-0.parquet")
+    found = pq.read_table(part_file(tmp_path / "out", "part-0"))
     assert found.equals(score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)[0])
 
 
@@ -250,5 +251,5 @@ def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
     for language, shared in (("fr", 1), ("en", 0)):  # l' homme; l 'homme
         out = f"{tmp_path}/{language}"
         score.run(units([shard], "k"), out, ["unigram_f1"], None, ONE, language=language)
-        found = pq.read_table(f"{out}/part-0.parquet")
+        found = pq.read_table(part_file(out, "part-0"))
         assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.faults.ground import Ground, main
+from tests.run_helpers import part_file
 
 
 def fault(ground: Ground) -> None:
@@ -15,7 +16,7 @@ def fault(ground: Ground) -> None:
     run = ground.folder / "run"
     shutil.copytree(ground.undisturbed(), run)
     before = ground.finished("run")
-    damaged = [run / stage / "part-00000-00003.parquet" for stage in ("back_translate", "bucket")]
+    damaged = [part_file(run / stage, "part-00000-00003") for stage in ("back_translate", "bucket")]
     for path in damaged:
         flip(path)
         ground.say(f"changed a bit of {path.relative_to(ground.folder)}")

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from beam_jobs.io import part_files, score_files, shards, storage
+from beam_jobs.io import orphans, part_files, score_files, shards, storage
 from beam_jobs.io.bitext import READERS, find_bitext, read_bitext
 from beam_jobs.runners import crash_recovery
 from beam_jobs.runners.local.fork_server import CRASHED
@@ -302,7 +302,7 @@ def receipts(random: Random, folder: Path) -> None:
     for receipt in shards.receipts(place):
         shards.outdate(place, [receipt])
         shards.finished(place, receipt.name, "key")
-    shards.remove_orphans(place, shards.receipts(place)[:1])
+    orphans.remove_orphans(place, shards.receipts(place)[:1])
 
 
 def part_file(random: Random, folder: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pipeline.manifest import Manifest
-from tests.run_helpers import again
+from tests.run_helpers import again, part_file
 
 
 def test_a_stage_that_rejects_too_much_stops_the_run(
@@ -27,7 +27,7 @@ def test_a_stage_that_rejects_too_much_stops_the_run(
 
     assert ingest() == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paraloom")]
-    rejected = tmp_path / "run/ingest/rejected/part-00000-00000.parquet"
+    rejected = part_file(tmp_path / "run/ingest/rejected", "part-00000-00000")
     assert lines == [
         "paraloom: ingest: 3 of 4 rows are rejected (75.0%), and max_rejected is 0.5; most often "
         f"(3 rows): 1 column instead of 2, see {rejected}; is input.format right? remove the "

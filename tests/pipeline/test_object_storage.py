@@ -12,7 +12,7 @@ import pytest
 from beam_jobs.io import clients, remote, storage
 from pipeline.cli import main
 from tests.object_store import KEYS
-from tests.run_helpers import STAGES, popen, ran
+from tests.run_helpers import STAGES, part_file, popen, ran
 
 Stored = tuple[str, list[str]]
 
@@ -62,14 +62,17 @@ def test_the_corpus_is_that_of_a_local_run(
 
     assert select(config, options) == 0
     assert ran(capsys.readouterr().err) == []
-    storage.write_bytes(f"{bucket}/run/bucket/part-00000-00002.parquet", b"damaged")
-    storage.remove(f"{bucket}/run/corpus/part-00000-00001.parquet")
+    bucketed, chosen = (
+        str(part_file(finished_run / f"run/{stage}", part).relative_to(finished_run))
+        for stage, part in (("bucket", "part-00000-00002"), ("corpus", "part-00000-00001"))
+    )
+    storage.write_bytes(f"{bucket}/{bucketed}", b"damaged")
+    storage.remove(f"{bucket}/{chosen}")
     assert select(config, options) == 0
     printed = capsys.readouterr().err
     assert ran(printed) == ["corpus", "bucket", "corpus"]
-    assert "bucket/part-00000-00002.parquet: damaged, made again" in printed
-    part = "run/bucket/part-00000-00002.parquet"
-    assert storage.read_bytes(f"{bucket}/{part}") == (finished_run / part).read_bytes()
+    assert f"{bucketed}: damaged, made again" in printed
+    assert storage.read_bytes(f"{bucket}/{bucketed}") == (finished_run / bucketed).read_bytes()
     left = {path.name for path in remote.local_workdir(f"{bucket}/run").iterdir()}
     assert left == {".lock", "logs"}
 

@@ -22,7 +22,7 @@ from pipeline.manifest import Manifest
 from pipeline.stage import Run
 from pipeline.stages import corpus as corpus_stage
 from tests.once import made_once
-from tests.run_helpers import again, kill_in, parts, ran
+from tests.run_helpers import again, kill_in, part_file, parts, ran
 from tests.sample import SIMILARITY
 
 FIRST = ["rounds/1/corpus", "rounds/1/embeddings", "rounds/1/evaluate"]
@@ -347,7 +347,7 @@ def test_force_makes_the_corpus_of_every_round(
 def test_a_deleted_part_file_is_made_again_and_nothing_else(
     copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
-    (copy / "run" / place / "part-00000-00003.parquet").unlink()
+    part_file(copy / "run" / place, "part-00000-00003").unlink()
     assert again("corpus", copy) == 0
     assert ran(capsys.readouterr().err) == [place]
     assert files(copy) == files(two_rounds)
@@ -357,9 +357,8 @@ def test_a_damaged_original_is_made_again_where_its_copy_is_lost(
     copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     best = manifest(copy)["stages"]["loop"]["best"]
-    name = "part-00000-00003.parquet"
-    (copy / "run/corpus" / name).unlink()
-    original = copy / f"run/rounds/{best}/corpus" / name
+    part_file(copy / "run/corpus", "part-00000-00003").unlink()
+    original = part_file(copy / f"run/rounds/{best}/corpus", "part-00000-00003")
     original.write_bytes(original.read_bytes()[:-1] + b"x")
     assert again("corpus", copy) == 0
     assert f"{original}: damaged, made again" in capsys.readouterr().err

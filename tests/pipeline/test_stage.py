@@ -5,12 +5,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from beam_jobs.io.orphans import remove_orphans
 from beam_jobs.io.shards import DamagedError, Measurements, Receipt, Saved, Shard, commit, receipts
 from beam_jobs.runners.launch import Result
 from pipeline.config import read_config
 from pipeline.manifest import Manifest
 from pipeline.records import PairsRecord
 from pipeline.stage import Run, pairs_record, shards_are_valid
+from tests.run_helpers import part_file
 
 
 def receipt(number: int, rejected: dict[str, int], rows: int = 10) -> Receipt:
@@ -62,22 +64,28 @@ def test_the_digest_is_of_the_accepted_rows_in_their_order() -> None:
 
 
 def test_files_are_valid_if_they_are_there_and_those_of_the_record(tmp_path: Path) -> None:
-    run = run_of(tmp_path)
+    run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
 
     def write(rows: list[int]) -> None:
+        (tmp_path / "run/ingest/receipts/part-0.json").unlink(missing_ok=True)
         pieces = [
             ("part-0", pa.table({"n": rows}), pa.table({"reason": pa.array([], pa.string())}))
         ]
-        commit(f"{tmp_path}/run/ingest", "part-0", "k", len(rows), pieces, started=0)
+        commit(folder, "part-0", "k", len(rows), pieces, started=0)
+        remove_orphans(folder, receipts(folder))
 
     write([1, 2])
-    result = Result(receipts=tuple(receipts(f"{tmp_path}/run/ingest")))
+    result = Result(receipts=tuple(receipts(folder)))
     run.manifest.stages["ingest"] = pairs_record(PairsRecord, result)
     assert shards_are_valid(run, "ingest")
     write([1, 3])
     assert not shards_are_valid(run, "ingest")
     write([1, 2])
-    (tmp_path / "run/ingest/part-0.parquet").unlink()
+    assert shards_are_valid(run, "ingest")
+    (other := Path(folder, "part-0-12345678.parquet")).touch()  # of an attempt that ended late
+    assert not shards_are_valid(run, "ingest")
+    other.unlink()
+    part_file(tmp_path / "run/ingest", "part-0").unlink()
     assert not shards_are_valid(run, "ingest")
 
 
@@ -86,21 +94,22 @@ def test_local_copies_are_those_of_the_present_part_files(
 ) -> None:
     run, folder = run_of(tmp_path), f"{tmp_path}/run/ingest"
 
-    def write(rows: list[int]) -> bytes:
+    def write(rows: list[int]) -> Path:
         rejected = pa.table({"reason": pa.array([], pa.string())})
-        commit(folder, "part-0", "k", 2, [("part-0", pa.table({"n": rows}), rejected)], started=0)
-        return Path(folder, "part-0.parquet").read_bytes()
+        pieces = [("part-0", pa.table({"n": rows}), rejected)]
+        (shard,) = commit(folder, "part-0", str(rows), 2, pieces, started=0).shards
+        return Path(shard.path)
 
-    write([1, 2])
-    assert run.local_files("ingest") == [f"{folder}/part-0.parquet"]  # the file is here itself
+    first = write([1, 2])
+    assert run.local_files("ingest") == [str(first)]  # the file is here itself
     with monkeypatch.context() as patch:  # as of a run in object storage
         patch.setattr(Run, "local_folder", lambda self, stage: tmp_path / "here" / stage)
         for rows in ([1, 2], [1, 3]):
             part = write(rows)
             (path,) = run.local_files("ingest")
-            assert path == f"{tmp_path}/here/ingest/part-0.parquet"
-            assert Path(path).read_bytes() == part
-    Path(folder, "part-0.parquet").write_bytes(b"damaged")
+            assert path == f"{tmp_path}/here/ingest/{part.name}"
+            assert Path(path).read_bytes() == part.read_bytes()
+    part.write_bytes(b"damaged")
     with pytest.raises(DamagedError):
         run.local_files("ingest")
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from beam_jobs.io import part_files, shards, storage
+from beam_jobs.io.orphans import remove_orphans
 from beam_jobs.io.shards import (
     EARLIER,
     Measurements,
@@ -23,12 +24,12 @@ from beam_jobs.io.shards import (
     read_receipt,
     read_shard,
     receipts,
-    remove_orphans,
     units,
     write_shard,
 )
 from beam_jobs.runners.launch import launch
 from models.errors import UserError
+from tests.run_helpers import part_file
 
 TABLE = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
 REJECTED = pa.table({"id": ["d", "e"], "reason": ["empty", "empty"]})
@@ -56,11 +57,15 @@ def test_a_finished_unit_is_known_by_its_key(tmp_path: Path) -> None:
 
 
 def test_shards_read_as_written(tmp_path: Path) -> None:
-    (shard,) = put(tmp_path).shards
+    receipt = put(tmp_path)
+    (shard,), (rejected,) = receipt.shards, receipt.rejected_shards
     assert read_shard(shard).equals(TABLE)
     assert read_shard(shard, ["n"]).column_names == ["n"]
     assert pq.read_table(shard.path).equals(TABLE)  # by anyone
-    assert pq.read_table(tmp_path / "rejected" / "part-0.parquet").equals(REJECTED)
+    assert pq.read_table(rejected.path).equals(REJECTED)
+    assert (shard.name, rejected.name) == ("part-0", "part-0")
+    assert shard.path == f"{tmp_path}/part-0-{shard.digest[:8]}.parquet"
+    assert rejected.path == f"{tmp_path}/rejected/part-0-{rejected.digest[:8]}.parquet"
 
 
 def test_a_shard_without_rows_has_no_row_group(tmp_path: Path) -> None:
@@ -88,14 +93,14 @@ def test_a_row_that_is_lost_ends_the_run(tmp_path: Path, rows: int) -> None:
 def test_a_crash_before_the_receipt_leaves_the_unit_unfinished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(*args: object) -> NoReturn:
+    def crash(*args: object, replace: bool) -> NoReturn:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(shards, "write_receipt", crash)
         with pytest.raises(KeyboardInterrupt):
             put(tmp_path)
-    assert (tmp_path / "part-0.parquet").exists()
+    assert part_file(tmp_path, "part-0").exists()
     assert finished(str(tmp_path), "part-0", "key") is None
     put(tmp_path)
     assert finished(str(tmp_path), "part-0", "key") is not None
@@ -112,20 +117,38 @@ def test_a_crash_within_the_pieces_leaves_the_unit_unfinished(tmp_path: Path) ->
 
 
 def test_a_new_crash_over_an_old_receipt_is_not_taken_for_whole(tmp_path: Path) -> None:
-    put(tmp_path, key="old")
-    write_shard(str(tmp_path / "part-0.parquet"), TABLE.slice(1))  # then it was killed
+    (shard,) = put(tmp_path, key="old").shards
+    write_shard(shard.path, TABLE.slice(1))  # by a version that wrote them in place, and was killed
     assert finished(str(tmp_path), "part-0", "old") is None
 
 
-@pytest.mark.parametrize("file", ["part-0.parquet", "rejected/part-0.parquet"])
+def test_a_unit_of_earlier_versions_stays_finished_and_is_keyed_as_before(tmp_path: Path) -> None:
+    """Their part files had no checksum in their names."""
+    receipt = put(tmp_path)
+    path = tmp_path / "receipts" / "part-0.json"
+    for shard in (*receipt.shards, *receipt.rejected_shards):
+        name = shard.file.replace(f"-{shard.digest[:8]}", "")
+        Path(shard.path).rename(Path(shard.path).with_name(name))
+        path.write_text(path.read_text().replace(shard.file, name))
+    old = finished(str(tmp_path), "part-0", "key")
+    assert old is not None and old.shards[0].path == f"{tmp_path}/part-0.parquet"
+    assert units(old.shards, "stage")[0].key == units(receipt.shards, "stage")[0].key
+    remove_orphans(str(tmp_path), [old])
+    assert finished(str(tmp_path), "part-0", "key") == old
+    new = put(tmp_path, key="new")
+    remove_orphans(str(tmp_path), [new])
+    assert storage.names(str(tmp_path)) == [new.shards[0].file]
+
+
+@pytest.mark.parametrize("file", ["part-0", "rejected/part-0"])
 @pytest.mark.parametrize("damage", ["missing", "truncated", "altered", "empty"])
 def test_a_damaged_part_file_is_not_finished(tmp_path: Path, file: str, damage: str) -> None:
     receipt = put(tmp_path)
-    path = tmp_path / file
+    path = part_file((tmp_path / file).parent, "part-0")
     harm(path, damage)
     assert finished(str(tmp_path), "part-0", "key") is None
-    (shard,) = receipt.shards if file == "part-0.parquet" else receipt.rejected_shards
-    with pytest.raises(UserError, match=f"{file}: (damaged|cannot be read)") as error:
+    (shard,) = receipt.shards if file == "part-0" else receipt.rejected_shards
+    with pytest.raises(UserError, match=f"{path}: (damaged|cannot be read)") as error:
         read_shard(shard)
     assert "\n" not in str(error.value)
     put(tmp_path)
@@ -186,8 +209,9 @@ def test_a_receipt_removes_nothing_outside_its_folder(
 def test_a_run_folder_can_be_moved(tmp_path: Path, ending: str) -> None:
     put(f"{tmp_path}/old{ending}")
     receipt = json.loads((tmp_path / "old" / "receipts" / "part-0.json").read_text())
-    assert receipt["shards"][0]["path"] == "part-0.parquet"
-    assert receipt["rejected_shards"][0]["path"] == "rejected/part-0.parquet"
+    for kind, subfolder in (("shards", ""), ("rejected_shards", "rejected/")):
+        name = part_file(tmp_path / "old" / subfolder, "part-0").name
+        assert receipt[kind][0]["path"] == subfolder + name
     shutil.move(tmp_path / "old", tmp_path / "new")
     moved = finished(f"{tmp_path}/new{ending}", "part-0", "key")
     assert moved is not None
@@ -202,9 +226,7 @@ def test_a_relative_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_rejected_rows_of_an_earlier_time_go(tmp_path: Path) -> None:
     put(tmp_path)
-    receipt = put(tmp_path, key="new", rows=3, rejected=NONE)
-    assert receipt.rejected_shards == ()
-    remove_orphans(str(tmp_path), [receipt])  # as every job does at its end
+    remove_orphans(str(tmp_path), [put(tmp_path, key="new", rows=3, rejected=NONE)])
     assert storage.names(str(tmp_path / "rejected")) == []
 
 
@@ -215,12 +237,9 @@ def test_strays_go_and_the_rest_stays(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     remove_orphans(str(tmp_path), [first])
     left = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
-    assert left == [
-        "README.txt",
-        "part-0.parquet",
-        "receipts/part-0.json",
-        "rejected/part-0.parquet",
-    ]
+    (shard,), (rejected,) = first.shards, first.rejected_shards
+    of_unit = [shard.file, "receipts/part-0.json", f"rejected/{rejected.file}"]
+    assert left == ["README.txt", *of_unit]
 
 
 def test_rejected_rows_are_counted_over_the_pieces_by_reason(tmp_path: Path) -> None:
@@ -246,7 +265,7 @@ def test_a_receipt_is_set_aside_while_its_columns_may_be_copied(tmp_path: Path) 
     assert read_receipt(folder, "part-1", EARLIER) == scored
     remove_orphans(folder, [put(tmp_path, "part-1")])
     assert read_receipt(folder, "part-1", EARLIER) is None
-    assert storage.names(folder) == ["part-1.parquet"]
+    assert storage.names(folder) == [plain.shards[0].file.replace("part-0", "part-1")]
 
 
 def test_receipts_come_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -278,7 +297,7 @@ def test_content_keys_tell_values_apart() -> None:
 
 def test_a_full_disk_names_the_part_file(full_disk: Path) -> None:
     big = pa.table({"id": [storage.digest(str(i).encode()) for i in range(20_000)]})
-    with pytest.raises(UserError, match=r"part-0.parquet: cannot be written \(No space left"):
+    with pytest.raises(UserError, match=r"part-0-.{8}\.parquet: cannot be written \(No space left"):
         put(full_disk, rows=20_000, table=big, rejected=NONE)
     assert receipts(str(full_disk)) == []
 

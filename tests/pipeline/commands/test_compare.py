@@ -11,7 +11,7 @@ from beam_jobs.analysis.diff import ROW
 from beam_jobs.io.shards import receipts, write_receipt, write_shard
 from pipeline.cli import main
 from pipeline.commands.run.compare import compare
-from tests.run_helpers import STAGES, again
+from tests.run_helpers import STAGES, again, part_file
 
 
 def run(*folders: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -66,7 +66,7 @@ def test_where_runs_part_is_told(
         where = table.schema.get_field_index("trigram_overlap")
         return table.set_column(where, table.field(where), pa.array(scores, pa.float32()))
 
-    before = pq.read_table(a_run / "run/bucket/part-00000-00002.parquet")
+    before = pq.read_table(part_file(a_run / "run/bucket", "part-00000-00002"))
     id, score = before["id"][3].as_py(), before["trigram_overlap"][3].as_py()
     rewrite(a_run, "bucket", 2, change)
     code, out, _ = run(finished_run, a_run, capsys=capsys)
@@ -138,7 +138,7 @@ def test_a_run_on_an_object_store_is_the_same_as_its_copy(
 def test_a_damaged_part_is_one_line(
     finished_run: Path, a_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = a_run / "run/score/part-00000-00001.parquet"
+    path = part_file(a_run / "run/score", "part-00000-00001")
     path.write_bytes(path.read_bytes()[:-1])
     code, _, error = run(finished_run, a_run, capsys=capsys)
     assert code == 2

@@ -12,6 +12,7 @@ from pipeline.cli import main
 from pipeline.judging.import_file import import_judgments
 from pipeline.judging.judgments import read_judgments
 from pipeline.judging.sampling import ScoredRun
+from tests.run_helpers import part_file
 
 Write = Callable[..., Path]
 
@@ -28,7 +29,7 @@ def tsv(folder: Path, *lines: str, name: str = "anna.tsv") -> str:
 
 def test_by_id_and_by_texts(write_run: Write, tmp_path: Path) -> None:
     run = write_run()
-    row = pq.read_table(run / "bucket" / "part-2.parquet").slice(7, 1).to_pylist()[0]
+    row = pq.read_table(part_file(run / "bucket", "part-2")).slice(7, 1).to_pylist()[0]
     by_id = tsv(tmp_path, "id | score | fluency", "p-3 | 70 | 2", "p-399 | 0.5 | ", "x | 1 | 1")
     done = import_judgments(ScoredRun(str(run)), by_id)
     assert (done.added, done.unchanged, [row.number for row in done.unknown]) == (2, 0, [4])

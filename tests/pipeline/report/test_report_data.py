@@ -33,6 +33,7 @@ from pipeline.report.report_data import (
     sample_pairs,
 )
 from tests.pipeline.report.made_run import MadeRun
+from tests.run_helpers import part_file
 
 
 @pytest.fixture
@@ -205,9 +206,9 @@ def test_a_damaged_shard_is_said(
     made_run: MadeRun, deciles: dict[str, Deciles], tmp_path: Path
 ) -> None:
     shutil.copytree(made_run.folder, tmp_path / "run")
-    path = tmp_path / "run" / "bucket" / "part-1.parquet"
+    path = part_file(tmp_path / "run" / "bucket", "part-1")
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match=r"part-1\.parquet: damaged"):
+    with pytest.raises(UserError, match=r"part-1-.{8}\.parquet: damaged"):
         read_scores(str(tmp_path / "run"), deciles, seed=1, with_corpus=False)
 
 
