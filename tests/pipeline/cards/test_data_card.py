@@ -157,6 +157,44 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     assert f"beam {nmt['beam']}" not in words
 
 
+def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
+    record = copy.deepcopy(made_run.record)
+    assert "No person has checked the pairs." in data_card(record, 1)
+    cut = {"score": "word_order", "deciles": [8, 9], "wanted": 0.9, "reached": True, "rows": 72}
+    cut |= {"judged": 41, "precision": 0.954, "wilson": [0.9, 0.99], "expected": None}
+    numbers = {"pairs": 90, "references": 80, "rows": 360, "good": 70, "good_pairs": 60}
+    agreement = {**numbers, "scores": {}, "cuts": [{**cut, "chance": None}]}
+    record["config"]["select"] |= {"by": "judged", "where": [], "max_tokens": None}
+    record["stages"] |= {
+        "judged": {"agreement": agreement},
+        "sentence_model": {"model": {"path": "/m/mini", "license": "mit"}},
+        "cross_encoder_model": {"model": {"path": "me/cross", "revision": "0a1"}},
+    }
+    record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9}
+    words = " ".join(data_card(record, 1).split())
+    for said in (
+        "Selection: deciles 8–9 of `word_order`; score and deciles were selected with people's "
+        "judgments: of 41 judged pairs in these deciles, a share of 0.95 is good. Pairs",
+        "No person has checked most of the pairs.",
+        "`reference`, `translation` and `word_order`, separated by tabs",
+        "`sentence_model`: `mini`, licence mit. `cross_encoder_model`: `me/cross`, revision "
+        "`0a1`, licence not stated by the model. 3. Selection",
+        "over the 4,360 scored pairs",
+        "| ingest | 400 | 360 | 30 empty reference; 10 a reason",
+        "| `captions.tsv` | 12,345 |",
+        "in 3 Parquet files",
+    ):
+        assert said in words, said
+    del record["stages"]["judged"]
+    chosen = {"scorer": "word_order", "deciles": [3], "rows": 36, "pairs": 36, "scores": [50.0]}
+    choice = {"scores": {}, "random": [], "sample": 30, "runs": {}, "chosen": chosen}
+    choice |= {"same_size": chosen, "over_random": {"difference": 1.0, "error": 0.5}}
+    record["config"]["select"] |= {"by": "auto"}
+    record["stages"] |= {"choice": choice}
+    words = " ".join(data_card(record, 1).split())
+    assert "decile 3 of `word_order`; score and deciles were selected by training an" in words
+
+
 def test_texts_of_users_are_no_markup(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     record["config"]["run"] = "/runs/a <i>`run`"

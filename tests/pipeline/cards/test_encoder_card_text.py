@@ -1,0 +1,202 @@
+"""The model card of an encoder as text: what it says of options, data and results."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.cards import encoder_card as card
+from pipeline.cards.encoder_metadata import model_index
+from pipeline.records import Evaluation, RunRecord
+
+NATIVE = {
+    "native": True,
+    "exact": True,
+    "largest_difference": 3e-8,
+    "not_finite": 0,
+    "equal_sentences": 1.0,
+    "sentences": 4030,
+}
+
+
+def settings(export: dict[str, Any], **options: Any) -> dict[str, Any]:
+    chosen = {"model": "word-avg", "dim": 300, **options}
+    found = {"options": chosen, "vocabularies": {"words": 1234}, "dim": 300}
+    return {**found, "sentence_transformers": export} if export else found
+
+
+def text_of(values: dict[str, Any], **stages: Any) -> str:
+    given: dict[str, Any] = {"config": {"run": "/home/janet/runs/a"}, "stages": stages}
+    return " ".join(card.encoder_card(RunRecord.model_validate(given), values).split())
+
+
+def test_it_says_how_the_encoder_is_opened() -> None:
+    text = text_of(settings(NATIVE))
+    assert 'SentenceTransformer("OWNER/NAME")' in text and "5.5 or later" in text
+    assert "on 4,030 sentences that were compared, all tokens are equal" in text
+    assert "no number differs by more than 3e-08" in text
+    assert "janet" not in text and "The encoder was not evaluated." in text
+
+    near = {**NATIVE, "exact": False, "equal_sentences": 0.98765, "largest_difference": 0.123}
+    text = text_of({**settings({**near, "not_finite": 1}, model="bilstm-max"), "language": "th"})
+    assert "98.77% have equal tokens, and numbers differ by up to 0.12." in text
+    assert "6.2 or later" in text and "no finite vector. The results" in text
+    assert "# a: Thai sentence encoder" in text and "- th" in text
+
+    joined = {"native": False, "reason": "joined encoders"}
+    text = text_of(settings(joined, model="word-avg+trigram-avg"))
+    assert 'SentenceTransformer("DIR", trust_remote_code=True)' in text
+    assert "has no modules for joined encoders" in text
+    assert "the concatenation of the mean of the vectors of its words and the mean" in text
+
+    phrases = {"task": "phrases", "phrases": {"table": "/home/janet/ppdb.gz"}, "model": "gru"}
+    text = text_of(settings({"native": False, "reason": "GRUs"}, **phrases))
+    assert 'similarity_fn_name="dot"' in text and "a high dot product" in text
+    assert "janet" not in text and "table: ppdb.gz" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": "lstm"}, "is the last state of an LSTM over its words."),
+        ({"model": "lstm"}, "sentence-transformers 6.2 or later"),
+        ({"model": "trigram-avg"}, "Trigrams that are not in the vocabulary share one vector."),
+        ({"model": "trigram-avg"}, '"the man bites the dog" have nearly the same vector.'),
+        ({"model": "word-avg"}, '"the man bites the dog" have the same vector.'),
+        (
+            {"model": "word-avg + lstm", "mix": "add"},
+            "is the sum of the mean of the vectors of its words and the last state of an LSTM over",
+        ),
+        ({"initial_vectors": "/home/janet/v.txt"}, "Word vectors start from the file v.txt."),
+        (
+            {"task": "similarity", "similarity": {"data": ["sick"], "start": "/home/janet/b"}},
+            "Word vectors start from those of the encoder b.",
+        ),
+        ({"task": "context", "context": {"text": ["b.gz"], "vector": "mean"}}, "its decoders"),
+        ({"task": "context", "context": {"text": ["b.gz"]}}, "is the mean of the vectors of its"),
+        ({"task": "context", "context": {"text": ["b.gz"]}}, 'similarity_fn_name="dot"'),
+    ],
+)
+def test_options_in_words(options: dict[str, Any], said: str) -> None:
+    text = text_of(settings(NATIVE, **options))
+    assert said in text
+    assert ("The order of words does not count" in text) == ("lstm" not in str(options))
+    assert "janet" not in text and "null" not in text
+
+
+def test_texts_of_users_are_no_markup() -> None:
+    given = {"config": {"run": "runs/<i>x</i>"}, "stages": {}}
+    text = card.encoder_card(RunRecord.model_validate(given), settings(NATIVE))
+    assert "<i>" not in text.split("---\n")[2].replace("`<i>", "")
+
+
+def test_labelled_tasks_have_the_results_of_their_test_data() -> None:
+    numbers = {"pearson": 80.0, "spearman": 75.0, "mse": 0.4}
+    training = {"pairs": 10, "test": {"SICK test": {"pairs": 5, **numbers}, "mean": numbers}}
+    found = {**settings(NATIVE, task="similarity", similarity={"data": ["sick"]}), "head": {}}
+    text = card.encoder_card(
+        RunRecord.model_validate({"stages": {"embeddings": {"training": training}}}), found
+    )
+    (result,) = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    assert result["dataset"]["name"] == "SICK test (held out)"
+    assert {m["type"]: m["value"] for m in result["metrics"]} == {
+        "pearson": 0.8,
+        "spearman": 0.75,
+        "mse": 0.4,
+    }
+    assert "| SICK test | 5 | 80.0 | 75.0 | 0.400 |" in text
+    assert "`paraloom similarity` gives the label" in text and "not evaluated" not in text
+
+
+def test_results_of_other_versions_of_the_evaluation() -> None:
+    """Undefined ones are left out; complete tasks of MTEB's protocol are there."""
+    numbers = {"pearson": None, "spearman": None}
+    tasks = {"STS 2015": {"task": "STS15", "complete": True}, "SICK test": {"task": "SICK-R"}}
+    values = {
+        "models": ["word-avg"],
+        "groups": {"SICK": {"data_sets": {"trial": {"pairs": 1, "models": {"word-avg": numbers}}}}},
+        "protocols": {
+            "mteb": {
+                "results": {"STS 2015": {"word-avg": 70.5}, "SICK test": {"word-avg": 60.0}},
+                "tasks": tasks,
+            }
+        },
+    }
+    (result,) = model_index(Evaluation.model_validate(values), "word-avg", "dot")
+    assert result["dataset"] == {
+        "name": "STS15 (all pairs as one set)",
+        "type": "sts15-all-pairs-as-one-set",
+    }
+    assert result["metrics"] == [
+        {"type": "spearman_cosine", "value": 0.705, "name": "Spearman Cosine"}
+    ]
+    without = ["STS 2015 images"]
+    assert not model_index(Evaluation.model_validate(values), "word-avg", "", without)
+
+
+@pytest.mark.parametrize(
+    ("without", "names"),
+    [
+        ([], ["STS 2015 forums", "STS 2015 images", "STS 2015 (mean of 2 data sets)"]),
+        (["STS 2015 images"], ["STS 2015 forums"]),
+        (["STS 2015 forums", "STS 2015 images"], []),
+        (
+            ["STS 2014 images"],
+            ["STS 2015 forums", "STS 2015 images", "STS 2015 (mean of 2 data sets)"],
+        ),
+    ],
+)
+def test_a_mean_over_data_sets_that_were_used_is_left_out(
+    without: list[str], names: list[str]
+) -> None:
+    found = {"word-avg": {"pearson": 50.0, "spearman": 50.0}}
+    data_sets = {name: {"pairs": 1, "models": found} for name in ("forums", "images")}
+    groups = {"STS 2015": {"data_sets": data_sets, "mean": found}}
+    values = {"models": ["word-avg"], "groups": groups}
+    results = model_index(Evaluation.model_validate(values), "word-avg", "cosine", without)
+    assert [result["dataset"]["name"] for result in results] == names
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/data/sts", ["STS 2012 OnWN", "STS 2014 OnWN", "STS 2014 deft-news"]),
+        ("/data/sts/2014", ["STS 2014 OnWN", "STS 2014 deft-news"]),
+        ("/data/2014/OnWN.tsv", ["STS 2014 OnWN"]),
+        ("2014/deft-news.tsv", ["STS 2014 deft-news"]),
+        ("/data/sick", ["SICK train", "SICK trial"]),
+        ("SICK_trial.txt", ["SICK trial"]),
+        ("/captions/train.tsv", []),
+    ],
+)
+def test_data_that_were_used_before(path: str, names: list[str]) -> None:
+    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
+    sets = {"STS 2012": ["OnWN"], "STS 2014": ["OnWN", "deft-news"], "SICK": ["train", "trial"]}
+    groups = {group: {"data_sets": dict.fromkeys(of, found)} for group, of in sets.items()}
+    record = {
+        "stages": {"evaluate": {"results": {"models": ["word-avg"], "groups": groups}}},
+    }
+    text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE, development=[path]))
+    results = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    tests = {result["dataset"]["name"] for result in results}
+    assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(names)
+
+
+@pytest.mark.parametrize(
+    ("by", "rounds", "used"),
+    [("auto", False, True), ("unigram_f1", True, True), ("unigram_f1", False, False)],
+)
+def test_labelled_pairs_that_chose_deciles_or_a_round(by: str, rounds: bool, used: bool) -> None:
+    found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
+    groups = {"STS 2014": {"data_sets": {"OnWN": found, "deft-news": found}}}
+    loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
+    evaluate = {"results": {"models": ["word-avg"], "groups": groups}}
+    record = {
+        "config": {"select": {"by": by, "labelled": "/data/2014/OnWN.tsv"}},
+        "stages": {"evaluate": evaluate, **({"loop": loop} if rounds else {})},
+    }
+    text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE))
+    assert ("choose its epoch or its pairs: STS 2014 OnWN.\n" in text) == used
+    (index,) = yaml.safe_load(text.split("---\n")[1])["model-index"]
+    tests = [result["dataset"]["name"] for result in index["results"]]
+    assert tests == ["STS 2014 OnWN"] * (not used) + ["STS 2014 deft-news"]
