@@ -84,6 +84,82 @@ def test_options_in_words(options: dict[str, Any], said: str) -> None:
     assert "janet" not in text and "null" not in text
 
 
+def test_what_a_corpus_adds_to_the_card() -> None:
+    training = {
+        **{"pairs": 1200, "steps": 2400, "epochs": 3, "best_epoch": 2, "best_step": 1600},
+        **{"empty": 4, "identical": 5, "initial_vectors": "PARAGRAM vectors of the run"},
+        "evaluations": [
+            {"epoch": 1, "step": 800, "development": 61.234},
+            {"epoch": 2, "step": 1600, "development": 62.348},
+        ],
+    }
+    model = {"path": "me/cs-en", "sha256": "5a", "revision": "0a1", "license": "mit"}
+    embeddings = {
+        "training": training,
+        "versions": {"torch": "2.1", "spacy": "not installed"},
+        "files": {"embeddings.development": {"path": "/home/janet/dev.tsv", "sha256": "de"}},
+    }
+    config = {
+        **{"run": "/home/janet/runs/a", "seed": 7, "select": {"by": "length", "deciles": [3, 4]}},
+        "input": {"license": "CC BY 4.0", "source_language": "de", "target_language": "en"},
+        "score": {"phrases": "/home/janet/ppdb.gz"},
+    }
+    record: dict[str, Any] = {
+        **{"config": config, "versions": {"torch": "1.0"}},
+        "inputs": [{"path": "/home/janet/bitext.gz", "bytes": 1, "sha256": "b1"}],
+        "stages": {
+            "back_translate": {"model": model},
+            "paragram": {"digest": "77"},
+            "corpus": {"rows_out": 1234, "digest": "c0"},
+            "embeddings": embeddings,
+        },
+    }
+
+    def words_of(number: int = 0, **options: Any) -> str:
+        values = settings(NATIVE, **options)
+        return " ".join(card.encoder_card(RunRecord.model_validate(record), values, number).split())
+
+    text = words_of(2, dim=8)
+    for said in (
+        "license: cc-by-4.0 ",
+        "# a-round-2: English sentence encoder",
+        "Trained with Paraloom on 1,200 paraphrase pairs.",
+        "| numbers in a vector | 300 | | vocabulary | 1,234 words |",
+        "the corpus of the run `a`, round 2 (1,234 pairs). One side is the English side of a "
+        "bitext, the other a machine translation of its German side. Selection: deciles 3–4 of "
+        "`length`; pairs with equal",
+        "4 pairs with an empty side and 5 with equal sides were left out.",
+        "Length: 2,400 steps of 100 paraphrase pairs, 3 epochs.",
+        "Word vectors start from PARAGRAM vectors of the run.",
+        "the weights of epoch 2, the best on the development data.",
+        "| 1 | 800 | 61.23 | | | 2 | 1,600 | 62.35 | kept |",
+        "Run `a`, seed 7. Packages: torch 2.1. |",
+        "| `embeddings.development` | `dev.tsv` | `de` | | PARAGRAM vectors of the run | | `77` | "
+        "| they were made from | `ppdb.gz` | | | corpus of the run | | `c0` | "
+        "| bitext | `bitext.gz` | `b1` |",
+        "are made by the model `me/cs-en`, revision `0a1`, licence mit, with the SHA-256 `5a`.",
+        "Licence of the bitext: CC BY 4.0.",
+    ):
+        assert said in text, said
+    assert "# a: English" in words_of()
+
+    record["stages"] |= {
+        "nmt": {"training": {"bleu": 28.26}},
+        "pivot": {"model": {**model, "path": "me/en-de"}},
+    }
+    del embeddings["versions"], training["initial_vectors"]
+    text = words_of()
+    assert "a machine translation of its machine translation into German. Selection:" in text
+    assert "are made by a model `me/cs-en`, revision" in text and ", BLEU 28.3 on pairs" in text
+    assert "The sources are made by the model `me/en-de`, revision" in text
+    assert "Packages: torch 1.0." in text and "PARAGRAM" not in text and "ppdb" not in text
+
+    text = words_of(pairs=[{"paths": ["mine.tsv"]}])
+    assert "The licence of the training data is not stated" in text and "CC BY" not in text
+    for other in ("the corpus of the run", "corpus of the run |", "bitext", "The translations are"):
+        assert other not in text, other
+
+
 def test_texts_of_users_are_no_markup() -> None:
     given = {"config": {"run": "runs/<i>x</i>"}, "stages": {}}
     text = card.encoder_card(RunRecord.model_validate(given), settings(NATIVE))
