@@ -57,6 +57,7 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(
     rows = rows_of(run)
     judgments = [
         judged(rows[0], 100),
+        judged(rows[1], 100, translation="another"),  # it is a copy now
         judged(rows[5], 70, translation="another"),
         judged(rows[6], 70, reference="another"),
         judged(rows[6], 30, "Ben"),
@@ -67,12 +68,12 @@ def test_changed_and_gone_pairs_and_copies_are_counted_and_left_out(
     assert pairs.labels.tolist() == [30]
     assert {n: pairs.counts[n] for n in ("copies", "judgments", "changed", "gone")} == {
         "copies": 1,
-        "judgments": 6,
-        "changed": 2,
+        "judgments": 7,
+        "changed": 3,
         "gone": 2,
     }
     line = counts_line(measure(pairs, good=70, precisions=[0.9]))
-    assert "1 pair of equal sides, 2 judgments of texts that have changed" in line
+    assert "1 pair of equal sides, 3 judgments of texts that have changed" in line
 
 
 def test_what_the_judges_say_together(write_run: Callable[..., Path]) -> None:
@@ -140,12 +141,15 @@ def test_every_number_is_that_of_its_definition() -> None:
 
 
 def test_translations_of_a_source_are_different_pairs(write_run: Callable[..., Path]) -> None:
-    run = ScoredRun(str(write_run(candidates=2)))
+    run = ScoredRun(str(write_run(candidates=3)))
     rows = rows_of(run)
-    assert rows[0]["id"] == rows[1]["id"]
-    pairs = joined(run, [judged(rows[0], 1), judged(rows[1], 2)])
+    assert rows[0]["id"] == rows[2]["id"]
+    pairs = joined(run, [judged(rows[2], 2), judged(rows[0], 1)])
     assert pairs.labels.tolist() == [1, 2]
-    assert pairs.scores["unigram_f1"].tolist() == [rows[i]["unigram_f1"] for i in (0, 1)]
+    assert pairs.scores["unigram_f1"].tolist() == [rows[i]["unigram_f1"] for i in (0, 2)]
+    found = measure(pairs, good=2, precisions=[])
+    empty = next(k for k in reversed(range(10)) if k not in pairs.deciles["unigram_f1"])
+    assert found.scores["unigram_f1"].precision[9 - empty :] == [None] * (empty + 1)
 
 
 def test_the_cut_of_a_score_that_people_agree_with(write_run: Callable[..., Path]) -> None:

@@ -11,6 +11,8 @@ from pipeline.judging.describe import (
     cut_in_words,
     cut_lines,
     decile_shares,
+    interval_in_words,
+    number_in_words,
     select_lines,
 )
 from pipeline.judging.record import Agreement, CutResult, ScoreAgreement
@@ -35,7 +37,7 @@ def cut(**values: object) -> CutResult:
         "wanted": 0.9,
         "reached": True,
         "rows": 300,
-        "judged": 40,
+        "judged": 1040,
         "precision": 0.95,
         "wilson": (0.9, 0.98),
         "expected": (0.85, 0.99),
@@ -68,11 +70,18 @@ def test_deciles_without_judged_pairs_have_no_share() -> None:
         assert (low, high) == pytest.approx(tuple(map(float, wilson(np.array(share), judged))))
 
 
+def test_zero_is_a_number_and_no_value_is_none() -> None:
+    assert [number_in_words(value) for value in (None, 0.0)] == ["undefined", "0.00"]
+    intervals = (None, (0.0, 0.3), (-0.3, 0.1))
+    words = ["no interval", "0.00–0.30", "−0.30 to 0.10"]
+    assert [interval_in_words(interval) for interval in intervals] == words
+
+
 def test_a_cut_in_sentences() -> None:
     first, second, third = cut_lines(cut(), 1200)
     assert first == "Precision 0.9: deciles 7–9 of unigram_f1; 300 of 1,200 pairs (25%)."
     assert second == (
-        "Of the 40 judged pairs in it, 0.95 are good (95% by Wilson, as if all pairs were "
+        "Of the 1,040 judged pairs in it, 0.95 are good (95% by Wilson, as if all pairs were "
         "independent: 0.90–0.98)."
     )
     assert third == (
@@ -85,7 +94,7 @@ def test_a_cut_in_sentences() -> None:
         "pairs (100%)."
     )
     assert third.startswith("There are too few references")
-    words = "deciles 7–9 of unigram_f1 with 0.95 (0.90–0.98) of 40 judged pairs"
+    words = "deciles 7–9 of unigram_f1 with 0.95 (0.90–0.98) of 1,040 judged pairs"
     assert cut_in_words(cut()) == words
     lines = "select:  # precision 0.9\n  by: unigram_f1\n  deciles: [7, 8, 9]"
     assert select_lines(cut()) == lines
@@ -93,11 +102,18 @@ def test_a_cut_in_sentences() -> None:
 
 def test_what_is_not_counted_is_said() -> None:
     found = Agreement(
-        pairs=1234, references=56, rows=9, good=70, good_pairs=78, copies=1, judges=2, alpha=-0.5,
-        changed=3, gone=4, scores={}, cuts=[],
+        pairs=5234, references=1056, rows=9, good=70, good_pairs=1078, copies=1, judges=2,
+        alpha=-0.5, changed=3, gone=4, scores={}, cuts=[],
     )  # fmt: skip
     assert counts_line(found) == (
-        "1,234 judged pairs of 56 references by 2 judges (Krippendorff's alpha −0.50); 78 are good "
-        "(label at least 70 of 100); not counted: 1 pair of equal sides, 3 judgments of texts that "
-        "have changed, 4 judgments of pairs that the run does not have"
+        "5,234 judged pairs of 1,056 references by 2 judges (Krippendorff's alpha −0.50); 1,078 "
+        "are good (label at least 70 of 100); not counted: 1 pair of equal sides, 3 judgments of "
+        "texts that have changed, 4 judgments of pairs that the run does not have"
+    )
+    all_counted = found.model_copy(
+        update={"copies": 0, "changed": 0, "gone": 0, "judges": 1, "alpha": 0.0}
+    )
+    assert counts_line(all_counted) == (
+        "5,234 judged pairs of 1,056 references by 1 judge (Krippendorff's alpha 0.00); 1,078 are "
+        "good (label at least 70 of 100)"
     )

@@ -1,5 +1,6 @@
 """Judgments made elsewhere: by ids, by texts, twice, wrong rows, rows of other corpora."""
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def content(run: Path) -> dict[str, bytes]:
 
 def tsv(folder: Path, *lines: str, name: str = "anna.tsv") -> str:
     path = folder / name
-    path.write_text("".join(line.replace(" | ", "\t") + "\n" for line in lines), encoding="utf-8")
+    text = "".join(line.replace(" | ", "\t") + "\n" for line in lines).encode()
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     return str(path)
 
 
@@ -49,6 +51,17 @@ def test_by_id_and_by_texts(write_run: Write, tmp_path: Path) -> None:
         ("Bedřich", row["id"]): (100, None),
     }
     assert {one.candidate for one in read_judgments(str(run))} == {None}
+    (judged,) = (one for one in read_judgments(str(run)) if one.judge == "Bedřich")
+    assert (judged.reference, judged.translation) == (row["reference"], row["translation"])
+    by_both = tsv(
+        tmp_path,
+        "id | reference | translation | score",
+        f"{row['id']} | {row['reference']} |  | 1",
+        f"{row['id']} | other | {row['translation']} | 1",
+        name="both.tsv",
+    )
+    done = import_judgments(ScoredRun(str(run)), by_both)
+    assert (done.added, [row.number for row in done.unknown]) == (1, [3])
 
 
 def test_of_pairs_with_the_same_texts_the_first_is_meant(write_run: Write, tmp_path: Path) -> None:
@@ -82,6 +95,10 @@ def test_several_translations_of_a_source(write_run: Write, tmp_path: Path) -> N
     done = import_judgments(run, file)
     assert (done.added, [row.number for row in done.unknown]) == (2, [4])
     assert [one.candidate for one in read_judgments(run.folder)] == [1, 2]
+    second = read_judgments(run.folder)[1]
+    by_text = tsv(tmp_path, "id | translation | score", f"p-3 | {second.translation} | 11")
+    assert import_judgments(run, by_text).added == 1
+    assert [one.score for one in read_judgments(run.folder)] == [70, 11]
     with pytest.raises(UserError, match=r"row 2: p-3 has several translations"):
         import_judgments(run, tsv(tmp_path, "id | score", "p-3 | 10"))
 
@@ -93,6 +110,7 @@ def test_several_translations_of_a_source(write_run: Write, tmp_path: Path) -> N
         (["id | score", "p-1 | 50", "p-2 | nan"], "row 3: score: .*finite"),
         (["id | score", "p-1 | 50", "p-2 | "], "row 3: score: .*required"),
         (["id | score", "p-1 | 50", " | 7"], "row 3: has neither an id nor both texts"),
+        (["reference | translation | score", "a |  | 7"], "row 2: has neither an id nor both"),
         (["id | score", "p-1 | 50", "p-2 | 7 | 8"], "row 3: 3 tab-separated columns, expected 2"),
         (["id | score | fluency", "p-1 | 5 | 1", "p-2 | 7 | 3"], "row 3: fluency: "),
         (["id | score | judge", "p-1 | 5 | a", "p-2 | 7 | ../a"], "row 3: '../a' cannot be a"),
@@ -125,12 +143,15 @@ def test_wrong_rows(
 def test_the_command(write_run: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(write_run())
     first = tsv(tmp_path, "id | score | fluency", "p-1 | 10 | 0", "p-2 | 50 | 1", "p-3 | 90 | 2")
-    second = tsv(tmp_path, "id | score", "p-2 | 50", "p-3 | 90", "p-1 | 10", "q | 1", name="b.tsv")
+    second = tsv(
+        tmp_path, "id | score", "p-2 | 50", "p-3 | 90", "p-1 | 10", "q | 1", name="b.tsv.gz"
+    )
     assert main(["judge", run, "--import", first]) == 0
     assert main(["judge", run, "--import", second]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{first}: judgments added: 3, there already: 0"
     assert lines[1] == "pairs judged by anna: 3"
+    assert "pairs judged by b: 3" in lines
     assert lines[3] == (
         f"{second}: rows that are not of a pair of the run: 1, the first is row 5: q"
     )

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,10 +73,19 @@ def test_alpha_that_is_not_defined(scores: dict[str, list[int | None]]) -> None:
     assert alpha(judgments(scores)) is None
 
 
+@pytest.mark.parametrize(
+    "change", [{"id": "other"}, {"candidate": 1}, {"reference": "x"}, {"translation": "x"}]
+)
+def test_judges_of_other_texts_judged_another_pair(change: dict[str, Any]) -> None:
+    first, second, *others = judgments({"a": [1, 2], "b": [1, 2]})
+    assert alpha([first, second, *others]) == 1
+    assert alpha([first, second, *(replace(found, **change) for found in others)]) is None
+
+
 def test_the_lines() -> None:
     assert describe_judges([]) == []
     assert describe_judges(judgments({"a": [1]})) == ["pairs judged by a: 1"]
-    lines = describe_judges(judgments(SCORES))
+    lines = describe_judges(judgments(SCORES)[::-1])
     assert lines[:3] == [f"pairs judged by {name}" for name in ("a: 5", "b: 5", "c: 4")]
     assert lines[3].startswith("agreement on 5 pairs of several judges")
     assert lines[3].endswith(f"score {alpha(judgments(SCORES)):.2f}, fluency undefined")

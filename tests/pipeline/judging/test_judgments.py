@@ -1,7 +1,9 @@
 """The judges' files: what is read from them, undoing, half-written lines, the lock."""
 
 import json
+import os
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 import pytest
@@ -31,6 +33,19 @@ def scores(run: Path) -> dict[str, float]:
 def test_a_run_without_judgments_has_none(tmp_path: Path) -> None:
     assert read_judgments(str(tmp_path)) == []
     assert judgments_digest(str(tmp_path)) == ""
+    JudgeFile(str(tmp_path), "a").append([])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_and_a_new_file_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[bool] = []  # whether it is a folder
+    monkeypatch.setattr("os.fsync", lambda file: flushed.append(S_ISDIR(os.fstat(file).st_mode)))
+    file = JudgeFile(str(tmp_path), "a")
+    file.append([action("1"), action("2")])
+    file.append([action("3")])
+    assert flushed == [False, True, False]
 
 
 def test_all_fields_come_back(tmp_path: Path) -> None:
@@ -162,14 +177,19 @@ def test_a_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
     assert victim.read_text() == "a last line without its end"
 
 
-@pytest.mark.parametrize("name", ["", " a", "a ", "../../x", "a/b", ".a", "a\n", "a" * 61, "a\0"])
+@pytest.mark.parametrize(
+    "name",
+    ["", " a", "a ", "../../x", "a/b", ".a", "a\n", "a" * 61, "𠀀" * 51, "a\0"],
+)
 def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a judge's name"):
         JudgeFile(str(tmp_path), name)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["a", "Anna B.", "žofie", "李", "x@example.org", "a" * 60])
+@pytest.mark.parametrize(
+    "name", ["a", "Anna B.", "žofie", "李", "x+y@example.org", "a" * 60, "𠀀" * 50]
+)
 def test_names(name: str) -> None:
     assert checked_name(name) == name
 

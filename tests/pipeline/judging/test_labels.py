@@ -44,6 +44,13 @@ def test_judgments_with_and_without_ids_of_references(tmp_path: Path) -> None:
 def test_sts_and_sick(tmp_path: Path) -> None:
     found = read_labels(write(tmp_path, "5\ta\tb\n2.5\tc\td\n\te\tf\n"))
     assert found.labels.tolist() == [100, 50]
+    (tmp_path / "2012").mkdir()
+    for name, lines in (("OnWN", "4\tg\th\n"), ("images", "1\ti\tj\n0\tk\tl\n")):
+        write(tmp_path / "2012", lines, f"{name}.tsv")
+    found = read_labels(str(tmp_path / "2012"))
+    assert found.labels.tolist() == [80, 20, 0]
+    assert found.references.tolist() == found.first.to_pylist() == ["g", "i", "k"]
+    assert found.second.to_pylist() == ["h", "j", "l"]
     head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\n"
     found = read_labels(write(tmp_path, head + "1\ta\tb\t1\n2\ta\tc\t4\n"))
     assert found.labels.tolist() == [0, 75]
@@ -54,6 +61,7 @@ def test_sts_and_sick(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (JUDGED + "1\ta\tb\t101\t2\n", "row 2: score '101' is not a number from 0 to 100"),
+        (JUDGED + "1\ta\tb\t-0.5\t2\n", "row 2: score '-0.5' is not"),
         (JUDGED + "1\ta\tb\tnan\t2\n", "row 2: score 'nan' is not"),
         (JUDGED + "1\ta\tb\n", "row 2: 3 tab-separated columns, expected 5"),
         (MRPC + "2\t5\t6\ta\tb\n", "row 2: Quality '2' is not a number from 0 to 1"),
@@ -97,10 +105,11 @@ def test_the_language_says_what_a_token_is(tmp_path: Path) -> None:
         assert pairs.scores["unigram_f1"].tolist() == pytest.approx([f1, 0])
 
 
-def test_one_pair_without_a_number_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", ["nan", "-inf"])
+def test_one_pair_without_a_number_is_said(tmp_path: Path, number: str) -> None:
     texts = read_labels(write(tmp_path, "5\ta\tb\n0\tc\td\n"))
     code = "from models.scorers import Scorer\n"
-    code += "s = Scorer(function=lambda pairs: [0.5, float('nan')], meaning='', unit='')"
+    code += f"s = Scorer(function=lambda pairs: [0.5, float('{number}')], meaning='', unit='')"
     sources = [FileScorer("s", "s.py", code)]
     with pytest.raises(UserError, match="--labels: s gives a pair no number"):
         score_labels(texts, ["s"], sources=sources, language=ENGLISH, resources={})
