@@ -1,4 +1,5 @@
 import gzip
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +154,7 @@ def test_a_draw_depends_on_the_seed_and_is_fair(
         {row["id"] for row in run(shards, tmp_path / name, size=500, seed=seed)[0]}
         for name, seed in (("a", 1), ("b", 2))
     )
+    assert len(first) == len(other) == 500
     assert 200 < len(first & other) < 300  # of 1,000: half of a half, 250 give or take 16
     halves = np.array([int(name[3:]) < 500 for name in first])
     assert 200 < halves.sum() < 300
@@ -162,13 +164,15 @@ def test_the_tsv_equals_the_shards(tmp_path: Path, bucketed: Callable[..., list[
     scores = [-0.5, -1e-6, -1.1754944e-38, -0.333333343, 0.0, -123.25]
     rows = [pair(i, translation_score=score) for i, score in enumerate(scores)]
     rows[2]["reference"] = "žluťoučký kůň"
+    rows[3] |= {"reference": "one\ttwo", "translation": "three\nfour"}  # of earlier versions
     kept, _ = run(bucketed(rows, 4), tmp_path / "corpus")
     path = tsv_path(str(tmp_path / "corpus"))
     with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
         lines = [line.split("\t") for line in stream.read().removesuffix("\n").split("\n")]
     assert len(lines) == len(kept) == len(scores)
     for (reference, translation, score), row in zip(lines, kept, strict=True):
-        assert (reference, translation) == (row["reference"], row["translation"])
+        texts = [re.sub(r"[\t\n]", " ", row[name]) for name in ("reference", "translation")]
+        assert [reference, translation] == texts
         assert np.float32(score) == np.float32(row["translation_score"])
 
 
@@ -180,6 +184,7 @@ def test_the_tsv_is_the_same_bytes_each_time(
     for name in "ab":
         run(shards, tmp_path / name)
     assert Path(paths[0]).read_bytes() == Path(paths[1]).read_bytes()
+    assert Path(paths[0]).read_bytes()[4:8] == bytes(4)  # when it was written
 
 
 def test_a_selection_that_fails_leaves_no_text_of_another(

@@ -1,5 +1,6 @@
 """`select.where` through the Beam job, against the same selection written out row by row."""
 
+import gzip
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, commit, read_shard, units
-from beam_jobs.select import Criteria, judge, run
+from beam_jobs.select import Criteria, judge, run, tsv_path
 from beam_jobs.transforms.predicates import Predicate
 
 SCORERS = ("trigram_overlap", "unigram_f1")
@@ -101,6 +102,10 @@ def test_the_job_keeps_what_meets_all_conditions(
     reasons = {row["id"]: plainly(row) for row in table.to_pylist()}
     meets = {id for id, reason in reasons.items() if not reason}
     kept = [id for r in result.receipts for s in r.shards for id in read_shard(s)["id"].to_pylist()]
+    with gzip.open(tsv_path(place), "rt") as stream:
+        exported = [np.float32(line.split("\t")[2]) for line in stream]
+    score = dict(zip(*(table[name].to_pylist() for name in ("id", "unigram_f1")), strict=True))
+    assert exported == [score[id] for id in kept]
     rejected: Counter[str] = Counter()
     for receipt in result.receipts:
         rejected.update(receipt.rejected)

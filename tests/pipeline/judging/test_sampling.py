@@ -1,5 +1,6 @@
 """The pairs that people judge: even over deciles, the same for everybody, few in memory."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from models.errors import UserError
 from pipeline.judging import sampling
 from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from pipeline.manifest import Manifest
-from pipeline.records import PairsRecord
+from pipeline.records import ConfigRecord, PairsRecord, StageRecord
 from tests.pipeline.judging.conftest import SCORES
 
 
@@ -80,6 +81,23 @@ def test_the_lowest_of_each_decile_of_each_score_are_kept() -> None:
     assert lowest.table["hash"].to_pylist() == expected
 
 
+def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:
+    """Of its next ten, the one whose other deciles have fewest, too."""
+    deciles = np.random.default_rng(3).integers(0, 4, (90, 2))
+    cells = [(score, k) for score in (0, 1) for k in range(4)]
+    of_cells = [(f"{score}", k, np.flatnonzero(deciles[:, score] == k)) for score, k in cells]
+    pairs = [Pair(id=f"{i}", source="", reference=f"{i}", translation="") for i in range(90)]
+    left, shown = list(range(90)), Counter[tuple[int, int]]()
+    for pair in sampling._in_order(pairs, of_cells, 80):
+        waiting = {(score, k): [i for i in left if deciles[i, score] == k] for score, k in cells}
+        of_row = {i: [(score, int(deciles[i, score])) for score in (0, 1)] for i in left}
+        _, of_fewest = min((shown[cell], rows) for cell, rows in waiting.items() if rows)
+        row = min(of_fewest[:10], key=lambda i: (sum(map(shown.__getitem__, of_row[i])), i))
+        assert pair.id == f"{row}"
+        left.remove(row)
+        shown.update(of_row[row])
+
+
 def test_equal_texts_are_judged_once() -> None:
     texts = ["one", "one", "two", "one", "three"]
     pairs = [Pair(id=f"{i}", source="", reference="r", translation=t) for i, t in enumerate(texts)]
@@ -104,9 +122,17 @@ def test_the_pairs_are_those_of_the_round_that_is_kept(write_run: Callable[..., 
     (folder / "bucket").rename(folder / "rounds/2/bucket")
     manifest = Manifest(str(folder))
     bucket, corpus = manifest.record.stages.pop("bucket"), PairsRecord(round=2)
-    of_rounds = {"rounds/2/bucket": bucket, "rounds/2/corpus": corpus, "corpus": corpus}
+    of_rounds: dict[str, StageRecord] = {
+        **{"rounds/2/bucket": bucket, "rounds/2/corpus": corpus, "corpus": corpus}
+    }
     manifest.record.stages |= of_rounds
     manifest.save()
+    assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
+    for name in ("rounds/2/bucket", "corpus"):
+        of_rounds[name].config = ConfigRecord(seed=2)  # an earlier one had two rounds
+    manifest.record.stages["bucket"] = bucket.model_copy(update={"config": None})
+    manifest.save()
+    (folder / "rounds/2/bucket").rename(folder / "bucket")
     assert len(sample_pairs(ScoredRun(str(folder)), 100)) == 100
 
 
@@ -145,6 +171,11 @@ def test_what_cannot_be_sampled(write_run: Callable[..., Path], tmp_path: Path) 
     run = write_run()
     with pytest.raises(UserError, match="'bleu' has no deciles in this run; choose from unigram"):
         sample_pairs(ScoredRun(str(run)), 10, ["length_ratio", "bleu"])
+    manifest = Manifest(str(run))
+    manifest.record.stages["bucket"].config = ConfigRecord(seed=2)
+    manifest.save()
+    with pytest.raises(UserError, match="bucket is of an earlier configuration"):
+        ScoredRun(str(run))
     (run / "manifest.json").write_text('{"config": {}, "stages": {}}')
     with pytest.raises(UserError, match="run `paraloom bucket` first"):
         ScoredRun(str(run))
