@@ -15,8 +15,8 @@ from beam_jobs.io.shards import Deciles, read_shard, receipts, write_shard
 from pipeline.cards import data_card as card
 from pipeline.cards.data_card import card_path
 from pipeline.cards.data_card_metadata import size_category
-from pipeline.cards.metadata import yaml_block
-from pipeline.records import RunRecord
+from pipeline.cards.metadata import hub_languages, yaml_block
+from pipeline.records import RunRecord, UsedModel
 from tests.pipeline.report.made_run import MadeRun
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
@@ -151,6 +151,9 @@ def test_it_says_how_translations_were_found(made_run: MadeRun) -> None:
     record = copy.deepcopy(made_run.record)
     nmt = record["config"]["nmt"]
     assert f"beam {nmt['beam']}, model" in " ".join(data_card(record, 1).split())
+    assert "| `candidate` |" not in data_card(record, 1)
+    nmt["candidates"] = 2
+    assert "| `candidate` | int8 | rank among" in data_card(record, 1)
     nmt |= {"candidates": 4, "sampling": {"top_k": 10, "temperature": 0.5}}
     words = " ".join(data_card(record, 1).split())
     assert "sampling (top_k 10, temperature 0.5), 4 translations of each sentence, model" in words
@@ -170,7 +173,10 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "sentence_model": {"model": {"path": "/m/mini", "license": "mit"}},
         "cross_encoder_model": {"model": {"path": "me/cross", "revision": "0a1"}},
     }
-    record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9}
+    record["stages"]["bucket"] |= {"rows_out": 4360, "shards": 9, "rejected": {"odd": 4000}}
+    record["config"]["input"]["target_language"] = "de"
+    loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
+    record["stages"]["loop"] = loop  # of an earlier configuration, which had two rounds
     words = " ".join(data_card(record, 1).split())
     for said in (
         "Selection: deciles 8–9 of `word_order`; score and deciles were selected with people's "
@@ -180,11 +186,16 @@ def test_it_says_how_pairs_were_chosen_and_scored(made_run: MadeRun) -> None:
         "`sentence_model`: `mini`, licence mit. `cross_encoder_model`: `me/cross`, revision "
         "`0a1`, licence not stated by the model. 3. Selection",
         "over the 4,360 scored pairs",
+        "pairs of German sentences that should have the same meaning: the German side of a bitext",
+        "its German side in the bitext",
+        "German translation of `source` by the model",
+        "| bucket | 360 | 4,360 | 4,000 odd |",
         "| ingest | 400 | 360 | 30 empty reference; 10 a reason",
         "| `captions.tsv` | 12,345 |",
         "in 3 Parquet files",
     ):
         assert said in words, said
+    assert "is best" not in words
     del record["stages"]["judged"]
     chosen = {"scorer": "word_order", "deciles": [3], "rows": 36, "pairs": 36, "scores": [50.0]}
     choice = {"scores": {}, "random": [], "sample": 30, "runs": {}, "chosen": chosen}
@@ -216,6 +227,21 @@ def test_it_is_written_when_it_would_say_another_thing(run: Path, made_run: Made
     assert "trained on this input, BLEU 28.2 on pairs held out" in Path(
         card_path(str(run))
     ).read_text().replace("\n   ", " ")
+
+
+@pytest.mark.parametrize(
+    ("path", "revision", "name"),
+    [
+        ("me/cs-en", "0a1", "me/cs-en"),
+        ("me/cs-en", None, "cs-en"),
+        ("/me/cs-en", "0a1", "cs-en"),
+        ("s3://me/cs-en", "0a1", "cs-en"),
+    ],
+)
+def test_only_models_of_the_hub_have_their_owner(
+    path: str, revision: str | None, name: str
+) -> None:
+    assert card.model_name(UsedModel(path=path, revision=revision)) == name
 
 
 def test_sizes() -> None:
@@ -257,6 +283,18 @@ def test_hostile_names_stay_text(made_run: MadeRun, known: bool) -> None:
         assert not line.strip().startswith(("# Heading", "---"))
         outside = re.sub("````.*?````", "", line)
         assert not re.search(r"<(script|img)|(?<!\\)\[b|(?<!\\)`a", outside), line
+
+
+def test_languages_are_codes_of_the_hub() -> None:
+    assert hub_languages(["yue", "zh-Hant", "zh_Hans", "pt-BR", "x", "", "pt"]) == [
+        "yue",
+        "zh",
+        "pt",
+    ]
+
+
+def test_metadata_stays_in_order_and_readable() -> None:
+    assert yaml_block({"b": "čeština", "a": [1]}) == "b: čeština\na:\n- 1\n"
 
 
 def test_metadata_of_several_lines_is_one() -> None:

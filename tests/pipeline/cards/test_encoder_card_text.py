@@ -36,6 +36,7 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     assert "on 4,030 sentences that were compared, all tokens are equal" in text
     assert "no number differs by more than 3e-08" in text
     assert "janet" not in text and "The encoder was not evaluated." in text
+    assert "model-index" not in text and "metrics" not in text
 
     near = {**NATIVE, "exact": False, "equal_sentences": 0.98765, "largest_difference": 0.123}
     text = text_of({**settings({**near, "not_finite": 1}, model="bilstm-max"), "language": "th"})
@@ -44,7 +45,9 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     assert "# a: Thai sentence encoder" in text and "- th" in text
 
     joined = {"native": False, "reason": "joined encoders"}
-    text = text_of(settings(joined, model="word-avg+trigram-avg"))
+    sizes = {"vocabularies": {"words": 1234, "trigrams": 5678}}
+    text = text_of({**settings(joined, model="word-avg+trigram-avg"), **sizes})
+    assert "| vocabulary | 1,234 words | | vocabulary | 5,678 trigrams |" in text
     assert 'SentenceTransformer("DIR", trust_remote_code=True)' in text
     assert "has no modules for joined encoders" in text
     assert "the concatenation of the mean of the vectors of its words and the mean" in text
@@ -78,7 +81,7 @@ def test_it_says_how_the_encoder_is_opened() -> None:
     ],
 )
 def test_options_in_words(options: dict[str, Any], said: str) -> None:
-    text = text_of(settings(NATIVE, **options))
+    text = text_of(settings(NATIVE, steps=None, **options))
     assert said in text
     assert ("The order of words does not count" in text) == ("lstm" not in str(options))
     assert "janet" not in text and "null" not in text
@@ -99,7 +102,7 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "versions": {"torch": "2.1", "spacy": "not installed"},
         "files": {"embeddings.development": {"path": "/home/janet/dev.tsv", "sha256": "de"}},
     }
-    config = {
+    config: dict[str, Any] = {
         **{"run": "/home/janet/runs/a", "seed": 7, "select": {"by": "length", "deciles": [3, 4]}},
         "input": {"license": "CC BY 4.0", "source_language": "de", "target_language": "en"},
         "score": {"phrases": "/home/janet/ppdb.gz"},
@@ -147,9 +150,13 @@ def test_what_a_corpus_adds_to_the_card() -> None:
         "nmt": {"training": {"bleu": 28.26}},
         "pivot": {"model": {**model, "path": "me/en-de"}},
     }
+    chosen = {"scorer": "order", "deciles": [5], "rows": 9, "pairs": 9, "scores": [50.0]}
+    choice = {"scores": {}, "random": [], "sample": 30, "runs": {}, "chosen": chosen}
+    choice |= {"same_size": chosen, "over_random": {"difference": 1.0, "error": 0.5}}
+    record["stages"]["choice"], config["select"]["by"] = choice, "auto"
     del embeddings["versions"], training["initial_vectors"]
     text = words_of()
-    assert "a machine translation of its machine translation into German. Selection:" in text
+    assert "machine translation into German. Selection: decile 5 of `order`; pairs" in text
     assert "are made by a model `me/cs-en`, revision" in text and ", BLEU 28.3 on pairs" in text
     assert "The sources are made by the model `me/en-de`, revision" in text
     assert "Packages: torch 1.0." in text and "PARAGRAM" not in text and "ppdb" not in text
@@ -168,18 +175,23 @@ def test_texts_of_users_are_no_markup() -> None:
 
 def test_labelled_tasks_have_the_results_of_their_test_data() -> None:
     numbers = {"pearson": 80.0, "spearman": 75.0, "mse": 0.4}
-    training = {"pairs": 10, "test": {"SICK test": {"pairs": 5, **numbers}, "mean": numbers}}
+    constant = {**numbers, "pearson": float("nan")}
+    test = {"SICK test": {"pairs": 5, **numbers}, "mean": numbers, "SICK": {"pairs": 1, **constant}}
+    training = {"pairs": 10, "test": test}
     found = {**settings(NATIVE, task="similarity", similarity={"data": ["sick"]}), "head": {}}
     text = card.encoder_card(
         RunRecord.model_validate({"stages": {"embeddings": {"training": training}}}), found
     )
-    (result,) = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    head = yaml.safe_load(text.split("---\n")[1])
+    result, other = head["model-index"][0]["results"]
     assert result["dataset"]["name"] == "SICK test (held out)"
-    assert {m["type"]: m["value"] for m in result["metrics"]} == {
-        "pearson": 0.8,
-        "spearman": 0.75,
-        "mse": 0.4,
+    assert {m["name"]: (m["type"], m["value"]) for m in result["metrics"]} == {
+        "Pearson": ("pearson", 0.8),
+        "Spearman": ("spearman", 0.75),
+        "Mean Squared Error": ("mse", 0.4),
     }
+    assert [m["type"] for m in other["metrics"]] == ["spearman", "mse"]
+    assert head["metrics"] == ["pearson", "spearman", "mse"]
     assert "| SICK test | 5 | 80.0 | 75.0 | 0.400 |" in text
     assert "`paraloom similarity` gives the label" in text and "not evaluated" not in text
 
@@ -187,10 +199,14 @@ def test_labelled_tasks_have_the_results_of_their_test_data() -> None:
 def test_results_of_other_versions_of_the_evaluation() -> None:
     """Undefined ones are left out; complete tasks of MTEB's protocol are there."""
     numbers = {"pearson": None, "spearman": None}
+    other = {"letters": {"pearson": 1.0, "spearman": 2.0}}
     tasks = {"STS 2015": {"task": "STS15", "complete": True}, "SICK test": {"task": "SICK-R"}}
     values = {
         "models": ["word-avg"],
-        "groups": {"SICK": {"data_sets": {"trial": {"pairs": 1, "models": {"word-avg": numbers}}}}},
+        "groups": {
+            "SICK": {"data_sets": {"trial": {"pairs": 1, "models": {"word-avg": numbers}}}},
+            "STS": {"data_sets": {"a": {"pairs": 1, "models": other}}, "mean": other},
+        },
         "protocols": {
             "mteb": {
                 "results": {"STS 2015": {"word-avg": 70.5}, "SICK test": {"word-avg": 60.0}},
@@ -233,6 +249,19 @@ def test_a_mean_over_data_sets_that_were_used_is_left_out(
     assert [result["dataset"]["name"] for result in results] == names
 
 
+@pytest.mark.parametrize(("model", "value"), [("gru", 0.512346), ("word-avg", 0.2)])
+def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: float) -> None:
+    found = {"letters": 20.0, "gru": 51.23456}
+    models = {name: {"pearson": pearson, "spearman": None} for name, pearson in found.items()}
+    groups = {"SICK": {"data_sets": {"test": {"pairs": 1, "models": models}}}}
+    evaluate = {"results": {"models": [*found], "groups": groups}}
+    record = RunRecord.model_validate({"stages": {"evaluate": evaluate}})
+    text = card.encoder_card(record, settings(NATIVE, model=model))
+    head = yaml.safe_load(text.split("---\n")[1])
+    (result,) = head["model-index"][0]["results"]
+    assert [metric["value"] for metric in result["metrics"]] == [value]
+
+
 @pytest.mark.parametrize(
     ("path", "names"),
     [
@@ -243,6 +272,7 @@ def test_a_mean_over_data_sets_that_were_used_is_left_out(
         ("/data/sick", ["SICK train", "SICK trial"]),
         ("SICK_trial.txt", ["SICK trial"]),
         ("/captions/train.tsv", []),
+        ("/2014/captions/pairs.tsv", []),
     ],
 )
 def test_data_that_were_used_before(path: str, names: list[str]) -> None:
@@ -254,21 +284,29 @@ def test_data_that_were_used_before(path: str, names: list[str]) -> None:
     }
     text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE, development=[path]))
     results = yaml.safe_load(text.split("---\n")[1])["model-index"][0]["results"]
+    whole = {"/data/sts": "STS 2012, STS 2014.\n", "/data/sts/2014": ": STS 2014.\n"}
+    assert whole.get(path, "") in text
     tests = {result["dataset"]["name"] for result in results}
     assert {f"{group} {name}" for group, of in sets.items() for name in of} - tests == set(names)
 
 
 @pytest.mark.parametrize(
-    ("by", "rounds", "used"),
-    [("auto", False, True), ("unigram_f1", True, True), ("unigram_f1", False, False)],
+    ("by", "rounds", "labelled", "used"),
+    [
+        ("auto", False, "/data/2014/OnWN.tsv", True),
+        ("unigram_f1", True, ["x.tsv", "/data/2014/OnWN.tsv"], True),
+        ("unigram_f1", False, "/data/2014/OnWN.tsv", False),
+    ],
 )
-def test_labelled_pairs_that_chose_deciles_or_a_round(by: str, rounds: bool, used: bool) -> None:
+def test_labelled_pairs_that_chose_deciles_or_a_round(
+    by: str, rounds: bool, labelled: str | list[str], used: bool
+) -> None:
     found = {"pairs": 1, "models": {"word-avg": {"pearson": 50.0, "spearman": 50.0}}}
     groups = {"STS 2014": {"data_sets": {"OnWN": found, "deft-news": found}}}
     loop = {"labelled": [50.0, 60.0], "data_sets": 1, "pairs": 1, "best": 2}
     evaluate = {"results": {"models": ["word-avg"], "groups": groups}}
     record = {
-        "config": {"select": {"by": by, "labelled": "/data/2014/OnWN.tsv"}},
+        "config": {"select": {"by": by, "labelled": labelled}},
         "stages": {"evaluate": evaluate, **({"loop": loop} if rounds else {})},
     }
     text = card.encoder_card(RunRecord.model_validate(record), settings(NATIVE))

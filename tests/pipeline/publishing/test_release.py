@@ -92,6 +92,7 @@ def test_datasets_opens_splits_and_configurations(
 
 
 def test_the_card_is_complete(run: Path) -> None:
+    change(run, lambda record: record["config"].update(seed=3))
     assert publish(run, "--repo", "me/captions") == 0
     head, text = metadata(run), card(run)
     expected = {
@@ -108,6 +109,12 @@ def test_the_card_is_complete(run: Path) -> None:
     full = head["dataset_info"][0]
     sizes = [path.stat().st_size for path in (run / "release" / "data").iterdir()]
     assert full["download_size"] == sum(sizes)
+    assert full["dataset_size"] == sum(split["num_bytes"] for split in full["splits"])
+    rows = pq.read_table(run / "release/data/train-00000-of-00001.parquet")
+    assert full["splits"][0]["num_bytes"] == pytest.approx(rows.nbytes, rel=0.05)
+    size = (run / "release/data/train-00000-of-00001.parquet").stat().st_size
+    assert f"| `full` | all | `train` | {rows.num_rows:,} | 1 | {size:,} |" in text
+    assert "the reference with the seed 3 decides" in text
     assert 'load_dataset("me/captions", "pairs")' in text
     assert "Licence: CC BY 4.0.\n" in text
     assert "| `pairs` | anchor, positive | `test` |" in text
