@@ -5,19 +5,24 @@ import json
 import re
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
 from models.errors import UserError
 from pipeline.cli import main
+from pipeline.commands.run.judge import judging_server
 from pipeline.judging.judgments import read_judgments
 from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from pipeline.judging.server import JudgingServer
 from pipeline.judging.session import Scale, Session
+from pipeline.manifest import Manifest
+from pipeline.records import InputSection
 
 Write = Callable[..., Path]
 
@@ -143,6 +148,7 @@ def test_wrong_requests(client: Client) -> None:
         (400, client.ask(path=f"{own}state?judge=..", method="GET")),
         # The form.
         (413, client.ask(body=b"x" * 10_000_000)),
+        (413, client.ask(body=b"x" * 70_000)),
         (413, client.ask(body=right, Content_Length="10000000")),
         (411, client.ask(body=b"2\r\n{}\r\n0\r\n\r\n", Content_Length=None)),
         (
@@ -231,33 +237,55 @@ def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
         assert reply.status == 200
         text = reply.body.decode().replace("http://www.w3.org/2000/svg", "")
         assert "http" not in text
-        policy = reply.headers["Content-Security-Policy"]
-        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert reply.headers["Content-Security-Policy"] == (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+            "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
         assert reply.headers["Referrer-Policy"] == "no-referrer"
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
         assert reply.headers["Cache-Control"] == "no-store"
+        for of in ("Opener", "Resource"):
+            assert reply.headers[f"Cross-Origin-{of}-Policy"] == "same-origin"
         assert "Werkzeug" not in str(reply.headers)
+    other = f"localhost:{client.port}"  # as a forwarded port may be named
+    body = client.answer(client.pairs[0])
+    assert client.ask(body=body, Host=other, Origin=f"http://{other}").status == 200
+
+
+def test_the_page_says_run_judge_and_languages(write_run: Write) -> None:
+    folder = write_run(100)
+    manifest = Manifest(str(folder))
+    manifest.record.config.input = InputSection(source_language="he_IL", target_language="fr")
+    manifest.save()
+    run = ScoredRun(str(folder))
+    server = judging_server(run, sample_pairs(run, 1), "yes-no", "Anna")
+    Thread(target=server.serve, daemon=True).start()
+    with urlopen(server.url, timeout=20) as reply:
+        text = reply.read().decode()
+    server.close()
+    assert f"<h1>{folder.name}</h1>" in text
+    assert 'data-scale="yes-no" data-judge="Anna"' in text
+    assert text.count('lang="fr" dir="ltr"') == 2
+    assert text.count('lang="he" dir="rtl"') == 1
 
 
 def test_yes_and_no(write_run: Write) -> None:
     client = Client(write_run(100), "yes-no")
-    (pair, *_) = client.pairs
+    (pair, other, *_) = client.pairs
     assert client.ask(body=client.answer(pair)).status == 409
     assert client.ask(body=client.answer(pair, score=100)).status == 200
+    assert client.ask(body=client.answer(other, score=0)).status == 200
     client.server.close()
 
 
-def test_a_pair_with_another_translation_is_judged_again(client: Client) -> None:
+def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
     pair, *others = client.pairs
     assert client.ask(body=client.answer(pair)).status == 200
-    changed = Pair(id=pair.id, source="s", reference=pair.reference, translation="another one")
-    session = Session(str(client.run), [changed, *others], "0-100")
-    found = session.state("a")
-    assert (found["pair"]["translation"], found["judged"], found["last"]) == (
-        "another one",
-        0,
-        None,
-    )
+    for side in ("reference", "translation"):
+        changed = replace(pair, **{side: "another one"})
+        found = Session(str(client.run), [changed, *others], "0-100").state("a")
+        now = found["pair"][side], found["judged"], found["last"]
+        assert now == ("another one", 0, None)
 
 
 def test_a_full_disk(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
