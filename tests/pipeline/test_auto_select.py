@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from beam_jobs.analysis.probes import Subset
+from beam_jobs.analysis.sampling import Sample
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Shard, read_shard, write_shard
 from beam_jobs.select import Criteria
 from beam_jobs.transforms.predicates import Predicate
 from models.embeddings.options import EmbeddingOptions
 from models.errors import UserError
-from pipeline.auto_select.search import auto_select, small_encoder
+from pipeline.auto_select.search import _Search, auto_select, small_encoder
 from pipeline.config.options import AutoOptions
 from pipeline.labelled import read_labelled
 from pipeline.records import AutoSelectRecord
@@ -314,8 +316,49 @@ def test_the_best_two_deciles_are_selected_as_in_the_paper(
 
 
 def test_probes_can_train_like_the_encoder() -> None:
-    encoder = EmbeddingOptions(mega_batch=7, scramble=0.3, model="gran", epochs=5, patience=None)
+    encoder = EmbeddingOptions(
+        **{"mega_batch": 7, "scramble": 0.3, "model": "gran", "epochs": 5, "dim": 77, "loaders": 2},
+        **{"initial_vectors": "v.txt", "development": ["2012"], "steps": 9, "batch_size": 90},
+    )
     probe = small_encoder(AutoOptions(model="lstm-avg", like_embeddings=True), encoder)
-    assert (probe.model, probe.epochs, probe.initial_vectors) == ("lstm-avg", 1, None)
-    assert (probe.mega_batch, probe.scramble, probe.batch_size) == (7, 0.3, 100)
-    assert small_encoder(AutoOptions(), encoder).mega_batch == 1
+    changed = {"model": "lstm-avg", "epochs": 1, "loaders": 0, "device": "cpu"}
+    changed |= dict.fromkeys(("development", "patience", "steps"))
+    assert probe == encoder.replace(**changed)
+    probe = small_encoder(AutoOptions(model="lstm-avg"), encoder)
+    fixed = {"batch_size": 20, "mega_batch": 1, "negatives": "other", "dim": 77, "epochs": 1}
+    fixed |= {"initial_vectors": "v.txt", "loaders": 0, "device": "cpu"}
+    assert probe == EmbeddingOptions(model="lstm-avg", **fixed)
+    labelled = EmbeddingOptions(task="similarity", similarity={"data": ["sick"]})
+    assert small_encoder(AutoOptions(like_embeddings=True), labelled).task == "paraphrases"
+
+
+def search(counts: dict[str, list[list[int]]], most: int) -> tuple[_Search, list[list[Subset]]]:
+    """A search whose probes score the lowest decile of a subset, and what they were asked for."""
+    asked: list[list[Subset]] = []
+
+    def run_probes(name: str, subsets: Sequence[Subset]) -> list[list[float]]:
+        asked.append([*subsets])
+        return [[min(subset.deciles, default=-1) + 0.5] for subset in subsets]
+
+    rows = {scorer: np.array(of) for scorer, of in counts.items()}
+    none = Sample(table=pa.table({}), thresholds={})
+    return _Search(none, rows, (1, 2), most, "folder", run_probes), asked
+
+
+def test_a_decile_has_a_quarter_of_the_largest_with_every_seed() -> None:
+    counts = {"a": [[99, 25, 24, 80, *[50] * 6], [90, 90, 90, 100, *[60] * 6]]}
+    counts["b"] = [[70, 9, 100, 0, *[40] * 6], [70, 90, 104, 0, *[40] * 6]]
+    made, asked = search(counts, 1000)
+    found = made.large_deciles()
+    assert found == {"a": [0, 1, 3, *range(4, 10)], "b": [0, 2, *range(4, 10)]}
+    assert made.common_size(found) == 25
+    scores, random = made.score_deciles(found, 25)
+    assert scores == {s: {k: [k + 0.5] for k in of} for s, of in found.items()}
+    assert random == [-0.5]
+    expected = [Subset(scorer=s, deciles=(k,), most=25) for s, of in found.items() for k in of]
+    assert asked == [[*expected, Subset(most=25)]]
+    made, _ = search(counts, 36)  # a quarter of what a probe takes
+    assert made.large_deciles() == {"a": [*range(10)], "b": [0, 1, 2, *range(4, 10)]}
+    assert made.common_size(made.large_deciles()) == 9
+    made, _ = search({"a": [[3, 2, 1, *[0] * 7]] * 2}, 1000)
+    assert made.large_deciles() == {"a": [0, 1]}  # a pair needs another one

@@ -19,7 +19,11 @@ TOKENS = [
     "AKIAABCDEFGHIJKLMNOP",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
     "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz",
+    "gho_abcdefghijklmnopqrst",
     "glpat-abcdefghij0123456789",
+    "sk-abcdefghij_0123456789",
+    "xoxp-1234567890",
+    "-----BEGIN RSA PRIVATE KEY-----",
     "AIzaSyA0123456789abcdefghijklmnopqrstuvw",
     "xoxb-123456789012-abcdefghijkl",
     "s3://key:word@host/a.gz",
@@ -34,6 +38,7 @@ TOKENS = [
         ("~user/train.gz", "train.gz"),
         ("../../jane/train.gz", "train.gz"),
         ("data/../../home/user/train.gz", "train.gz"),
+        ("/home/jane/train/", "train"),
         ("C:\\Users\\jane\\train.gz", "train.gz"),
         ("gs://bucket/train.gz", "train.gz"),
         ("s3://key:word@host/a.gz?signature=x", "a.gz"),
@@ -56,7 +61,7 @@ EVERYWHERE: dict[str, Any] = {
     "token": "sesame",
     "accelerator": "sesame",
     "nmt": {"engine": "sesame", "beam": 5, "pin": 1234, "hub": {"auth": "sesame"}},
-    "score": {"commands": {"c": "/opt/sesame/python m.py --key sesame"}},
+    "score": {"commands": {"c": " /opt/sesame/python m.py --key sesame"}},
     "embeddings": {"initial_vectors": "/sesame/v.txt", "dim": 30, "pairs": [{"key": "sesame"}]},
 }
 
@@ -91,7 +96,8 @@ def test_a_record_is_still_one() -> None:
     stages = {
         "score": {"scorers": {"c": scorer}},
         "back_translate": {"model": {"path": "me/cs-en", "revision": "0a1", "sha256": "1"}},
-        "pivot": {"model": {"path": "../me/en-cs", "sha256": "1"}},
+        "pivot": {"model": {"path": "../me/en-cs", "sha256": "1", "revision": "0a1"}},
+        "sentence_model": {"model": {"path": "me/mini", "sha256": "1"}},
         "new": {"key": "k", "rows": 3},
     }
     inputs = [{"path": "/home/me/a.gz", "sha256": "2", "host": "sesame"}]
@@ -103,6 +109,7 @@ def test_a_record_is_still_one() -> None:
     assert found["score"]["scorers"]["c"]["meaning"] == "computed by the program python"
     assert found["back_translate"]["model"]["path"] == "me/cs-en"
     assert found["pivot"]["model"]["path"] == "en-cs"
+    assert found["sentence_model"]["model"]["path"] == "mini"  # a folder in the current one
     assert found["new"] == {"key": "k"}
 
 
@@ -113,3 +120,5 @@ def test_a_last_look(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
     for text in ("see /home/jane/x", f"licence {token}."):
         with pytest.raises(UserError, match=r"README\.md: would hold a secret or a path"):
             check_no_traces("README.md", text)
+    monkeypatch.setattr(Path, "home", lambda: Path("/"))  # of a user without one
+    check_no_traces("README.md", "see /data/x and //")
