@@ -22,6 +22,8 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
         ("  unigram_f1 < 1e-3 ", "unigram_f1", "<", 0.001),
         ("reference_tokens >= 5", "reference_tokens", ">=", 5),
         ("unigram_f1_decile in 2..7", "unigram_f1_decile", "in", (2, 7)),
+        ("translation_tokens <= +1E+02", "translation_tokens", "<=", 100),
+        ("unigram_f1_decile in 3..3", "unigram_f1_decile", "in", (3, 3)),
         ("unigram_f1 in 0.25 .. 0.75", "unigram_f1", "in", (0.25, 0.75)),
     ],
 )
@@ -58,7 +60,11 @@ def test_a_range_the_wrong_way_round() -> None:
 
 @pytest.mark.parametrize("text", ["bleu <= 0.5", "bleu_decile >= 3", "source <= 1"])
 def test_an_unknown_column(text: str) -> None:
-    with pytest.raises(ValueError, match="is no column of the pairs; there are trigram_overlap,"):
+    known = (
+        "is no column of the pairs; there are trigram_overlap, unigram_f1, reference_tokens, "
+        r"translation_tokens, and the deciles of the scores \(trigram_overlap_decile …\): "
+    )
+    with pytest.raises(ValueError, match=known):
         Predicate.parse(text).check(SCORERS)
 
 

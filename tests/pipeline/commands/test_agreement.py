@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import main
+from pipeline.judging.labels import default_names
 
 HEADER = "reference\tparaphrase\tscore\n"
 WORDS = "the old dog runs fast over green hills today and sleeps".split()  # noqa: SIM905
@@ -28,25 +29,32 @@ def test_it_prints_the_scores_and_the_cut(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results.json"
-    arguments = ["--labels", str(labels), "--precision", "0.8", "--good", "45"]
+    arguments = ["--labels", str(labels), "--good", "45"]
+    (tmp_path / "idf.txt").write_text("".join(f"{word} {len(word)}\n" for word in WORDS))
+    arguments += ["--resource", f"idf={tmp_path}/idf.txt"]
+    arguments += [part for p in ("0.8", "0.5", "0.8") for part in ("--precision", p)]
     assert main(["agreement", *arguments, "--json", str(results)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "220 judged pairs of 55 references; 120 are good (label at least 45 of 100)" in out
     assert "1 pair of equal sides" in out
     assert "select: # precision 0.8 by: " in out
     found = json.loads(results.read_text())
+    assert {*found["scores"]} == {*default_names(), "mean_idf"}
     assert found["scores"]["unigram_f1"]["spearman"] == pytest.approx(1, abs=0.01)
     assert found["scores"]["edit_distance"]["spearman"] == pytest.approx(-1, abs=0.01)
-    (cut,) = found["cuts"]
-    assert (cut["wanted"], cut["reached"]) == (0.8, True)
+    assert [(cut["wanted"], cut["reached"]) for cut in found["cuts"]] == [(0.8, True), (0.5, True)]
 
 
 def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--scorers", "edit_distance,reference_score"]
-    assert main(["agreement", "--labels", str(labels), *given, "--good", "45"]) == 0
+    assert main(["agreement", "--labels", str(labels), *given]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "unigram_f1" not in out
-    assert "deciles: [0, 1, 2" in out  # less is better
+    assert "label at least 70 of 100" in out and "# precision 0.9 by: edit_distance" in out
+    assert "deciles: [0, 1]" in out  # less is better
+    assert "│ edit_distance │ −1.00 │ −1.00 to −1.00 │ less │" in out
+    assert "│ 2 │ 0.73 (0.52–0.87) │ │ 3 │ 0.00 (0.00–0.15) │" in out
+    assert "│ 9 │ 0.00 (0.00–0.15) │ └" in out
     assert "Left out: reference_score, which needs the source of each pair." in out
 
 
@@ -59,7 +67,9 @@ def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["RUN", "--run", "RUN"], "--run and --resource are for --labels"),
         (["--labels", "nowhere"], "--labels nowhere: is not there"),
         (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
+        (["--labels", "LABELS", "--precision", "0"], "--precision: must be between 0 and 1"),
         (["--labels", "LABELS", "--good", "0"], "--good 0: must be above 0"),
+        (["--labels", "LABELS", "--good", "100.5"], "--good 100.5: must be above 0, and at most"),
         (["--labels", "LABELS", "--scorers", "nothing"], "--scorers: 'nothing' is unknown"),
         (["--labels", "LABELS", "--run", "RUN"], "no run here: it has no manifest.json"),
         (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),

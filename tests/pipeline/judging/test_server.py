@@ -247,6 +247,7 @@ def test_the_page_reads_nothing_from_elsewhere(client: Client) -> None:
         for of in ("Opener", "Resource"):
             assert reply.headers[f"Cross-Origin-{of}-Policy"] == "same-origin"
         assert "Werkzeug" not in str(reply.headers)
+    assert client.ask("", method="HEAD", Origin=None).status == 200
     other = f"localhost:{client.port}"  # as a forwarded port may be named
     body = client.answer(client.pairs[0])
     assert client.ask(body=body, Host=other, Origin=f"http://{other}").status == 200

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.errors import UserError
 from pipeline.cards.data_card_metadata import Split
 from pipeline.publishing import files, release
 from pipeline.publishing.files import (
@@ -93,6 +94,11 @@ def test_the_hash_is_that_of_ids_and_both_texts() -> None:
         place = COLUMNS.get_field_index(name)
         wrong = rows.set_column(place, name, pa.array(["x", *rows[name].to_pylist()[1:]]))
         assert (total_hash(rows) != total_hash(wrong)).any(), name
+    first, second = (
+        total_hash(rows.append_column("candidate", pa.array(of, pa.int8())))
+        for of in ([0, 1, 2], [0, 1, 1])
+    )
+    assert (first != second).any()
 
 
 def test_the_size_in_memory_is_that_of_all_groups(
@@ -120,6 +126,8 @@ def test_the_share_is_met_and_the_seed_counts() -> None:
 )
 def test_from_1_on_it_is_a_number_of_rows(said: float, share: float) -> None:
     assert release._share(said, 50) == pytest.approx(share)
+    with pytest.raises(UserError, match="of rows below the 50 of the corpus, not 50"):
+        release._share(50, 50)
 
 
 def test_the_sum_of_hashes_sees_a_row_lost_or_there_twice() -> None:
@@ -163,11 +171,13 @@ def test_a_file_ends_when_it_is_large(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_pages_have_an_index_and_end_by_content(tmp_path: Path) -> None:
-    writer = SplitWriter(tmp_path, "train", COLUMNS)
-    writer.write(table(["a", "b"]))
+    rows = table(["a", "a"]).append_column("decile", pa.array([7, 7], pa.int8()))
+    writer = SplitWriter(tmp_path, "train", rows.schema)
+    writer.write(rows)
     (name,) = writer.finish().files
     metadata = pq.ParquetFile(tmp_path / Path(name).name).metadata
-    column = metadata.row_group(0).column(1)
+    column, decile = (metadata.row_group(0).column(i) for i in (1, 3))
+    assert not column.has_dictionary_page and decile.has_dictionary_page
     assert column.has_offset_index and column.has_column_index
     assert column.compression == "ZSTD"
     # The key by which the Hub knows such files, as `datasets` writes it.
