@@ -56,6 +56,10 @@ def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "│ 2 │ 0.73 (0.52–0.87) │ │ 3 │ 0.00 (0.00–0.15) │" in out
     assert "│ 9 │ 0.00 (0.00–0.15) │ └" in out
     assert "Left out: reference_score, which needs the source of each pair." in out
+    given = ["--scorers", "edit_distance", "--good", "100"]
+    assert main(["agreement", "--labels", str(labels), *given]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "no cut is sure to have it" in out and "select:" not in out
 
 
 @pytest.mark.parametrize(

@@ -339,7 +339,7 @@ def test_a_run_has_one_port_however_its_path_is_written(
     ("options", "message"),
     [
         (["--judge", "../x"], "cannot be a judge's name"),
-        (["--scores", "bleu"], "'bleu' has no deciles"),
+        (["--scores", "length_ratio , bleu,"], "'bleu' has no deciles"),
         (["--pairs", "0"], "see paraloom judge --help"),
         (["--scale", "1-5"], "see paraloom judge --help"),
     ],
