@@ -23,6 +23,7 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
         ("reference_tokens >= 5", "reference_tokens", ">=", 5),
         ("unigram_f1_decile in 2..7", "unigram_f1_decile", "in", (2, 7)),
         ("translation_tokens <= +1E+02", "translation_tokens", "<=", 100),
+        ("unigram_f1 >= 0.12345678", "unigram_f1", ">=", 0.12345678),
         ("unigram_f1_decile in 3..3", "unigram_f1_decile", "in", (3, 3)),
         ("unigram_f1 in 0.25 .. 0.75", "unigram_f1", "in", (0.25, 0.75)),
     ],

@@ -60,6 +60,9 @@ def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["agreement", "--labels", str(labels), *given]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "no cut is sure to have it" in out and "select:" not in out
+    labels.write_text(f"{HEADER}same\tsame\t100\n")
+    assert main(["agreement", "--labels", str(labels), *given]) == 0
+    assert "No cut can be measured: no score has a judged pair" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -83,19 +83,25 @@ def test_the_lowest_of_each_decile_of_each_score_are_kept() -> None:
 
 def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:
     """Of its next ten, the one whose other deciles have fewest, too."""
-    deciles = np.random.default_rng(3).integers(0, 4, (90, 2))
-    cells = [(score, k) for score in (0, 1) for k in range(4)]
-    of_cells = [(f"{score}", k, np.flatnonzero(deciles[:, score] == k)) for score, k in cells]
-    pairs = [Pair(id=f"{i}", source="", reference=f"{i}", translation="") for i in range(90)]
-    left, shown = list(range(90)), Counter[tuple[int, int]]()
-    for pair in sampling._in_order(pairs, of_cells, 80):
-        waiting = {(score, k): [i for i in left if deciles[i, score] == k] for score, k in cells}
-        of_row = {i: [(score, int(deciles[i, score])) for score in (0, 1)] for i in left}
+    deciles = np.random.default_rng(3).integers(0, 6, (3, 120)).tolist()
+    cells = [(score, k) for score in range(3) for k in range(6)]
+    of_row = [[(score, of[row]) for score, of in enumerate(deciles)] for row in range(120)]
+    of_cells = [(f"{s}", k, np.flatnonzero(np.equal(deciles[s], k))) for s, k in cells]
+    pairs = [Pair(id=f"{i}", source="", reference=f"{i}", translation="") for i in range(120)]
+    left, shown, beyond = list(range(120)), Counter[tuple[int, int]](), 0
+
+    def order(row: int) -> tuple[int, int]:
+        return sum(shown[cell] for cell in of_row[row]), row
+
+    for pair in sampling._in_order(pairs, of_cells, 60):
+        waiting = {cell: [row for row in left if cell in of_row[row]] for cell in cells}
         _, of_fewest = min((shown[cell], rows) for cell, rows in waiting.items() if rows)
-        row = min(of_fewest[:10], key=lambda i: (sum(map(shown.__getitem__, of_row[i])), i))
+        row = min(of_fewest[:10], key=order)
         assert pair.id == f"{row}"
+        beyond += min(of_fewest, key=order) != row
         left.remove(row)
         shown.update(of_row[row])
+    assert beyond > 3
 
 
 def test_equal_texts_are_judged_once() -> None:

@@ -283,7 +283,8 @@ def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
     pair, *others = client.pairs
     assert client.ask(body=client.answer(pair)).status == 200
     for side in ("reference", "translation"):
-        changed = replace(pair, **{side: "another one"})
+        change: dict[str, Any] = {side: "another one"}
+        changed = replace(pair, **change)
         found = Session(str(client.run), [changed, *others], "0-100").state("a")
         now = found["pair"][side], found["judged"], found["last"]
         assert now == ("another one", 0, None)
