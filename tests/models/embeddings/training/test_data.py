@@ -1,4 +1,5 @@
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from models.embeddings.options import EmbeddingOptions
 from models.embeddings.ragged_columns import Kind
 from models.embeddings.training import data
-from models.embeddings.training.data import Pairs, Shards, learnable
+from models.embeddings.training.data import PairColumns, Pairs, Shards, learnable
 from models.embeddings.vocabulary import Vocabulary
+from models.hashing import text_hashes, threshold
 
 
 @pytest.fixture
@@ -44,6 +46,8 @@ def test_an_epoch_has_every_pair_once_in_bounded_pools(source: Shards) -> None:
         assert all(0 < len(pool) <= 24 for pool in pools) and len(pools) >= 5
         epochs.append([pair for pool in pools for pair in pool])
         assert sorted(epochs[-1]) == sorted((f"l{i} x", f"r{i} y") for i in range(100))
+        sizes = [[chunk.rows for chunk in pool] for pool in source.pools(epoch)]
+        assert all(sum(of) + after[0] > 24 for of, after in pairwise(sizes))  # as full as can be
     assert epochs[0] != epochs[1]
     again = [texts(source, pool) for pool in source.epoch(0)]
     assert [pair for pool in again for pair in pool] == epochs[0]
@@ -77,9 +81,11 @@ def test_loader_processes_give_the_same(source: Shards) -> None:
 
 def test_what_fits_in_memory_is_read_once(source: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "POOL", 100)
-    (pool,) = source.epoch(0)
-    (again,) = source.epoch(1)
-    assert pool is again and len(pool) == 100
+    (pool,) = source.epoch(1)
+    (again,) = source.epoch(0)
+    assert pool is again
+    # Whichever epoch a resumed training reads first, the pairs are in the order of the files.
+    assert texts(source, pool.take(np.arange(100))) == [(f"l{i} x", f"r{i} y") for i in range(100)]
     assert list(source.epoch(0, 1)) == []
 
 
@@ -89,13 +95,73 @@ def test_order_depends_on_the_seed(source: Shards) -> None:
     assert [chunk for pool in source.pools(0) for chunk in pool] != first
 
 
-def test_null_is_empty() -> None:
-    sides = pa.array(["a", None, "b"]), pa.array(["b", "c", None])
-    table = pa.table({"l": sides[0], "r": sides[1]}).to_batches()[0]
-    vocabulary = Vocabulary.build([side.fill_null("") for side in sides])
-    left, right = (table.column(name).fill_null("") for name in ("l", "r"))
-    pairs = learnable(left, right, {"words": vocabulary})
-    assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 0)
+def test_null_is_empty(tmp_path: Path) -> None:
+    table = pa.table({"l": ["a", None, "b", "c"], "r": ["b", "c", None, "C"]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    source = Shards([tmp_path / "a.parquet"], ("l", "r"))
+    source.vocabularies = {"words": Vocabulary.build(source.texts())}
+    (pairs,) = source.epoch(0)
+    assert (len(pairs), pairs.empty, pairs.identical) == (1, 2, 1) and source.rows == 4
+
+
+def test_translations_of_a_source_are_known_by_its_id(tmp_path: Path) -> None:
+    columns = {"id": ["s", "s", "t", "u"], "candidate": [0, 1, 0, 0]}
+    sides = {"l": ["a", "a", "a", ""], "r": ["b", "c", "d", "e"]}
+    vocabulary = Vocabulary(list("abcde"))
+    found = []
+    for name in ("id", "candidate"):  # without the other, every row has a source of its own
+        pq.write_table(pa.table({name: columns[name], **sides}), tmp_path / f"{name}.parquet")
+        found.append(tmp_path / f"{name}.parquet")
+    pq.write_table(pa.table({**columns, **sides}), tmp_path / "both.parquet")
+    for path, sources in (*((path, None) for path in found), (tmp_path / "both.parquet", "sst")):
+        source = Shards([path], ("l", "r"))
+        source.vocabularies = {"words": vocabulary}
+        (pairs,) = source.epoch(0)
+        if sources is None:
+            assert pairs.sources is None
+        else:
+            expected = text_hashes(pa.array(list(sources)))
+            assert pairs.sources is not None and np.array_equal(pairs.sources, expected)
+
+
+def test_held_out_pairs_have_two_different_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [(f"a{i}", f"b{i}") for i in range(40)]
+    useless = [("", "x"), ("y", " "), (None, "z"), ("same", "same")]
+    table = pa.table([pa.array(side) for side in zip(*rows, *useless, strict=True)], ["l", "r"])
+    pq.write_table(table, tmp_path / "held.parquet", row_group_size=9)
+    every = Shards([tmp_path / "held.parquet"], PairColumns("l", "r", held_out=1.0))
+
+    def held_out() -> list[tuple[str, str]]:
+        return list(zip(*(side.to_pylist() for side in every.held_out()), strict=True))
+
+    assert held_out() == rows
+    monkeypatch.setattr(data, "_EVALUATED", 11)  # a quarter of the rows, by their first sentences
+    chosen = text_hashes(pa.array([first for first, _ in rows])) < threshold(11 / 44)
+    assert held_out() == [row for row, there in zip(rows, chosen, strict=True) if there]
+    assert 4 < chosen.sum() < 18
+
+
+def test_a_share_of_a_row_group_is_another_in_each_group_file_epoch_and_seed(
+    tmp_path: Path,
+) -> None:
+    texts = [f"w{i}" for i in range(60)]
+    for name in "ab":
+        table = pa.table({"l": texts * 2, "r": [f"{text} x" for text in texts] * 2})
+        pq.write_table(table, tmp_path / name, row_group_size=60)
+
+    def shares(seed: int, epoch: int) -> list[tuple[str, ...]]:
+        source = Shards([tmp_path / "a", tmp_path / "b"], ("l", "r"), seed=seed, weights=[0.5, 0.5])
+        assert source.rows == 120
+        chunks = [copy for pool in source.pools(epoch) for copy in pool]
+        assert [chunk.rows for chunk in chunks] == [30] * 4
+        read = [data._batches(chunk, source.columns) for chunk in chunks]
+        return [tuple(batch.texts[0].to_pylist()) for batches in read for batch in batches]
+
+    found = [*shares(1, 0), *shares(2, 0), *shares(1, 1)]
+    assert len(set(found)) == 12 and set(shares(1, 0)) == set(found[:4])
+    assert 20 < np.mean([len(share) for share in found]) < 40
 
 
 @pytest.mark.parametrize("tags", [False, True])
