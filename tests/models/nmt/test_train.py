@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 
 from models.errors import UserError
 from models.files import digest
-from models.nmt import NmtTrainingOptions, Translator, fairseq_run
+from models.nmt import NmtTrainingOptions, Translator, fairseq_run, train, training_data
 from models.nmt.families.fairseq import FairseqModel
 from models.nmt.train import train_nmt
-from models.nmt.training_data import hold_out, train_subwords, write_text
+from models.nmt.training_data import (
+    HeldOut,
+    hold_out,
+    train_subwords,
+    write_dictionary,
+    write_pieces,
+    write_text,
+)
 from models.progress import Meter
 
 from .conftest import TINY, toy_pairs, write_pairs
@@ -41,9 +48,96 @@ def test_the_report_says_how_the_model_was_chosen(toy_model: Path) -> None:
     assert tried[report["chosen"]] == max(tried.values())
     assert report["bleu"] > 50
     pairs = report["pairs"]
-    assert pairs["held_out"] == pairs["choice"] + pairs["bleu"] == TINY.held_out
+    assert (pairs["held_out"], pairs["choice"], pairs["bleu"]) == (24, 12, 12)
+    assert report["seed"] == 3 and NmtTrainingOptions.of(report["options"]) == TINY
     assert pairs["training"] == len(toy_pairs()[0]) - TINY.held_out
     assert not list(toy_model.parent.glob(".toy.training-*"))
+
+
+def test_the_commands_have_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(train, "_run_commands", lambda *of: given.append(of))
+    options = NmtTrainingOptions(
+        layers=5, decoder_layers=1, dim=60, heads=3, ffn=70, dropout=0.3, label_smoothing=0.2,
+        learning_rate=0.5, warmup=11, updates=100, batch_tokens=999, checkpoints=7,
+    )  # fmt: skip
+    for left in ("checkpoints", "binary"):
+        (tmp_path / left).mkdir()
+    train._run_fairseq(tmp_path, options, ("de", "fr"), 9, 4)
+    assert given == [(tmp_path, 4, 100)] and not list(tmp_path.glob("*y"))
+    preprocess, of_training = json.loads((tmp_path / "commands.json").read_text())
+    languages = {"--source-lang=de", "--target-lang=fr"}
+    places = {
+        "--trainpref=": "data/train",
+        "--srcdict=": "data/dict.de.txt",
+        "--destdir=": "binary",
+    }
+    files = {f"{key}{tmp_path}/{place}" for key, place in places.items()}
+    assert preprocess[0] == "preprocess" and files | languages <= set(preprocess)
+    assert "--joined-dictionary" in preprocess and "--share-all-embeddings" in of_training
+    assert of_training[:2] == ["train", f"{tmp_path}/binary"] and languages <= set(of_training)
+    assert {
+        *("--label-smoothing=0.2", "--dropout=0.3", "--lr=0.5", "--warmup-updates=11"),
+        *("--max-update=100", "--max-tokens=999", "--seed=9", "--save-interval-updates=15"),
+        *("--encoder-layers=5", "--decoder-layers=1", f"--save-dir={tmp_path}/checkpoints"),
+        *(f"--{side}-{key}" for side in ("encoder", "decoder")
+          for key in ("embed-dim=60", "attention-heads=3", "ffn-embed-dim=70", "normalize-before")),
+    } <= set(of_training)  # fmt: skip
+
+
+def test_of_equal_candidates_the_later_is_the_model(
+    toy_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One half of the held-out pairs chooses it, greedily; its BLEU is that on the other half."""
+    scores = {"update 40": 30.0, "update 80": 50.0, "update 120": 50.0, "average": 20.0}
+    measured: list[tuple[Any, ...]] = []
+
+    def assemble(folder: Path, data: Path, languages: tuple[str, str], name: str) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "name").write_text(name)
+
+    def bleu(folder: Path, held_out: HeldOut, part: slice, *how: int | None) -> float:
+        name = (folder / "name").read_text()
+        measured.append((name, len(held_out.sources[part]), part.start, *how))
+        return scores[name] if part.start is None else 7.0
+
+    changes = {"_run_fairseq": lambda *_: None, "_candidates": lambda _: {n: n for n in scores}}
+    changes |= {"_assemble": assemble, "_bleu": bleu, "FairseqModel": Path, "forget": Path}
+    for name, instead in changes.items():
+        monkeypatch.setattr(train, name, instead)
+    (tmp_path / ".model.training-0123").mkdir()  # of other options
+    report = train_nmt([toy_corpus], tmp_path / "model", TINY.replace(held_out=25), threads=1)
+    assert measured == [
+        *((name, 12, None, 1, 1) for name in scores),
+        ("update 120", 13, 12, None, 1),
+    ]
+    assert (report["chosen"], report["bleu"]) == ("update 120", 7.0)
+    assert report["bleu_of_candidates"] == scores
+    counts = {"training": len(toy_pairs()[0]) - 25, "held_out": 25, "choice": 12, "bleu": 13}
+    assert report["pairs"] == counts
+    assert (tmp_path / "model" / "name").read_text() == "update 120"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Letters:
+        """In place of SentencePiece."""
+
+        def encode(self, sides: list[str], out_type: type) -> list[list[str]]:
+            return [list(side) for side in sides]
+
+    lengths = [(1, 2), (0, 1), (1, 0), (4, 4), (5, 1), (1, 5), (3, 4)]
+    texts, out = (tuple(tmp_path / f"{kind}{i}" for i in (0, 1)) for kind in ("text", "out"))
+    for side, path in enumerate(texts):
+        path.write_text("".join("ab"[side] * of[side] + "\n" for of in lengths))
+    letters: Any = Letters()
+    for longest, bound in ((5, 200), (200, 5)):
+        monkeypatch.setattr(training_data, "_LONGEST", bound)
+        assert write_pieces(letters, *texts, (out[0], out[1]), longest) == 3
+        assert out[0].read_text() == "a\na a a a\na a a\n"
+        assert out[1].read_text() == "b b\nb b b b\nb b b b\n"
+    with pytest.raises(UserError, match="no pair has fewer than 2 subwords on each side"):
+        write_pieces(letters, *texts, (out[0], out[1]), 2)
 
 
 def test_a_killed_training_ends_the_same(
@@ -166,8 +260,12 @@ def test_bad_pairs_are_named(tmp_path: Path, make: Callable[[Path], Any], messag
 def test_fewer_pieces_where_the_text_has_fewer(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("\n".join(toy_pairs()[0]))
-    train_subwords([text], tmp_path, NmtTrainingOptions(pieces=5000), threads=1)
+    subwords = train_subwords([text], tmp_path, NmtTrainingOptions(pieces=5000), threads=1)
     assert (tmp_path / "sentencepiece.model").is_file()
+    write_dictionary(subwords, tmp_path / "dict.txt")
+    pieces = [subwords.id_to_piece(row) for row in range(subwords.get_piece_size())]
+    assert pieces[:3] == ["<unk>", "<s>", "</s>"]  # fairseq adds its own
+    assert (tmp_path / "dict.txt").read_text("utf-8") == "".join(f"{p} 1\n" for p in pieces[3:])
 
 
 @pytest.mark.parametrize(

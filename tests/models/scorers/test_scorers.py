@@ -128,10 +128,20 @@ def test_nor_on_the_size_of_a_block(
 ) -> None:
     rows = [*pairs[:10], *pairs[-10:], ("", "a")]
     whole = score(rows)
+    calls: list[str] = []
+
+    class Counted(Transformer):
+        def __getattribute__(self, name: str) -> Any:
+            calls.extend([name] * (name in ("encode", "predict")))
+            return super().__getattribute__(name)
+
+    models = dict.fromkeys(("sentence_model", "cross_encoder_model"), Counted())
     for module in ("pair_scorer", "learned.paragram_similarity"):
         monkeypatch.setattr(f"models.scorers.{module}._ROWS", 4)
-        for name, values in score(rows).items():
+        calls.clear()
+        for name, values in score(rows, PairScorer(NAMES, **TABLES | models)).items():
             assert np.array_equal(values, whole[name]), (module, name)
+        assert calls == ["encode", "predict"]  # these get all rows: they make their own batches
 
 
 # lowest, highest, and the value of a text against itself: 0 where it has nothing to compare

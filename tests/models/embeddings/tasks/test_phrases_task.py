@@ -31,19 +31,19 @@ from tests.models.embeddings.training.test_trainer import DIM, make_trainer, poo
 
 
 def test_the_loss_is_the_papers() -> None:
-    """Mean over pairs of Σᵢ max(0, 1 − p₁ᵀp₂ + p₁ᵀcᵢ), with contrasts of each pair's own (2.4)."""
+    """Mean over pairs of Σᵢ max(0, δ − p₁ᵀp₂ + p₁ᵀcᵢ), with contrasts of each pair's own (2.4)."""
     torch.manual_seed(0)
     left, right = (torch.randn(4, 3, dtype=torch.float64) for _ in range(2))
     contrasts = torch.randn(4, 5, 3, dtype=torch.float64)
     allowed = torch.ones(4, 5, dtype=torch.float64)
     allowed[1, 2] = 0
     sides = [tensor.requires_grad_() for tensor in (left, right, contrasts)]
-    found = contrastive_loss(left, right, contrasts, allowed, 1.0)
+    found = contrastive_loss(left, right, contrasts, allowed, 0.7)
     expected = torch.zeros((), dtype=torch.float64)
     for t in range(4):
         for i in range(5):
             if (t, i) != (1, 2):
-                hinge = 1.0 - left[t] @ right[t] + left[t] @ contrasts[t, i]
+                hinge = 0.7 - left[t] @ right[t] + left[t] @ contrasts[t, i]
                 expected = expected + torch.clamp(hinge, min=0) / 4
     assert torch.allclose(found, expected, rtol=0, atol=1e-14)
     gradients = [torch.autograd.grad(loss, sides) for loss in (found, expected)]
@@ -63,6 +63,7 @@ def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> P
         take_all(sides, first),
         other.options,
         1,
+        margin=0.7,
         samples=7,
         cell_dropout=cell_dropout,
     )
@@ -86,7 +87,7 @@ def test_steps_are_plain_gradient_steps_against_sampled_phrases(clip: float | No
         for row in rows[rows >= 0]:
             assert row not in (p1, p2)
             product = encode(p1) @ encode(row) - encode(p1) @ encode(p2)
-            loss = loss + torch.clamp(1 + product, min=0) / len(batch)
+            loss = loss + torch.clamp(0.7 + product, min=0) / len(batch)
     torch.autograd.backward(loss)
     gradient = gradient_of(weight)
     scale = min(1.0, clip / gradient.norm().item()) if clip else 1.0
@@ -262,6 +263,7 @@ def test_a_share_of_the_data(tmp_path: Path) -> None:
 
 def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[list[int]] = []
+    trainers: list[PhraseTrainer] = []
     take = PhraseData.take
 
     def record(data: PhraseData, rows: NDArray[np.int64]) -> PhraseData:
@@ -269,11 +271,18 @@ def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return take(data, rows)
 
     monkeypatch.setattr(PhraseData, "take", record)
-    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), fraction=0.1)
+    monkeypatch.setattr(PhraseTrainer, "fit", lambda self: trainers.append(self))
+    own = {"drawn": 5, "margin": 0.6, "dropout": 0.1, "learning_rate": 0.2, "clip": 3.0}
+    table = write_table(tmp_path / "table.txt")
+    section = PhrasesOptions.of({"table": table, "share": 0.1, **own})
     options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
     for seed in (1, 1, 2):
         tasks.train(options, tmp_path / "m", seed=seed)
     assert chosen[0] == chosen[1] == sorted(set(chosen[0])) and chosen[2] != chosen[0]
+    # The options of the section are those of the training.
+    (*_, last) = trainers
+    assert (last.seed, last.samples, last.margin, last.cell_dropout) == (2, 5, 0.6, 0.1)
+    assert (last.options.learning_rate, last.options.clip) == (0.2, 3.0)
 
 
 def test_words_without_a_vector_are_unknown(tmp_path: Path) -> None:

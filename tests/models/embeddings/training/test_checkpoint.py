@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +18,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
+from models.embeddings.tasks import RunInputs, train
 from models.embeddings.tasks.options import PairsOptions
+from models.embeddings.tasks.paraphrases import _fingerprint
 from models.embeddings.training import data, trainer
 from models.embeddings.training.checkpoint import TrainingFolder
 from models.embeddings.training.pair_trainer import PairTrainer
@@ -202,6 +204,40 @@ def test_other_pairs_in_a_file_of_the_same_name_start_afresh(
     assert afresh == [False, False, True]
     copy = pq.read_table(tmp_path / "model.training" / "pairs" / "0.parquet")
     assert copy.column("second").to_pylist() == ["new"]
+
+
+def test_what_a_training_is_known_by(folder: Path) -> None:
+    """Of everything that its weights depend on, and of nothing else."""
+    files = [folder / name for name in ("a.parquet", "b.parquet", "pairs.tsv", "dev.tsv", "v.txt")]
+    shutil.copyfile(files[0], files[1])
+    for path in files[2:]:
+        path.write_text("a\tb\n")
+    shards, (pairs, labelled, vectors) = list(map(str, files[:2])), map(str, files[2:])
+    of_pairs = OPTIONS.replace(pairs=[PairsOptions(paths=[pairs])], development=labelled)
+
+    def key(options: EmbeddingOptions = OPTIONS, **changes: Any) -> str:
+        given = {"seed": 1, "language": "en", "own_vectors": False, "shards": shards, **changes}
+        run = RunInputs(given.pop("shards"), vectors)
+        return json.dumps(_fingerprint(run, options, **given))
+
+    def rewrite(path: Path) -> None:  # so that size and name stay
+        path.write_bytes(path.read_bytes()[::-1])
+
+    same = OPTIONS.replace(checkpoint_every=9, loaders=2, device="auto")
+    assert key() == key(same) == key(language="en") and json.loads(key())["development"] is None
+    assert "files" not in json.loads(key()) and "language" not in json.loads(key())
+    keys = [key(), key(seed=2), key(language="fr"), key(OPTIONS.replace(dropout=0.3))]
+    keys += [key(shards=shards[:1]), key(shards=shards[::-1]), key(own_vectors=True)]
+    rewrite(files[1])
+    keys += [key(), key(own_vectors=True)]
+    rewrite(files[4])
+    assert key() == keys[-2]  # the vectors are not its own
+    keys.append(key(own_vectors=True))
+    keys.append(key(of_pairs))
+    for path in files[2:4]:
+        rewrite(path)
+        keys.append(key(of_pairs))
+    assert len(set(keys)) == len(keys)
 
 
 def test_how_often_checkpoints_are_kept_changes_nothing(

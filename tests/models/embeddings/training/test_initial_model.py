@@ -1,0 +1,119 @@
+"""The model before the first step: its words, vectors, weights and device."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from models.embeddings.encoders import build_encoder, embedding_matrices, kinds, random_vectors
+from models.embeddings.model import SentenceEncoder
+from models.embeddings.options import EmbeddingOptions
+from models.embeddings.tasks.paraphrases import _initial
+from models.embeddings.training.initial_model import SHAPE, device_of, new_model, trained_model
+from models.embeddings.vocabulary import Vocabulary
+from models.text.vectors import UNKNOWN, WordVectors, write_vectors
+
+TEXTS = [pa.array(["b a", "a c a"]), pa.array(["c d"])]
+MATRIX = np.random.default_rng(0).normal(0, 3, (4, 5)).astype(np.float32)
+GIVEN = WordVectors(["e", "c", UNKNOWN, "f"], MATRIX)
+
+
+def words_of(options: EmbeddingOptions, initial: WordVectors | None = None) -> list[str]:
+    found = new_model(options, TEXTS, 1, initial=initial).vocabularies["words"]
+    return found.words[found.specials :]
+
+
+def test_the_words_are_those_of_the_texts_then_those_of_the_vectors() -> None:
+    options = EmbeddingOptions(model="word-avg", dim=5)
+    assert words_of(options) == ["a", "c", "b", "d"]  # a three times, c twice
+    assert words_of(options, GIVEN) == ["a", "c", "b", "d", "e", "f"]
+    assert words_of(options.replace(min_count=2, tags=True), GIVEN) == ["a", "c", "e", "f"]
+    assert words_of(options.replace(max_vocabulary=3)) == ["a", "c", "b"]
+    assert words_of(options.replace(max_vocabulary=3, min_count=2), GIVEN) == ["a", "c", "e"]
+
+
+def test_words_without_a_vector_get_random_ones_as_long_as_the_others() -> None:
+    options = EmbeddingOptions(model="word-avg+trigram-avg", dim=5)
+    model = new_model(options, TEXTS, 7, initial=GIVEN)
+    words, trigrams = (matrix.weight for matrix in embedding_matrices(model.encoder).values())
+    assert torch.equal(trigrams, random_vectors(len(trigrams), 5, 7))  # not of words, so as ever
+    random = random_vectors(7, 5, 7) * float(MATRIX.std()) / 0.1
+    expected = {"<unk>": MATRIX[2], "c": MATRIX[1], "e": MATRIX[0], "f": MATRIX[3]}
+    for row, word in enumerate(["<unk>", "a", "c", "b", "d", "e", "f"]):
+        assert words[row].numpy() == pytest.approx(expected.get(word, random[row].numpy())), word
+
+
+def test_weights_depend_on_the_seed_alone() -> None:
+    options = EmbeddingOptions(model="lstm", dim=4)
+    found = []
+    for before, seed in ((5, 1), (6, 1), (5, 2)):
+        with torch.random.fork_rng():
+            torch.manual_seed(before)
+            state = torch.random.get_rng_state()
+            encoder = new_model(options, TEXTS, seed).encoder
+            assert torch.equal(torch.random.get_rng_state(), state)
+        found.append(torch.cat([weight.flatten() for weight in encoder.parameters()]))
+    assert torch.equal(found[0], found[1]) and not torch.equal(found[0], found[2])
+
+
+def test_vocabularies_of_a_folder_are_taken_from_there(tmp_path: Path) -> None:
+    options = EmbeddingOptions(model="word-avg+trigram-avg", dim=4, tags=True)
+
+    def unread() -> Iterator[pa.StringArray]:
+        raise AssertionError
+        yield
+
+    first = new_model(options, TEXTS, 1, language="fr", folder=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"words.txt", "trigrams.txt"}
+    again = new_model(options, unread(), 1, language="fr", folder=tmp_path)
+    for kind, vocabulary in first.vocabularies.items():
+        assert again.vocabularies[kind].words == vocabulary.words
+        assert again.vocabularies[kind].language == vocabulary.language == "fr"
+    (tmp_path / "trigrams.txt").unlink()  # killed between the two
+    with pytest.raises(AssertionError):
+        new_model(options, unread(), 1, folder=tmp_path)
+
+
+def test_a_trained_model_keeps_its_shape_and_takes_all_other_options(tmp_path: Path) -> None:
+    shape: dict[str, Any] = {"model": "bilstm+bigran", "dim": 3, "hidden": 3, "cell": "peephole"}
+    shape |= {"combine": "tanh", "mix": "add", "tags": True}
+    assert shape.keys() == set(SHAPE)
+    options = EmbeddingOptions(**shape, dropout=0.5, margin=0.3)
+    vocabularies = {kind: Vocabulary(["a", "b"], tags=True) for kind in kinds(options.model)}
+    encoder = build_encoder(options, {"words": torch.randn(5, 3)})
+    SentenceEncoder(encoder, vocabularies, options).save(tmp_path / "model")
+    given = EmbeddingOptions(dropout=0.125, word_dropout=0.25, margin=0.6, device="cpu")
+    found: Any = trained_model(given, str(tmp_path / "model"))
+    assert found.options == given.replace(**shape)
+    noise = [(part.input.dropout, part.input.word_dropout) for part in found.encoder.parts]
+    assert noise == [(0.125, 0.25)] * 2
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_gpu_is_taken_if_there_is_one_and_it_is_wanted(
+    there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: there)
+    auto, cpu = (device_of(EmbeddingOptions(device=name)) for name in ("auto", "cpu"))
+    assert (auto.type, cpu.type) == ("cuda" if there else "cpu", "cpu")
+    if there:
+        assert device_of(EmbeddingOptions(device="cuda")).type == "cuda"
+
+
+def test_the_vectors_of_the_run_are_taken_where_they_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "v.txt")
+    write_vectors(path, ["a", "b"], MATRIX[:2])
+    auto = EmbeddingOptions(dim=5)
+    found = _initial(auto, path)
+    assert found is not None and found.dim == 5
+    assert _initial(auto, None) is None
+    assert _initial(auto.replace(initial_vectors=None), path) is None
+    assert not capsys.readouterr().err
+    assert _initial(auto.replace(dim=4), path) is None
+    assert "have 5 dimensions, embeddings.dim is 4; training starts" in capsys.readouterr().err
