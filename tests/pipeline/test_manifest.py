@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,6 +60,53 @@ def test_a_finished_stage_ends_what_is_under_way(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "manifest.json").read_text()) == {
         "stages": {"idf": {"key": "k", "digest": "d", "words": 3}}
     }
+
+
+def of_run(name: str) -> Any:
+    """A configuration, as `begin` reads it."""
+    values = {"run": name}
+    return SimpleNamespace(
+        written=SimpleNamespace(recorded=lambda: values, by_names=lambda record: record)
+    )
+
+
+def test_finished_stages_keep_what_made_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.manifest.versions", lambda: {"python": "3"})
+    first, own = {"python": "1"}, {"python": "2"}
+    inputs = [{"path": "p", "sha256": "s"}]
+    stages = {"ingest": {"key": "i"}, "score": {"key": "s"}, "bucket": {"versions": own}}
+    record = {"config": {"run": "1st"}, "versions": first, "inputs": inputs, "stages": stages}
+    path = write(tmp_path, json.dumps(record))
+    manifest = Manifest(str(tmp_path))
+    for name in ("2nd", "3rd"):
+        manifest.begin(of_run(name), ["ingest", "score"], ["score"], ["score", "bucket"])
+        assert json.loads(path.read_text()) == {
+            **{"planned": ["ingest", "score"], "wanted": ["score"], "inputs": inputs},
+            **{"config": {"run": name}, "versions": {"python": "3"}},
+            "stages": {
+                "ingest": {"key": "i", "versions": first},
+                "score": {"key": "s", "versions": first, "config": {"run": "1st"}},
+                "bucket": {"versions": own, "config": {"run": "1st"}},
+            },
+        }
+    score, before = manifest.stages["score"], path.stat().st_ino
+    manifest.confirm("ingest")  # which is of this configuration already
+    assert path.stat().st_ino == before
+    manifest.confirm("score")
+    assert json.loads(path.read_text())["stages"]["score"] == {"key": "s", "versions": first}
+    assert score.config is not None  # a record that somebody has is not changed
+
+
+def test_what_is_forgotten_is_not_in_the_file_until_it_is_remembered(tmp_path: Path) -> None:
+    write(tmp_path, json.dumps({"stages": {name: {"key": name} for name in "abc"}}))
+    manifest = Manifest(str(tmp_path))
+    taken = manifest.forget(["a", "c", "none"])
+    assert taken == {"a": StageRecord(key="a"), "c": StageRecord(key="c")}
+    assert list(Manifest(str(tmp_path)).stages) == ["b"]
+    manifest.remember(taken)
+    assert set(Manifest(str(tmp_path)).stages) == set("abc")
 
 
 @pytest.mark.parametrize(

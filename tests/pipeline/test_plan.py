@@ -11,7 +11,7 @@ from models.scorers import SCORERS
 from pipeline.config import read_config
 from pipeline.judging.judgments import Action, JudgeFile
 from pipeline.manifest import Manifest
-from pipeline.plan import closure, dependents, is_up_to_date, key_of, plan
+from pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
 from pipeline.records import StageRecord
 from pipeline.stage import Run
 from pipeline.stages.score import column_keys
@@ -259,6 +259,27 @@ def test_a_stage_is_up_to_date_with_its_key_and_its_files(folder: Path) -> None:
     run.manifest.stages["ingest"] = StageRecord(key=key_of(ingest, run))
     assert is_up_to_date(whole, run) and not is_up_to_date(damaged, run)
     assert not is_up_to_date(replace(whole, version=ingest.version + 1), run)
+
+
+def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder: Path) -> None:
+    run = Run(read_config(folder / "config.yaml"), Manifest(str(folder / "run")))
+    stages = [stage for stage in plan(run.config) if stage.enabled(run.config)]
+    for stage in stages:
+        run.manifest.stages[stage.name] = StageRecord(key=key_of(stage, run), digest=stage.name)
+    names = set(run.manifest.stages)
+    assert outdated(run) == set()
+    changes = ["score.training.margin=0.3", "select.deciles=[1]", "nmt.training.updates=7"]
+    for change, stage_name in zip(changes, ("paragram", "corpus", "nmt"), strict=True):
+        other = Run(read_config(folder / "config.yaml", [change]), run.manifest)
+        assert outdated(other) == set(dependents({stage_name}, run.config)) & names, change
+    without = Run(read_config(folder / "config.yaml", ["statistics=null"]), run.manifest)
+    assert outdated(without) == {"statistics"}
+    run.manifest.stages["rounds/3/corpus"] = StageRecord()  # of a round that there is not
+    (folder / "phrases.tsv").unlink()
+    found = set(dependents({"paragram"}, run.config)) & names
+    assert outdated(run) == {"rounds/3/corpus", *found}
+    del run.manifest.stages["score"]  # what reads it has no key
+    assert outdated(run) == {"rounds/3/corpus", *found} - {"score"}
 
 
 def test_the_column_of_a_score_depends_on_its_resource_its_code_and_the_language(

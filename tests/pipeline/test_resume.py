@@ -282,10 +282,13 @@ def test_what_a_killed_process_left_goes(a_run: Path, capsys: pytest.CaptureFixt
     run = a_run / "run"
     (run / ".nmt.abcd_123").mkdir()
     (run / ".nmt.abcd_123" / "checkpoint.pt").touch()
-    (run / ".manifest.json.abcdefgh").touch()
-    (run / ".gitignore").touch()
+    (run / "rounds" / "2").mkdir(parents=True)
+    names = (".manifest.json.abcdefgh", ".evaluation.json.x", "rounds/2/.corpus.x")
+    for name in (*names, ".gitignore", "rounds/2/.mine.x", ".corpus"):
+        (run / name).touch()
     assert again("select", a_run) == 0
-    assert sorted(path.name for path in run.glob(".*")) == [".gitignore", ".lock"]
+    assert sorted(path.name for path in run.glob(".*")) == [".corpus", ".gitignore", ".lock"]
+    assert [path.name for path in (run / "rounds" / "2").iterdir()] == [".mine.x"]
 
 
 def test_the_manifest_says_what_the_run_was_made_from(
