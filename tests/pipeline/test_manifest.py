@@ -97,6 +97,9 @@ def test_finished_stages_keep_what_made_them(
     manifest.confirm("score")
     assert json.loads(path.read_text())["stages"]["score"] == {"key": "s", "versions": first}
     assert score.config is not None  # a record that somebody has is not changed
+    manifest.finish("idf", IdfRecord(key="c"))
+    manifest.begin(of_run("4th"), [], [], [])
+    assert json.loads(path.read_text())["stages"]["idf"] == {"key": "c"}  # of these versions
 
 
 def test_what_is_forgotten_is_not_in_the_file_until_it_is_remembered(tmp_path: Path) -> None:

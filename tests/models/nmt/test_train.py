@@ -102,7 +102,8 @@ def test_of_equal_candidates_the_later_is_the_model(
         measured.append((name, len(held_out.sources[part]), part.start, *how))
         return scores[name] if part.start is None else 7.0
 
-    changes = {"_run_fairseq": lambda *_: None, "_candidates": lambda _: {n: n for n in scores}}
+    changes: dict[str, Any] = {"_candidates": lambda _: {name: name for name in scores}}
+    changes |= {"_run_fairseq": lambda *_: None}
     changes |= {"_assemble": assemble, "_bleu": bleu, "FairseqModel": Path, "forget": Path}
     for name, instead in changes.items():
         monkeypatch.setattr(train, name, instead)
@@ -134,11 +135,11 @@ def test_overlong_pairs_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
     letters: Any = Letters()
     for longest, bound in ((5, 200), (200, 5)):
         monkeypatch.setattr(training_data, "_LONGEST", bound)
-        assert write_pieces(letters, *texts, (out[0], out[1]), longest) == 3
+        assert write_pieces(letters, texts[0], texts[1], (out[0], out[1]), longest) == 3
         assert out[0].read_text() == "a\na a a a\na a a\n"
         assert out[1].read_text() == "b b\nb b b b\nb b b b\n"
     with pytest.raises(UserError, match="no pair has fewer than 2 subwords on each side"):
-        write_pieces(letters, *texts, (out[0], out[1]), 2)
+        write_pieces(letters, texts[0], texts[1], (out[0], out[1]), 2)
 
 
 def test_a_killed_training_ends_the_same(

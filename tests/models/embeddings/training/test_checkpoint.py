@@ -216,7 +216,13 @@ def test_what_a_training_is_known_by(folder: Path) -> None:
     of_pairs = OPTIONS.replace(pairs=[PairsOptions(paths=[pairs])], development=labelled)
 
     def key(options: EmbeddingOptions = OPTIONS, **changes: Any) -> str:
-        given = {"seed": 1, "language": "en", "own_vectors": False, "shards": shards, **changes}
+        given: dict[str, Any] = {
+            "seed": 1,
+            "language": "en",
+            "own_vectors": False,
+            "shards": shards,
+            **changes,
+        }
         run = RunInputs(given.pop("shards"), vectors)
         return json.dumps(_fingerprint(run, options, **given))
 

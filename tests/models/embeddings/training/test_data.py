@@ -108,12 +108,11 @@ def test_translations_of_a_source_are_known_by_its_id(tmp_path: Path) -> None:
     columns = {"id": ["s", "s", "t", "u"], "candidate": [0, 1, 0, 0]}
     sides = {"l": ["a", "a", "a", ""], "r": ["b", "c", "d", "e"]}
     vocabulary = Vocabulary(list("abcde"))
-    found = []
-    for name in ("id", "candidate"):  # without the other, every row has a source of its own
-        pq.write_table(pa.table({name: columns[name], **sides}), tmp_path / f"{name}.parquet")
-        found.append(tmp_path / f"{name}.parquet")
-    pq.write_table(pa.table({**columns, **sides}), tmp_path / "both.parquet")
-    for path, sources in (*((path, None) for path in found), (tmp_path / "both.parquet", "sst")):
+    cases: list[tuple[list[str], str | None]] = [(["id", "candidate"], "sst")]
+    cases += [(["id"], None), (["candidate"], None)]  # every row has a source of its own
+    for names, sources in cases:
+        path = tmp_path / "-".join(names)
+        pq.write_table(pa.table({**{name: columns[name] for name in names}, **sides}), path)
         source = Shards([path], ("l", "r"))
         source.vocabularies = {"words": vocabulary}
         (pairs,) = source.epoch(0)

@@ -249,7 +249,8 @@ def test_noise_and_scrambling_depend_on_the_seed_alone() -> None:
 
 @pytest.mark.parametrize("noise", ["dropout", "word_dropout"])
 def test_every_step_has_noise_of_its_own(noise: str) -> None:
-    trainer = make_trainer(**{noise: 0.5})
+    options: dict[str, Any] = {noise: 0.5}
+    trainer = make_trainer(**options)
     trainer.encoder.train()
     batch = pool_of(trainer).sentences
 
