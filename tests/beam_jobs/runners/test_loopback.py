@@ -15,8 +15,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from beam_jobs.runners.flink import pool
-from beam_jobs.runners.launch import _servers
-from beam_jobs.runners.loopback import loopback_servers, on_loopback
+from beam_jobs.runners.loopback import loopback_servers, on_loopback, servers_of
 from models.errors import UserError
 from tests.listening import exposed, listening
 from tests.run_helpers import ROOT
@@ -102,5 +101,5 @@ def test_addresses_that_someone_named(address: str) -> None:
 def test_workers_elsewhere_need_servers_that_they_reach(workers: str, changed: bool) -> None:
     options = PipelineOptions(environment_type="EXTERNAL", environment_config=workers)
     made = grpc.server
-    with _servers(options):
+    with servers_of(options):
         assert (grpc.server is not made) == changed
