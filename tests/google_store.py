@@ -42,7 +42,7 @@ def google_store() -> Iterator[GoogleStore]:
     from gcp_storage_emulator.server import RequestHandler
     from gcp_storage_emulator.storage import Storage
 
-    lock = Lock()
+    lock, count_lock = Lock(), Lock()
 
     class Memory(Storage):  # type: ignore[misc]
         def _write_config_to_file(self) -> None:
@@ -62,7 +62,20 @@ def google_store() -> Iterator[GoogleStore]:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 self._answer({"access_token": "x", "expires_in": 3600, "token_type": "Bearer"})
             else:
-                super().do_POST()
+                with lock:
+                    super().do_POST()
+
+        def do_GET(self) -> None:  # noqa: N802
+            with lock:  # the emulator's own server has one thread
+                super().do_GET()
+
+        def do_PUT(self) -> None:  # noqa: N802
+            with lock:
+                super().do_PUT()
+
+        def do_DELETE(self) -> None:  # noqa: N802
+            with lock:
+                super().do_DELETE()
 
         def _answer(self, values: dict[str, Any]) -> None:
             body = json.dumps(values).encode()
@@ -75,7 +88,7 @@ def google_store() -> Iterator[GoogleStore]:
         def parse_request(self) -> bool:
             parsed = bool(super().parse_request())
             if parsed and self.path != "/token":
-                with lock:
+                with count_lock:
                     store.requests[f"{self.command} {_kind(self.path)}"] += 1
                 time.sleep(store.delay)
             return parsed

@@ -6,6 +6,7 @@ to six requests for an object.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -167,8 +168,24 @@ def check_google_credentials() -> None:
         ) from error
 
 
+class _S3Client(boto3_client.Client):  # type: ignore[misc]
+    """Beam's client of a thread: boto3's, which takes long to make, is of the process."""
+
+    _lock = threading.Lock()
+    _made: Any = None
+
+    def __init__(self, options: Any) -> None:
+        with self._lock:
+            if self._made is None or self._made[0] is not options:
+                super().__init__(options)
+                type(self)._made = options, dict(vars(self))
+        vars(self).update(self._made[1])
+
+
 # Beam's file systems make their clients by these names.
-boto3_client.Client = _one_a_thread(boto3_client.Client)
+boto3_client.Client = _one_a_thread(_S3Client)
 if gcsio:
+    # Traces, which nobody reads, would ask for the bucket with each client and each missing object.
+    os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     _of_google = gcsio.create_storage_client
     gcsio.create_storage_client = _one_a_thread(_google_client)

@@ -1,10 +1,15 @@
-"""The sample corpus with input and run in S3: killed, resumed elsewhere, equal to a local run."""
+"""The sample corpus, input and run in an object store: killed, resumed elsewhere, as a local run.
+
+`python -m tests.faults.object_storage [s3 | gs]`; both one after the other without a name.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +18,9 @@ import yaml
 
 from beam_jobs.io import remote, storage
 from beam_jobs.runners.launch import connect
-from tests.faults.ground import Ground, main
+from tests.faults.ground import HERE, Ground, main
+from tests.google_store import BUCKET as GOOGLE_BUCKET
+from tests.google_store import google_store
 from tests.object_store import BUCKET, KEYS, object_store
 from tests.sample import PHRASES, SAMPLE, SIMILARITY, sample_rows
 
@@ -33,18 +40,44 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
+@contextmanager
+def s3() -> Iterator[tuple[str, dict[str, str], list[str]]]:
+    """A bucket, and the environment and the Beam options that lead there."""
+    with object_store() as options:
+        yield BUCKET, KEYS, options
+
+
+@contextmanager
+def gs() -> Iterator[tuple[str, dict[str, str], list[str]]]:
+    """The same of Google's."""
+    with google_store() as store:
+        os.environ.update(store.env)
+        yield GOOGLE_BUCKET, store.env, []
+
+
+STORES = {"s3": s3, "gs": gs}
+
+
 def fault(ground: Ground) -> None:
-    """Run all stages with input and run folder in S3, and kill them in the middle."""
+    """Run all stages on this machine's disk, and in each object store."""
     os.environ["XDG_CACHE_HOME"] = ground.env["XDG_CACHE_HOME"] = str(ground.folder / "cache")
     configure(ground, "local", str(ground.folder))
     ground.finish("local", stage="corpus")
     ground.say("ran on this machine's disk")
-    with object_store() as options:
-        ground.env.update(KEYS)
-        ground.beam += tuple(options)
+    for name in STORES:
+        if name in sys.argv[1:] or not set(STORES) & set(sys.argv[1:]):
+            in_store(ground, name)
+
+
+def in_store(ground: Ground, name: str) -> None:
+    """Run all stages with input and run folder in a store, and kill them in the middle."""
+    ground.say(f"now in {name}://")
+    with STORES[name]() as (bucket, env, options):
+        ground.env.update(env)
+        ground.beam = (*HERE, *options)
         connect(options)
-        configure(ground, "remote", BUCKET)
-        run = f"{BUCKET}/run"
+        configure(ground, "remote", bucket)
+        run = f"{bucket}/run"
 
         def shards() -> dict[str, bytes]:
             found = storage.match(f"{run}/back_translate/receipts/*")

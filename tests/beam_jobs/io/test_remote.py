@@ -188,10 +188,11 @@ def test_a_client_lasts_as_long_as_the_options_and_the_thread(
     other = threading.Thread(target=lambda: storage.exists(f"{bucket}/a"))
     other.start()
     other.join()
-    assert len(made) == 2
+    more = int(bucket.startswith("gs:"))  # threads may share one of boto3's
+    assert len(made) == 1 + more
     connect([*options, "--project", "another"])
     assert storage.exists(f"{bucket}/a")
-    assert len(made) == 3
+    assert len(made) == 2 + more
 
 
 def test_a_bucket_that_is_there(

@@ -3,6 +3,7 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -128,10 +129,6 @@ def test_no_parts_stay_in_s3(bucket: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_one_request_an_object(google: GoogleStore, google_bucket: str) -> None:
     path = f"{google_bucket}/a/x"
-    asked = google.requests["GET bucket"]
-    storage.write_bytes(path, b"x")
-    while google.requests["GET bucket"] == asked:  # with its first request, in another thread
-        time.sleep(0.01)
     for operation in (
         lambda: storage.write_bytes(path, b"y"),
         lambda: storage.read_bytes(path),
@@ -140,9 +137,12 @@ def test_one_request_an_object(google: GoogleStore, google_bucket: str) -> None:
         lambda: storage.names(google_bucket),
         lambda: storage.remove(path),
         lambda: storage.remove(path),
+        lambda: storage.read_bytes(path),
     ):
         before = google.requests.total()
-        operation()
+        with suppress(storage.MissingError):
+            operation()
+        time.sleep(0.02)  # Google's client asks for the bucket in a thread of its own
         assert google.requests.total() == before + 1
 
 

@@ -1,0 +1,201 @@
+"""What a run costs on local disk, on S3 and on Google's storage: operations, requests, seconds.
+
+python -m benchmarks.stores [--shards N] [--rows N] [--code FOLDER] [--receipts N --delay SECONDS]
+
+`ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
+worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are
+in this process and count the requests. Operations are what the code asks of `beam_jobs.io.storage`.
+`--code` is another checkout to measure. With `--receipts`, only so many receipts are read and set
+aside on Google's storage, which answers each request after a delay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from beam_jobs.io import shards, storage
+from beam_jobs.runners.launch import connect
+from benchmarks.scale import make_run
+from tests import google_store, object_store
+
+ROOT = Path(__file__).resolve().parents[1]
+OPERATIONS = ("open_file", "read_bytes", "write_bytes", "writing", "put", "copy", "exists")
+OPERATIONS += ("names", "sizes", "match", "remove", "size", "file_digest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run is: its folder, the Beam options and variables that lead there, its requests."""
+
+    folder: str
+    options: Sequence[str] = ()
+    env: dict[str, str]
+    requests: Counter[str]
+
+
+@contextmanager
+def on_disk() -> Iterator[Place]:
+    """A folder on this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Place(folder=folder, env={}, requests=Counter())
+
+
+@contextmanager
+def on_s3() -> Iterator[Place]:
+    """moto's server."""
+    from werkzeug.serving import WSGIRequestHandler
+
+    requests: Counter[str] = Counter()
+
+    def count(self: Any, *_: Any) -> None:
+        requests[self.command] += 1
+
+    before = WSGIRequestHandler.log_request
+    WSGIRequestHandler.log_request = count  # type: ignore[method-assign]
+    try:
+        with object_store.object_store() as options:
+            keys = object_store.KEYS
+            yield Place(folder=object_store.BUCKET, options=options, env=keys, requests=requests)
+    finally:
+        WSGIRequestHandler.log_request = before  # type: ignore[method-assign]
+
+
+@contextmanager
+def on_google() -> Iterator[Place]:
+    """The emulator of Google's storage."""
+    with google_store.google_store() as store:
+        os.environ.update(store.env)
+        yield Place(folder=google_store.BUCKET, env=store.env, requests=store.requests)
+
+
+PLACES = {"disk": on_disk, "s3": on_s3, "gs": on_google}
+
+
+def measure(name: str, code: Path, shards_: int, rows: int) -> list[tuple[str, int, int, float]]:
+    """Stages with their operations, requests and seconds."""
+    found = []
+    with PLACES[name]() as place, tempfile.TemporaryDirectory() as scratch:
+        connect(place.options)
+        config = yaml.safe_load(make_run(Path(scratch), shards_ * rows, rows).read_text())
+        folder = Path(scratch, "run")
+        for path in (path for path in folder.rglob("*") if path.is_file()):
+            if not path.name.startswith("."):
+                target = f"{place.folder}/run/{path.relative_to(folder)}"
+                storage.write_bytes(target, path.read_bytes())
+        config["run"] = f"{place.folder}/run"
+        Path(scratch, "made.yaml").write_text(yaml.safe_dump(config))
+        pairs = "".join(f"a {i}\tb {i}\n" for i in range(shards_ * rows))
+        storage.write_bytes(f"{place.folder}/pairs.tsv", pairs.encode())
+        config["run"] = f"{place.folder}/other"
+        config["input"] |= {"paths": [f"{place.folder}/pairs.tsv"], "shard_rows": rows}
+        Path(scratch, "pairs.yaml").write_text(yaml.safe_dump(config))
+        for stage in ("ingest", "score", "bucket", "select"):
+            place.requests.clear()
+            counted = Path(scratch, "operations.json")
+            which = "pairs" if stage == "ingest" else "made"
+            command = [sys.executable, __file__, "--inside", str(counted)]
+            command += [stage, "--config", f"{scratch}/{which}.yaml", "--"]
+            command += ["--direct_num_workers", "1", *place.options]
+            env = {**os.environ, **place.env, "PYTHONPATH": f"{code}:{ROOT}"}
+            env |= {"OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": f"{scratch}/cache"}
+            quiet = subprocess.DEVNULL
+            started = time.monotonic()
+            subprocess.run(command, cwd=code, env=env, check=True, stdout=quiet, stderr=quiet)
+            seconds = time.monotonic() - started
+            operations: Counter[str] = Counter(json.loads(counted.read_text()))
+            print(name, stage, dict(operations), dict(place.requests), f"{seconds:.1f} s")
+            found.append((stage, operations.total(), place.requests.total(), seconds))
+    return found
+
+
+def inside(counted: Path, arguments: list[str]) -> int:
+    """The command, which leaves the number of its operations at `counted`."""
+    from pipeline.cli import main as paraloom
+
+    operations: Counter[str] = Counter()
+    busy = threading.local()
+
+    def counting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            outer, busy.now = getattr(busy, "now", False), True
+            operations[name] += not outer
+            try:
+                return function(*args, **more)
+            finally:
+                busy.now = outer
+
+        return call
+
+    for name in OPERATIONS:
+        setattr(storage, name, counting(name, getattr(storage, name)))
+    code = paraloom(arguments)
+    counted.write_text(json.dumps(operations))
+    return code
+
+
+def measure_receipts(number: int, delay: float) -> None:
+    """Read and set aside receipts where each request takes `delay` seconds."""
+    with google_store.google_store() as store:
+        os.environ.update(store.env)
+        connect([])
+        folder = f"{google_store.BUCKET}/score"
+        for i in range(number):
+            receipt = shards.Receipt(
+                name=f"part-{i:05d}", key="key", rows_in=0, shards=(), rejected={}
+            )
+            shards.write_receipt(folder, receipt)
+        store.delay = delay
+        for what in ("first", "second"):
+            started = time.monotonic()
+            found = shards.receipts(folder)
+            print(f"{what} reading of {len(found)} receipts: {time.monotonic() - started:.1f} s")
+        started = time.monotonic()
+        shards.outdate(folder, found)  # without columns to copy, a request each
+        print(f"outdating of {len(found)}: {time.monotonic() - started:.1f} s")
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.stores")
+    parser.add_argument("--shards", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=20, help="of a shard")
+    parser.add_argument("--code", type=Path, default=ROOT)
+    parser.add_argument("--places", nargs="*", default=list(PLACES))
+    parser.add_argument("--receipts", type=int, default=0)
+    parser.add_argument("--delay", type=float, default=0.1)
+    options = parser.parse_args(arguments)
+    if options.receipts:
+        measure_receipts(options.receipts, options.delay)
+        return {}
+    table = Table("place", "stage", "operations", "requests", "s")
+    results: dict[str, Any] = {}
+    for name in options.places:
+        found = measure(name, options.code.resolve(), options.shards, options.rows)
+        results[name] = found
+        for stage, operations, requests, seconds in found:
+            table.add_row(name, stage, f"{operations:,}", f"{requests:,}", f"{seconds:.1f}")
+    Console(width=100).print(table)
+    return results
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--inside"]:
+        sys.exit(inside(Path(sys.argv[2]), sys.argv[3:]))
+    main(sys.argv[1:])
