@@ -33,7 +33,6 @@ from rich.table import Table
 from beam_jobs.io import shards, storage
 from beam_jobs.runners.launch import connect
 from benchmarks.scale import make_run
-from tests import google_store, object_store
 
 ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = ("open_file", "read_bytes", "write_bytes", "writing", "put", "copy", "exists")
@@ -62,6 +61,8 @@ def on_s3() -> Iterator[Place]:
     """moto's server."""
     from werkzeug.serving import WSGIRequestHandler
 
+    from tests import object_store
+
     requests: Counter[str] = Counter()
 
     def count(self: Any, *_: Any) -> None:
@@ -80,6 +81,8 @@ def on_s3() -> Iterator[Place]:
 @contextmanager
 def on_google() -> Iterator[Place]:
     """The emulator of Google's storage."""
+    from tests import google_store
+
     with google_store.google_store() as store:
         os.environ.update(store.env)
         yield Place(folder=google_store.BUCKET, env=store.env, requests=store.requests)
@@ -152,6 +155,8 @@ def inside(counted: Path, arguments: list[str]) -> int:
 
 def measure_receipts(number: int, delay: float) -> None:
     """Read and set aside receipts where each request takes `delay` seconds."""
+    from tests import google_store
+
     with google_store.google_store() as store:
         os.environ.update(store.env)
         connect([])

@@ -168,7 +168,7 @@ def check_google_credentials() -> None:
         ) from error
 
 
-class _S3Client(boto3_client.Client):  # type: ignore[misc]
+class _S3Client(boto3_client.Client):
     """Beam's client of a thread: boto3's, which takes long to make, is of the process."""
 
     _lock = threading.Lock()
@@ -179,7 +179,7 @@ class _S3Client(boto3_client.Client):  # type: ignore[misc]
             if self._made is None or self._made[0] is not options:
                 super().__init__(options)
                 type(self)._made = options, dict(vars(self))
-        vars(self).update(self._made[1])
+            self.__dict__.update(self._made[1])
 
 
 # Beam's file systems make their clients by these names.
