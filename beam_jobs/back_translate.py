@@ -21,13 +21,11 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
 from beam_jobs.directions import BACK, Direction
 from beam_jobs.io import schema, storage
 from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.remote import localise
 from beam_jobs.io.shards import (
     Measurements,
     Receipt,
@@ -41,7 +39,7 @@ from beam_jobs.io.shards import (
 )
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.crash_recovery import begin
-from beam_jobs.runners.launch import NAMESPACE, Result, launch, local_workers
+from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.first_occurrences import (
     Occurrences,
@@ -50,7 +48,9 @@ from beam_jobs.transforms.first_occurrences import (
     spread,
 )
 from beam_jobs.transforms.translations import (
+    TranslatorFactory,
     by_candidate,
+    count,
     join_translations,
     with_translations,
 )
@@ -67,10 +67,8 @@ VERSION = 1
 _TOGETHER = 16
 """Shards that are joined together: what they need of another shard is one message."""
 
-COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
-
-class BackTranslate(beam.PTransform):
+class TranslateUnits(beam.PTransform):
     """Units in, receipts out; every shard is translated and committed independently.
 
     Args:
@@ -154,7 +152,7 @@ def run(
     if accelerator:
         arguments = dataflow.one_process(arguments, accelerator)
     rows = sum(unit.rows for unit in units)
-    transform = BackTranslate(
+    transform = TranslateUnits(
         output,
         model,
         options,
@@ -219,21 +217,11 @@ class _Translate(UnitDoFn):
 
     def __post_init__(self) -> None:
         self.shared = Shared()
-        self.counters = {name: Metrics.counter(NAMESPACE, name) for name in COUNTERS}
 
     def setup(self) -> None:
-        self.translator: Any = self.shared.acquire(self._load)
-
-    def _load(self) -> Any:
-        from models.nmt.engines.base import on_accelerator
-        from models.nmt.translate import Translator
-
-        return Translator(
-            localise(self.model),
-            on_accelerator(self.options, self.accelerator),
-            languages=self.languages,
-            threads=self.threads or cores(),
-        )
+        factory = TranslatorFactory(self.model, self.options, self.languages)
+        loading = partial(factory.open, self.threads or cores(), self.accelerator)
+        self.translator: Any = self.shared.acquire(loading)
 
     def translate(
         self,
@@ -253,10 +241,8 @@ class _Translate(UnitDoFn):
         hints = attempt if attempt.number > 1 else None
         try:
             translations, counts = self.translator.translate(sources, hints, seed=seed)
+            count(counts)
             numbers = asdict(counts)
-            self.counters["milliseconds"].inc(round(1000 * numbers["seconds"]))
-            for name in numbers.keys() & self.counters.keys():
-                self.counters[name].inc(numbers[name])
             used = self.translator
             numbers |= {"attempts": attempt.number, "converted": used.converted}
             numbers |= {"compute_type": used.compute_type}

@@ -5,7 +5,7 @@ Sizes differ by at most one row; ties are broken by a hash of the id (and candid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -46,6 +46,20 @@ def decile_ranks(rows: int) -> list[int]:
     return [k * rows // 10 for k in range(1, 10)]
 
 
+def score_columns(table: pa.Table, scorers: Iterable[str]) -> Columns:
+    """The scores of rows as `OrderStatistics` reads them."""
+    ids = schema.row_ids(table)
+    return {name: Column(sortable(table[name].to_numpy()), ids) for name in scorers}
+
+
+def deciles_of(table: pa.Table, scorers: Iterable[str], bounds: Targets) -> dict[str, np.ndarray]:
+    """The columns of deciles (int8 [n]) by their names, given the targets of `decile_ranks`."""
+    return {
+        schema.decile(name): position(column, bounds.get(name, []))
+        for name, column in score_columns(table, scorers).items()
+    }
+
+
 class Bucket(beam.PTransform):
     """Units in, receipts out; reads the scores twice, then writes each shard."""
 
@@ -58,9 +72,7 @@ class Bucket(beam.PTransform):
         scorers = self.scorers
 
         def read(unit: Unit) -> Columns:
-            table = read_shard(unit.shard, [*schema.ROW, *scorers])
-            ids = schema.row_ids(table)
-            return {s: Column(sortable(table[s].to_numpy()), ids) for s in scorers}
+            return score_columns(read_shard(unit.shard, [*schema.ROW, *scorers]), scorers)
 
         bounds = units | "Bounds" >> OrderStatistics(read, decile_ranks)
         return units | "Assign" >> beam.ParDo(
@@ -114,14 +126,11 @@ class _AssignDeciles(UnitDoFn):
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
         data = read_whole(unit.shard)
         table = read_shard(unit.shard, [*schema.ROW, *self.scorers], data=data)
-        ids = schema.row_ids(table)
-        columns: dict[str, np.ndarray] = {}
-        deciles: dict[str, Deciles] = {}
-        for name in self.scorers:
-            score = table[name].to_numpy()
-            decile = position(Column(sortable(score), ids), bounds.get(name, []))
-            columns[schema.decile(name)] = decile
-            deciles[name] = _by_decile(score, decile)
+        columns = deciles_of(table, self.scorers, bounds)
+        deciles = {
+            name: _by_decile(table[name].to_numpy(), columns[schema.decile(name)])
+            for name in self.scorers
+        }
         target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
         part = with_columns(unit.shard, data, pa.table(columns), target)
         pieces = [(unit.name, part, _NOTHING)]

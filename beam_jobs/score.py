@@ -7,10 +7,10 @@ is computed, and the others are copied from the earlier output.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -36,13 +36,12 @@ from beam_jobs.io.storage import MissingError
 from beam_jobs.runners import dataflow
 from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.runners.rejections import Limit
+from beam_jobs.transforms.translations import TranslatorFactory
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
 from models.errors import UserError
 from models.gpu import required
 from models.languages import ENGLISH
-from models.nmt.families.base import Languages
-from models.nmt.options import NmtOptions
 from models.scorers import SCORERS, PairScorer
 from models.scorers.base import Resource, Scorer
 from models.scorers.pair_scorer import outside
@@ -52,35 +51,24 @@ VERSION = 1
 """Bump when the job's rows change for the same input."""
 
 
-class ScoringModel(NamedTuple):
-    """The translation model as a resource, and how it computes."""
-
-    model: str
-    options: NmtOptions
-    languages: Languages
-
-    def open(self, threads: int, accelerator: str | None = None) -> Any:
-        """Load the model."""
-        from models.nmt.engines.base import on_accelerator
-        from models.nmt.translate import Translator
-
-        folder = localise(self.model)
-        options = on_accelerator(self.options, accelerator)
-        return Translator(folder, options, languages=self.languages, threads=threads)
-
-
 def score_table(
-    table: pa.Table, scorer: PairScorer, scorers: Sequence[str], given: pa.Table | None = None
+    table: pa.Table,
+    scorer: PairScorer,
+    scorers: Sequence[str],
+    given: pa.Table | None = None,
+    target: pa.Schema | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Add the columns of `scorers` that the table does not have yet.
 
     Args:
         given: columns that were computed before, for the same rows.
+        target: the schema of the scored rows, if it is not that of the stage `score`.
 
     Returns the scored rows, and those with a score that is missing, not finite or outside its
     scorer's range, with a `reason`.
     """
-    target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
+    if target is None:
+        target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
     scored, missing = table, {}
     if given is not None:
         for name in given.column_names:
@@ -128,7 +116,7 @@ def run(
     units: Sequence[Unit],
     output: str,
     scorers: Sequence[str],
-    resources: Mapping[str, str | ScoringModel] | None,
+    resources: Mapping[str, str | TranslatorFactory] | None,
     arguments: Sequence[str],
     *,
     sources: Sequence[ScorerSource] = (),
@@ -153,21 +141,19 @@ def run(
         max_rejected: largest share of rows that may be rejected.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
-    dofn = _Score(
-        output=output,
+    scoring = Scoring(
         scorers=tuple(scorers),
         resources=dict(resources or {}),
         sources=tuple(sources),
-        keys=dict(keys or {}),
         language=language,
         threads=threads,
         accelerator=accelerator,
     )
-    score = beam.ParDo(dofn)
-    if dofn.models and accelerator:
+    score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
+    if scoring.models and accelerator:
         score = score.with_resource_hints(accelerator=accelerator)
         arguments = dataflow.one_process(arguments, accelerator)
-    processes = 1 if dofn.models else None
+    processes = 1 if scoring.models else None
     limit = Limit(share=max_rejected)
     return launch(
         "score", units, "Score" >> score, output, arguments, processes=processes, limit=limit
@@ -175,15 +161,19 @@ def run(
 
 
 @dataclass(eq=False, kw_only=True)
-class _Score(UnitDoFn):
+class Scoring:
+    """The scorers of a job, for its workers.
+
+    Attributes:
+        threads: for a model; None: all cores.
+    """
+
     scorers: tuple[str, ...]
-    resources: dict[str, str | ScoringModel]
-    sources: tuple[ScorerSource, ...]
-    keys: dict[str, str]
-    language: str
-    threads: int | None  # for a model; None: all cores
-    accelerator: str | None
-    scorer: PairScorer | None = None
+    resources: dict[str, str | TranslatorFactory] = field(default_factory=dict)
+    sources: tuple[ScorerSource, ...] = ()
+    language: str = ENGLISH
+    threads: int | None = None
+    accelerator: str | None = None
 
     def __post_init__(self) -> None:
         scorers = [found for name in self.scorers if (found := self.find(name))]
@@ -195,25 +185,43 @@ class _Score(UnitDoFn):
         sources = {source.name: source for source in self.sources}
         return sources[name].load() if name in sources else SCORERS.get(name)
 
-    def setup(self) -> None:
-        super().setup()
+    def open(self, names: Sequence[str]) -> PairScorer:
+        """The scorers; resources are opened when they are first needed, models once a process."""
+        resources: dict[str, Any] = {}
+        for name in names:
+            kind = scorer.resource if (scorer := self.find(name)) else None
+            if kind is None or kind.name not in self.resources:
+                continue  # `PairScorer` says what is missing
+            how = kind, self.threads or cores(), self.accelerator
+            opening = partial(_open, self.resources[kind.name], *how)
+            shared = self.models.get(kind.name)
+            resources[kind.name] = partial(shared.acquire, opening) if shared else opening
         if "encoder" in self.resources:
             import torch
 
             torch.set_num_threads(1)
+        return PairScorer(names, sources=self.sources, language=self.language, **resources)
+
+
+@dataclass(eq=False)
+class _Score(UnitDoFn):
+    scoring: Scoring
+    keys: dict[str, str]
+    scorer: PairScorer | None = None
 
     def make(self, unit: Unit) -> Receipt:
         data = read_whole(unit.shard)
         table = read_shard(unit.shard, data=data)
+        scorers = self.scoring.scorers
         if self.scorer is None:  # all units of a worker have the same columns
-            self.scorer = self._open([n for n in self.scorers if n not in table.column_names])
+            self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
         keys = {name: content_key(key, unit.shard.digest) for name, key in self.keys.items()}
         known, columns = self._computed_before(unit, table, keys)
         try:
-            parts = [score_table(table.filter(known), self.scorer, self.scorers, columns)]
+            parts = [score_table(table.filter(known), self.scorer, scorers, columns)]
             if columns is not None and len(columns) < len(table):
                 new = table.filter(pc.invert(known))
-                parts.append(score_table(new, self.scorer, self.scorers))
+                parts.append(score_table(new, self.scorer, scorers))
         except UserError as error:
             raise UserError(f"{error} (shard {unit.name})") from None  # `launch` shows the first
         accepted, rejected = map(pa.concat_tables, zip(*parts, strict=True))
@@ -247,23 +255,11 @@ class _Score(UnitDoFn):
         at = pc.index_in(schema.row_ids(table), value_set=schema.row_ids(earlier))
         return at.is_valid(), earlier.select(list(same)).take(at.drop_null())
 
-    def _open(self, names: Sequence[str]) -> PairScorer:
-        resources: dict[str, Any] = {}
-        for name in names:
-            kind = scorer.resource if (scorer := self.find(name)) else None
-            if kind is None or kind.name not in self.resources:
-                continue  # `PairScorer` says what is missing
-            how = kind, self.threads or cores(), self.accelerator
-            opening = partial(_open, self.resources[kind.name], *how)
-            shared = self.models.get(kind.name)
-            resources[kind.name] = partial(shared.acquire, opening) if shared else opening
-        return PairScorer(names, sources=self.sources, language=self.language, **resources)
-
 
 def _open(
-    resource: str | ScoringModel, kind: Resource, threads: int, accelerator: str | None
+    resource: str | TranslatorFactory, kind: Resource, threads: int, accelerator: str | None
 ) -> Any:
-    if isinstance(resource, ScoringModel):
+    if isinstance(resource, TranslatorFactory):
         return resource.open(threads, accelerator)
     if kind.is_model:
         import torch

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.metrics import Metrics
 
 from beam_jobs.directions import Direction
 from beam_jobs.io import schema
+from beam_jobs.io.remote import localise
+from beam_jobs.runners.launch import NAMESPACE
+from models.nmt.families.base import Languages
+from models.nmt.options import NmtOptions
+
+if TYPE_CHECKING:
+    from models.nmt.translate import Counters
+
+COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
+
+
+class TranslatorFactory(NamedTuple):
+    """A translation model, and how it computes."""
+
+    model: str
+    options: NmtOptions
+    languages: Languages | None
+
+    def open(self, threads: int, accelerator: str | None = None) -> Any:
+        """Load the model, on a GPU if `accelerator` asks for one: a `Translator`."""
+        from models.nmt.engines.base import on_accelerator
+        from models.nmt.translate import Translator
+
+        folder, options = localise(self.model), on_accelerator(self.options, accelerator)
+        return Translator(folder, options, languages=self.languages, threads=threads)
+
+
+def count(counts: Counters) -> None:
+    """Add what a call of `Translator.translate` counted to Beam's counters."""
+    numbers = asdict(counts) | {"milliseconds": round(1000 * counts.seconds)}
+    for name in COUNTERS:
+        Metrics.counter(NAMESPACE, name).inc(numbers[name])
 
 
 def with_translations(
@@ -42,7 +78,8 @@ def join_translations(
         translations["reason"], r"^(empty )?source\b", rf"\1{direction.text}"
     )
     more = [schema.CANDIDATE] if schema.has_candidates(table) else []
-    target = pa.schema([*direction.output, *more])
+    others = [of for of in given if of.name not in (*direction.output.names, schema.CANDIDATE.name)]
+    target = pa.schema([*others, *direction.output, *more])
     accepted = table.filter(reason.is_null()).select(target.names).cast(target)
     rejected = table.append_column("reason", reason).filter(reason.is_valid())
     refused = schema.rejected(given)

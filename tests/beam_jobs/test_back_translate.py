@@ -14,6 +14,7 @@ from beam_jobs import back_translate
 from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result, beam_options
+from beam_jobs.transforms.translations import COUNTERS
 from models import gpu
 from models.errors import UserError
 from models.nmt.engines.base import Hypothesis, Ranked
@@ -79,7 +80,7 @@ def test_rows_are_those_of_the_translator(
     assert result.metrics["sentences"] == 12
     assert result.metrics["rejects"] == 0
     assert result.metrics["tokens"] == sum(row["translation_subwords"] for row in rows(result))
-    assert set(result.metrics) <= set(back_translate.COUNTERS)
+    assert set(result.metrics) <= set(COUNTERS)
 
 
 def test_a_process_loads_the_model_once(
@@ -191,7 +192,7 @@ def test_only_this_stage_asks_for_an_accelerator(tmp_path: Path, nmt_model: Path
 
     hint = "type:nvidia-l4;count:1"
     pipeline = beam.Pipeline(options=beam_options(ONE))
-    stage = back_translate.BackTranslate(
+    stage = back_translate.TranslateUnits(
         str(tmp_path / "out"), str(nmt_model), FAST, accelerator=hint
     )
     _ = pipeline | beam.Create([1]) | stage

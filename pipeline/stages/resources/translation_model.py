@@ -6,7 +6,7 @@ The stage makes no files: its record says which model it is and how it computes.
 from typing import Any
 
 from beam_jobs.io.shards import content_key
-from beam_jobs.score import ScoringModel
+from beam_jobs.transforms.translations import TranslatorFactory
 from models.files import digest
 from pipeline.records import StageRecord
 from pipeline.stage import Run, Stage, needed_by_scorers
@@ -15,12 +15,12 @@ from pipeline.translation import backward
 needed = needed_by_scorers("translation_model")
 
 
-def scoring_model(run: Run) -> ScoringModel | None:
+def scoring_model(run: Run) -> TranslatorFactory | None:
     """The translation model, if a scorer reads it."""
     if not needed(run.config):
         return None
     model = backward(run)
-    return ScoringModel(model.pinned, model.options, model.languages)
+    return TranslatorFactory(model.pinned, model.options, model.languages)
 
 
 def fingerprint(run: Run) -> Any:

@@ -137,7 +137,7 @@ def test_a_gpu_is_asked_for_back_translation_alone(built: Built, jobs: Jobs, nam
     experiments = job["environment"]["experiments"]
     found = hinted(pipeline)
     if name in ("back_translate", "distinct"):
-        assert found == {"BackTranslate/Translate": GPU.encode()}
+        assert found == {"TranslateUnits/Translate": GPU.encode()}
         assert len(pool["sdkHarnessContainerImages"]) == 2  # with and without a GPU
         assert "no_use_multiple_sdk_containers" in experiments
         assert pool["numThreadsPerWorker"] == 1 + 1
@@ -155,7 +155,7 @@ def test_the_units_of_back_translation_are_spread_over_the_machines_with_a_gpu(
     pipeline, _, _ = built(jobs["back_translate"], f"--sdk_container_image={IMAGE}")
     steps = pipeline.components.transforms
     before = next(s for s in steps.values() if s.unique_name == "Reshuffle")
-    after = next(s for s in steps.values() if s.unique_name == "BackTranslate/Translate")
+    after = next(s for s in steps.values() if s.unique_name == "TranslateUnits/Translate")
     assert list(before.outputs.values()) == list(after.inputs.values())
 
 

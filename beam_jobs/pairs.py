@@ -1,0 +1,313 @@
+"""Back-translation, scores and exact deciles in a Beam pipeline of your own.
+
+Pairs are rows with a schema. Each transform adds columns; a second output has the rows that it
+rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
+
+>>> with beam.Pipeline(runner="FnApiRunner") as pipeline:
+...     pairs = pipeline | beam.Create([
+...         beam.Row(id="1", reference="a cat sat", translation="a cat was there"),
+...         beam.Row(id="2", reference="a dog", translation="a dog"),
+...     ])
+...     scored = pairs | ScorePairs(["unigram_f1"])
+...     deciles = scored.pairs | ExactDeciles(["unigram_f1"])
+...     _ = deciles.pairs | beam.Map(lambda row: print(row.id, row.unigram_f1_decile))
+...     _ = scored.rejected | "Lost" >> beam.Map(lambda row: print(row.id, row.reason))
+1 4
+2 9
+"""
+
+# Beam reads the annotations of `process_batch`, so that they must not be texts.
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.metrics import Metrics
+from apache_beam.ml.inference.base import ModelHandler, PredictionResult
+from apache_beam.typehints import Optional
+from apache_beam.typehints.row_type import RowTypeConstraint
+from apache_beam.typehints.schemas import named_fields_from_element_type
+from apache_beam.utils.shared import Shared
+
+from beam_jobs.bucket import decile_ranks, deciles_of, score_columns
+from beam_jobs.directions import BACK
+from beam_jobs.io import schema
+from beam_jobs.runners.launch import NAMESPACE
+from beam_jobs.score import Scoring, score_table
+from beam_jobs.transforms.order_statistics import OrderStatistics, Targets
+from beam_jobs.transforms.translations import TranslatorFactory, count, with_translations
+from models.cpu import cores
+from models.languages import ENGLISH
+from models.nmt.families.base import Languages
+from models.nmt.options import NmtOptions
+from models.scorers import PairScorer
+from models.scorers.plugins import ScorerSource
+
+_TYPES = {pa.string(): str, pa.float32(): np.float32, pa.int16(): np.int16, pa.int8(): np.int8}
+
+Fields = list[tuple[str, Any]]
+Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
+
+
+class Outcome(NamedTuple):
+    """What a transform makes of pairs: the rows, and those that it rejects, with a `reason`."""
+
+    pairs: beam.PCollection
+    rejected: beam.PCollection
+
+
+@dataclass(eq=False, repr=False)
+class BackTranslate(beam.PTransform):
+    """Translates `source`: adds `translation`, `translation_score`, `translation_subwords`.
+
+    `translated = pairs | BackTranslate("models/cs-en")`. Rows have id, source, reference, and other
+    columns as you like. With `candidates: N` a row becomes N, with a `candidate` number. Counters
+    (namespace `paraloom`) are those of the stage `back_translate`.
+
+    Args:
+        model: a folder that all workers see, or a name on Hugging Face's Hub.
+        languages: for models of several languages.
+        threads: cores that a worker process may use, all by default.
+        accelerator: Beam resource hint; if it is a GPU of NVIDIA's, a worker without one fails.
+        seed: of translations drawn at random, which depend on the rows of a batch, too.
+    """
+
+    model: str
+    options: NmtOptions = field(default_factory=NmtOptions)
+    _: KW_ONLY
+    languages: Languages | None = None
+    threads: int | None = None
+    accelerator: str | None = None
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def expand(self, pairs: beam.PCollection) -> Any:
+        """Translate batches."""
+        given = _fields(pairs, dict.fromkeys(schema.INGEST.names, str))
+        target = schema.translated(candidates=self.options.candidates > 1)
+        factory = TranslatorFactory(self.model, self.options, self.languages)
+        judge = _Translate(factory, self.threads, self.accelerator, self.seed)
+        return _outcome(pairs, judge, given, list(target)[len(schema.INGEST) :], self.accelerator)
+
+
+@dataclass(eq=False, repr=False)
+class ScorePairs(beam.PTransform):
+    """Scores `translation` against `reference`: adds the scores and both numbers of tokens.
+
+    `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
+
+    Args:
+        scorers: names of `models.scorers.SCORERS` and of `sources`.
+        resources: of the scorers, by name: paths that all workers see.
+        sources: of scorers of your own, see `docs/scorers.md`.
+        language: of references and translations.
+    """
+
+    scorers: Sequence[str]
+    _: KW_ONLY
+    resources: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[ScorerSource] = ()
+    language: str = ENGLISH
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def expand(self, pairs: beam.PCollection) -> Any:
+        """Score batches."""
+        scoring = Scoring(
+            scorers=tuple(self.scorers),
+            resources=dict(self.resources),
+            sources=tuple(self.sources),
+            language=self.language,
+        )
+        found = filter(None, map(scoring.find, self.scorers))
+        reads = {"id", "reference", "translation", *(name for of in found for name in of.reads)}
+        given = _fields(pairs, dict.fromkeys(sorted(reads), str))
+        names = {*dict(given), *schema.BACK_TRANSLATE.names}
+        added = [of for of in schema.scored(scoring.scorers) if of.name not in names]
+        return _outcome(pairs, _Score(scoring, added), given, added)
+
+
+@dataclass(eq=False, repr=False)
+class ExactDeciles(beam.PTransform):
+    """The decile of each row by each score over all rows: adds `<score>_decile`, 0 to 9.
+
+    `bucketed = scored.pairs | ExactDeciles(["trigram_overlap"])`. Sizes differ by one row at most,
+    so that ids (with `candidate`, if there is one) must differ; scores are np.float32. Rows with a
+    score that is no finite number are rejected. The rows must be bounded, in the global window.
+    """
+
+    scores: Sequence[str]
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def expand(self, pairs: beam.PCollection) -> Any:
+        """Read the scores twice; then the deciles are known."""
+        scores = tuple(self.scores)
+        given = _fields(pairs, {"id": str, **dict.fromkeys(scores, np.float32)})
+        checked = _outcome(pairs, _Score(Scoring(scorers=scores), []), given, [])
+        tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
+        read = partial(score_columns, scorers=scores)
+        bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> OrderStatistics(read, decile_ranks))
+        fields = [*given, *((schema.decile(name), np.int8) for name in scores)]
+        assign = beam.ParDo(_OfElement(fields, partial(_with_deciles, scores)), bounds)
+        return Outcome(tables | "Assign" >> assign, checked.rejected)
+
+
+class CTranslate2ModelHandler(ModelHandler[str, PredictionResult, Any]):
+    """Translates sentences with Beam's `RunInference`.
+
+    `sentences | RunInference(CTranslate2ModelHandler("models/cs-en"))`. An inference is a dict with
+    `translation`, `translation_score`, `translation_subwords` and `reason` (None, or why there is
+    no translation); with `candidates: N` a list of N. `batching` is of Beam's `ModelHandler`.
+    """
+
+    def __init__(self, model: str, options: NmtOptions | None = None, **batching: Any):
+        super().__init__(**{"max_batch_size": 4096, **batching})
+        self.factory = TranslatorFactory(model, options or NmtOptions(), None)
+
+    def load_model(self) -> Any:
+        """The `models.nmt.translate.Translator`."""
+        return self.factory.open(cores())
+
+    def run_inference(
+        self, batch: Sequence[str], model: Any, inference_args: dict[str, Any] | None = None
+    ) -> Iterable[PredictionResult]:
+        """Translate a batch; `inference_args` may have a `seed` for translations at random."""
+        found, _ = model.translate(batch, **(inference_args or {}))
+        rows, many = found.to_pylist(), self.factory.options.candidates
+        for index, text in enumerate(batch):
+            of = rows[index * many : (index + 1) * many]
+            yield PredictionResult(text, of if many > 1 else of[0], self.factory.model)
+
+
+def _fields(pairs: beam.PCollection, needed: Mapping[str, Any]) -> Fields:
+    """Names and types of the rows' columns, `needed` among them; TypeError otherwise."""
+    try:
+        fields: Fields = named_fields_from_element_type(pairs.element_type)
+    except TypeError as error:
+        raise TypeError(f"{pairs}: rows with a schema are needed, such as beam.Row") from error
+    for name, kind in needed.items():
+        if (found := dict(fields).get(name)) != kind:
+            is_there = f"is {found}" if found else "is missing"
+            raise TypeError(f"{pairs}: the column {name} {is_there}; it must be {kind}")
+    return fields
+
+
+def _outcome(
+    pairs: beam.PCollection,
+    judge: Judge,
+    given: Fields,
+    added: Sequence[pa.Field],
+    accelerator: str | None = None,
+) -> Outcome:
+    """Judge the rows, then split them: all outputs of a columnar DoFn have the same columns."""
+    more: Fields = [(of.name, _TYPES[of.type]) for of in added]
+    whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
+    judging = beam.ParDo(_OfBatch(whole, partial(_judged, judge)))
+    if accelerator:
+        judging = judging.with_resource_hints(accelerator=accelerator)
+    judged = pairs | "Judge" >> judging
+    parts = [*given, *more], [*given, ("reason", str)]
+    accepted, rejected = (_OfBatch(of, partial(_part, "reason" in dict(of))) for of in parts)
+    return Outcome(
+        judged | "Accepted" >> beam.ParDo(accepted), judged | "Rejected" >> beam.ParDo(rejected)
+    )
+
+
+@dataclass(eq=False)
+class _Columnar(beam.DoFn):
+    """A function that makes an Arrow table with the columns `fields`."""
+
+    fields: Fields
+    make: Callable[..., pa.Table]
+
+    def infer_output_type(self, input_type: Any) -> Any:
+        return RowTypeConstraint.from_fields(self.fields)
+
+    def table(self, *given: Any) -> pa.Table:
+        return self.make(*given).select([*dict(self.fields)])
+
+
+class _OfBatch(_Columnar):
+    def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
+        yield self.table(batch)
+
+
+class _OfElement(_Columnar):
+    @beam.DoFn.yields_batches
+    def process(self, element: pa.Table, side_input: Any) -> Iterator[pa.Table]:
+        yield self.table(element, side_input)
+
+
+class _Batches(beam.DoFn):
+    """A table is an element, so that it can be read several times."""
+
+    def infer_output_type(self, input_type: Any) -> Any:
+        return pa.Table
+
+    @beam.DoFn.yields_elements
+    def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
+        yield batch
+
+
+def _with_deciles(scores: Sequence[str], table: pa.Table, bounds: Targets) -> pa.Table:
+    for name, values in deciles_of(table, scores, bounds).items():
+        table = table.append_column(name, pa.array(values))
+    return table
+
+
+def _judged(judge: Judge, table: pa.Table) -> pa.Table:
+    """All rows: those accepted have the new columns, those rejected a reason."""
+    parts = judge(table)
+    for name, part in zip(("accepted", "rejected"), parts, strict=True):
+        Metrics.counter(NAMESPACE, name).inc(len(part))
+    return pa.concat_tables(parts, promote_options="default")
+
+
+def _part(rejected: bool, table: pa.Table) -> pa.Table:
+    return table.filter((pc.is_valid if rejected else pc.is_null)(table["reason"]))
+
+
+@dataclass(eq=False)
+class _Translate:
+    factory: TranslatorFactory
+    threads: int | None
+    accelerator: str | None
+    seed: int
+    shared: Shared = field(default_factory=Shared)
+
+    @cached_property
+    def translator(self) -> Any:
+        loading = partial(self.factory.open, self.threads or cores(), self.accelerator)
+        return self.shared.acquire(loading)
+
+    def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        digest = hashlib.sha256(f"{self.seed} {table['source'].to_pylist()}".encode()).digest()
+        seed = int.from_bytes(digest[:4], "little")
+        translations, counts = self.translator.translate(table["source"], seed=seed)
+        count(counts)
+        return with_translations(table, translations, self.factory.options.candidates, BACK)
+
+
+@dataclass(eq=False)
+class _Score:
+    scoring: Scoring
+    added: Sequence[pa.Field]
+
+    @cached_property
+    def scorer(self) -> PairScorer:
+        names = {of.name for of in self.added}
+        return self.scoring.open([name for name in self.scoring.scorers if name in names])
+
+    def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        target = pa.schema([*table.schema, *self.added])
+        return score_table(table, self.scorer, self.scoring.scorers, target=target)
