@@ -40,8 +40,8 @@ from beam_jobs.transforms.translations import TranslatorFactory
 from beam_jobs.transforms.unit_dofn import UnitDoFn
 from models.cpu import cores
 from models.errors import UserError
-from models.gpu import required
 from models.languages import ENGLISH
+from models.nmt.gpu import required
 from models.scorers import SCORERS, PairScorer
 from models.scorers.base import Resource, Scorer
 from models.scorers.pair_scorer import outside

@@ -128,10 +128,8 @@ class PairsRecord(StageRecord, stage=("ingest", "corpus")):
 
 
 class UsedModel(Lenient):
-    """A model of others: its folder or name on the Hub, and the digest of its files.
-
-    `revision` is the commit on the Hub; `license` is that of the model card.
-    """
+    """A model of others: its folder or name on the Hub, the digest of its files, its commit on the
+    Hub (`revision`) and the licence that its card names."""
 
     path: str = ""
     sha256: str = ""
@@ -140,8 +138,7 @@ class UsedModel(Lenient):
 
 
 class TranslationModel(UsedModel):
-    """The model that translated, the digests of what workers converted it to, and how they
-    computed."""
+    """The model that translated; workers converted it to `converted` (digests)."""
 
     family: str = ""
     converted: list[str] = []

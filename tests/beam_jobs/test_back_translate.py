@@ -15,8 +15,8 @@ from beam_jobs.io import schema
 from beam_jobs.io.shards import Unit, units, write_shard
 from beam_jobs.runners.launch import Result, beam_options
 from beam_jobs.transforms.translations import COUNTERS
-from models import gpu
 from models.errors import UserError
+from models.nmt import gpu
 from models.nmt.engines.base import Hypothesis, Ranked
 from models.nmt.options import NmtOptions
 from models.nmt.translate import RetryHints, Translator

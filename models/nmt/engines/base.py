@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from models import gpu
 from models.errors import UserError
+from models.nmt import gpu
 from models.nmt.options import NmtOptions, Precision
 
 Pieces = Sequence[str]

@@ -13,8 +13,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from models import gpu
 from models.errors import UserError
+from models.nmt import gpu
 from models.nmt.engines.base import Hypothesis, Pieces, Ranked, Sampling, longest_target, ranked
 
 if TYPE_CHECKING:
