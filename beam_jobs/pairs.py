@@ -19,14 +19,13 @@ rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
 # Beam reads the annotations of `process_batch`, so that they must not be texts.
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult
 from apache_beam.typehints import Optional
@@ -42,11 +41,9 @@ from beam_jobs.score import Scoring, score_table
 from beam_jobs.transforms.order_statistics import OrderStatistics, Targets
 from beam_jobs.transforms.translations import TranslatorFactory, count, with_translations
 from models.cpu import cores
-from models.languages import ENGLISH
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
 from models.scorers import PairScorer
-from models.scorers.plugins import ScorerSource
 
 _TYPES = {pa.string(): str, pa.float32(): np.float32, pa.int16(): np.int16, pa.int8(): np.int8}
 
@@ -61,7 +58,6 @@ class Outcome(NamedTuple):
     rejected: beam.PCollection
 
 
-@dataclass(eq=False, repr=False)
 class BackTranslate(beam.PTransform):
     """Translates `source`: adds `translation`, `translation_score`, `translation_subwords`.
 
@@ -77,27 +73,29 @@ class BackTranslate(beam.PTransform):
         seed: of translations drawn at random, which depend on the rows of a batch, too.
     """
 
-    model: str
-    options: NmtOptions = field(default_factory=NmtOptions)
-    _: KW_ONLY
-    languages: Languages | None = None
-    threads: int | None = None
-    accelerator: str | None = None
-    seed: int = 1
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        model: str,
+        options: NmtOptions | None = None,
+        *,
+        languages: Languages | None = None,
+        threads: int | None = None,
+        accelerator: str | None = None,
+        seed: int = 1,
+    ):
         super().__init__()
+        self.options = options or NmtOptions()
+        factory = TranslatorFactory(model, self.options, languages)
+        self.judge = _Translate(factory, threads, accelerator, seed)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Translate batches."""
         given = _fields(pairs, dict.fromkeys(schema.INGEST.names, str))
         target = schema.translated(candidates=self.options.candidates > 1)
-        factory = TranslatorFactory(self.model, self.options, self.languages)
-        judge = _Translate(factory, self.threads, self.accelerator, self.seed)
-        return _outcome(pairs, judge, given, list(target)[len(schema.INGEST) :], self.accelerator)
+        added = list(target)[len(schema.INGEST) :]
+        return _outcome(pairs, self.judge, given, added, self.judge.accelerator)
 
 
-@dataclass(eq=False, repr=False)
 class ScorePairs(beam.PTransform):
     """Scores `translation` against `reference`: adds the scores and both numbers of tokens.
 
@@ -105,37 +103,24 @@ class ScorePairs(beam.PTransform):
 
     Args:
         scorers: names of `models.scorers.SCORERS` and of `sources`.
-        resources: of the scorers, by name: paths that all workers see.
-        sources: of scorers of your own, see `docs/scorers.md`.
-        language: of references and translations.
+        options: `resources` of the scorers by name (paths that all workers see), `sources` of
+            scorers of your own (`docs/scorers.md`), `language` of references and translations.
     """
 
-    scorers: Sequence[str]
-    _: KW_ONLY
-    resources: Mapping[str, str] = field(default_factory=dict)
-    sources: Sequence[ScorerSource] = ()
-    language: str = ENGLISH
-
-    def __post_init__(self) -> None:
+    def __init__(self, scorers: Sequence[str], **options: Any):
         super().__init__()
+        self.scoring = Scoring(tuple(scorers), **options)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Score batches."""
-        scoring = Scoring(
-            scorers=tuple(self.scorers),
-            resources=dict(self.resources),
-            sources=tuple(self.sources),
-            language=self.language,
-        )
-        found = filter(None, map(scoring.find, self.scorers))
+        found = filter(None, map(self.scoring.find, self.scoring.scorers))
         reads = {"id", "reference", "translation", *(name for of in found for name in of.reads)}
         given = _fields(pairs, dict.fromkeys(sorted(reads), str))
         names = {*dict(given), *schema.BACK_TRANSLATE.names}
-        added = [of for of in schema.scored(scoring.scorers) if of.name not in names]
-        return _outcome(pairs, _Score(scoring, added), given, added)
+        added = [of for of in schema.scored(self.scoring.scorers) if of.name not in names]
+        return _outcome(pairs, _Score(self.scoring, added), given, added)
 
 
-@dataclass(eq=False, repr=False)
 class ExactDeciles(beam.PTransform):
     """The decile of each row by each score over all rows: adds `<score>_decile`, 0 to 9.
 
@@ -144,21 +129,19 @@ class ExactDeciles(beam.PTransform):
     score that is no finite number are rejected. The rows must be bounded, in the global window.
     """
 
-    scores: Sequence[str]
-
-    def __post_init__(self) -> None:
+    def __init__(self, scores: Sequence[str]):
         super().__init__()
+        self.scores = tuple(scores)
 
     def expand(self, pairs: beam.PCollection) -> Any:
         """Read the scores twice; then the deciles are known."""
-        scores = tuple(self.scores)
-        given = _fields(pairs, {"id": str, **dict.fromkeys(scores, np.float32)})
-        checked = _outcome(pairs, _Score(Scoring(scorers=scores), []), given, [])
+        given = _fields(pairs, {"id": str, **dict.fromkeys(self.scores, np.float32)})
+        checked = _outcome(pairs, _Score(Scoring(self.scores), []), given, [])
         tables = checked.pairs | "Batch" >> beam.ParDo(_Batches())
-        read = partial(score_columns, scorers=scores)
+        read = partial(score_columns, scorers=self.scores)
         bounds = beam.pvalue.AsSingleton(tables | "Bounds" >> OrderStatistics(read, decile_ranks))
-        fields = [*given, *((schema.decile(name), np.int8) for name in scores)]
-        assign = beam.ParDo(_OfElement(fields, partial(_with_deciles, scores)), bounds)
+        fields = [*given, *((schema.decile(name), np.int8) for name in self.scores)]
+        assign = beam.ParDo(_WithDeciles(fields, self.scores), bounds)
         return Outcome(tables | "Assign" >> assign, checked.rejected)
 
 
@@ -191,10 +174,7 @@ class CTranslate2ModelHandler(ModelHandler[str, PredictionResult, Any]):
 
 def _fields(pairs: beam.PCollection, needed: Mapping[str, Any]) -> Fields:
     """Names and types of the rows' columns, `needed` among them; TypeError otherwise."""
-    try:
-        fields: Fields = named_fields_from_element_type(pairs.element_type)
-    except TypeError as error:
-        raise TypeError(f"{pairs}: rows with a schema are needed, such as beam.Row") from error
+    fields: Fields = named_fields_from_element_type(pairs.element_type)
     for name, kind in needed.items():
         if (found := dict(fields).get(name)) != kind:
             is_there = f"is {found}" if found else "is missing"
@@ -212,40 +192,42 @@ def _outcome(
     """Judge the rows, then split them: all outputs of a columnar DoFn have the same columns."""
     more: Fields = [(of.name, _TYPES[of.type]) for of in added]
     whole = [*given, *((name, Optional[kind]) for name, kind in [*more, ("reason", str)])]
-    judging = beam.ParDo(_OfBatch(whole, partial(_judged, judge)))
+    judging = beam.ParDo(_Columnar(whole, partial(_judged, judge)))
     if accelerator:
         judging = judging.with_resource_hints(accelerator=accelerator)
     judged = pairs | "Judge" >> judging
-    parts = [*given, *more], [*given, ("reason", str)]
-    accepted, rejected = (_OfBatch(of, partial(_part, "reason" in dict(of))) for of in parts)
+    accepted = _Columnar([*given, *more], lambda rows: rows.filter(rows["reason"].is_null()))
+    rejected = _Columnar(
+        [*given, ("reason", str)], lambda rows: rows.filter(rows["reason"].is_valid())
+    )
     return Outcome(
         judged | "Accepted" >> beam.ParDo(accepted), judged | "Rejected" >> beam.ParDo(rejected)
     )
 
 
-@dataclass(eq=False)
-class _Columnar(beam.DoFn):
-    """A function that makes an Arrow table with the columns `fields`."""
+class _OfType(beam.DoFn):
+    """Makes tables of rows with these columns."""
 
-    fields: Fields
-    make: Callable[..., pa.Table]
+    def __init__(self, fields: Fields, how: Any):
+        self.fields, self.how = fields, how
 
     def infer_output_type(self, input_type: Any) -> Any:
         return RowTypeConstraint.from_fields(self.fields)
 
-    def table(self, *given: Any) -> pa.Table:
-        return self.make(*given).select([*dict(self.fields)])
 
+class _Columnar(_OfType):
+    """A function of Arrow tables."""
 
-class _OfBatch(_Columnar):
     def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
-        yield self.table(batch)
+        yield self.how(batch).select([*dict(self.fields)])
 
 
-class _OfElement(_Columnar):
+class _WithDeciles(_OfType):
     @beam.DoFn.yields_batches
-    def process(self, element: pa.Table, side_input: Any) -> Iterator[pa.Table]:
-        yield self.table(element, side_input)
+    def process(self, table: pa.Table, bounds: Targets) -> Iterator[pa.Table]:
+        for name, values in deciles_of(table, self.how, bounds).items():
+            table = table.append_column(name, pa.array(values))
+        yield table
 
 
 class _Batches(beam.DoFn):
@@ -259,22 +241,12 @@ class _Batches(beam.DoFn):
         yield batch
 
 
-def _with_deciles(scores: Sequence[str], table: pa.Table, bounds: Targets) -> pa.Table:
-    for name, values in deciles_of(table, scores, bounds).items():
-        table = table.append_column(name, pa.array(values))
-    return table
-
-
 def _judged(judge: Judge, table: pa.Table) -> pa.Table:
     """All rows: those accepted have the new columns, those rejected a reason."""
     parts = judge(table)
     for name, part in zip(("accepted", "rejected"), parts, strict=True):
         Metrics.counter(NAMESPACE, name).inc(len(part))
     return pa.concat_tables(parts, promote_options="default")
-
-
-def _part(rejected: bool, table: pa.Table) -> pa.Table:
-    return table.filter((pc.is_valid if rejected else pc.is_null)(table["reason"]))
 
 
 @dataclass(eq=False)

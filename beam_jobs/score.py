@@ -160,7 +160,7 @@ def run(
     )
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class Scoring:
     """The scorers of a job, for its workers.
 

@@ -90,7 +90,7 @@ def test_deciles_are_those_of_a_sort(rows: int) -> None:
 def test_a_pipeline_that_does_not_fit_is_not_built() -> None:
     pipeline = beam.Pipeline(runner="FnApiRunner")
     texts = pipeline | beam.Create(["a"])
-    with pytest.raises(TypeError, match="rows with a schema are needed"):
+    with pytest.raises(TypeError, match="schema-aware PCollection"):
         _ = texts | BackTranslate("models/cs-en")
     rows = pipeline | "Rows" >> beam.Create([beam.Row(id="1", reference=3)])
     with pytest.raises(TypeError, match="the column source is missing"):
