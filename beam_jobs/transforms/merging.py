@@ -59,9 +59,9 @@ class MergeGlobally(beam.PTransform):
     side input ("watermark-pending bundles did not execute").
     """
 
-    def __init__(self, merge: Callable[[Iterable[Any]], Any], rows: Callable[[Any], int]):
+    def __init__(self, combiner: Merge):
         super().__init__()
-        self.combiner = Merge(merge, rows)
+        self.combiner = combiner
 
     def expand(self, values: beam.PCollection) -> beam.PCollection:
         """Merge in groups, then the groups."""

@@ -21,7 +21,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.transforms.merging import MergeGlobally
+from beam_jobs.transforms.merging import Merge, MergeGlobally
 from models.hashing import text_hashes
 
 CAPACITY = 1 << 15
@@ -228,13 +228,13 @@ class OrderStatistics(beam.PTransform):
         windows = beam.pvalue.AsSingleton(
             units
             | "Sample" >> beam.Map(lambda unit: sample(read(unit), seed))
-            | "Merge samples" >> MergeGlobally(merge_samples, _keys_held)
+            | "Merge samples" >> MergeGlobally(Merge(merge_samples, _keys_held))
             | "Bound" >> beam.Map(bound)
         )
         return (
             units
             | "Collect" >> beam.Map(lambda unit, of: collect(read(unit), of, seed), windows)
-            | "Merge candidates" >> MergeGlobally(merge_candidates, _rows_held)
+            | "Merge candidates" >> MergeGlobally(Merge(merge_candidates, _rows_held))
             | "Choose" >> beam.Map(choose, windows)
         )
 

@@ -29,7 +29,7 @@ PUBLIC = (
 )
 """Modules whose documentation does not call them internal."""
 
-PRIVATE = {
+PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
     "io.aws.s3io": (
         {"S3IO": ("__init__",)},
         "io/s3.py puts a class with one client per thread in its place: measure whether Beam still "

@@ -120,7 +120,8 @@ def torch_device(options: NmtOptions) -> str:
     import torch
 
     if options.device != "cpu" and torch.cuda.is_available():
-        return f"cuda:{gpu.chosen(options.devices)[0]}"
+        first, *_ = gpu.chosen(options.devices) or [0]  # CTranslate2 may see none
+        return f"cuda:{first}"
     if options.device == "cuda":
         raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
     if options.compute_type == "float16":

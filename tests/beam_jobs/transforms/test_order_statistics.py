@@ -256,6 +256,10 @@ def test_no_worker_is_given_all_sketches_or_candidates_at_once() -> None:
                 fns.append(node.transform.fn)
 
     pipeline = beam.Pipeline(options=beam_options([]))
-    _ = pipeline | beam.Create([1]) | order_statistics.OrderStatistics(lambda unit: {}, list)
+    _ = (
+        pipeline
+        | beam.Create([1])
+        | order_statistics.OrderStatistics(lambda unit: {}, decile_ranks)
+    )
     pipeline.visit(Look())
     assert [type(fn) for fn in fns] == [Merge] * 4  # in groups, then all
