@@ -223,7 +223,7 @@ class _Columnar(_OfType):
 
 
 class _WithDeciles(_OfType):
-    @beam.DoFn.yields_batches
+    @beam.DoFn.yields_batches  # type: ignore[untyped-decorator]
     def process(self, table: pa.Table, bounds: Targets) -> Iterator[pa.Table]:
         for name, values in deciles_of(table, self.how, bounds).items():
             table = table.append_column(name, pa.array(values))
@@ -236,7 +236,7 @@ class _Batches(beam.DoFn):
     def infer_output_type(self, input_type: Any) -> Any:
         return pa.Table
 
-    @beam.DoFn.yields_elements
+    @beam.DoFn.yields_elements  # type: ignore[untyped-decorator]
     def process_batch(self, batch: pa.Table) -> Iterator[pa.Table]:
         yield batch
 

@@ -85,7 +85,7 @@ def test_candidates_keep_the_order_of_the_translator(
     tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch, distinct: str | None
 ) -> None:
     class Counting:
-        converted = None
+        converted = compute_type = None
 
         def __init__(self, *args: Any, **more: Any) -> None:
             pass

@@ -32,7 +32,7 @@ class Reversing:
 
     seen: ClassVar[Counter[str]] = Counter()
 
-    converted = None
+    converted = compute_type = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
