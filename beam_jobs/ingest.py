@@ -7,6 +7,7 @@ condition, and, if pairs are to be unique, rows that repeat an earlier pair.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import apache_beam as beam
@@ -15,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs.io import schema
-from beam_jobs.io.bitext import READERS, Bitext, Block, read_bitext
-from beam_jobs.io.shards import REPEATS, Measurements, Receipt, Saved, content_key
+from beam_jobs.io.bitext import READERS, Bitext, Block, Range, find_ranges, read_bitext
+from beam_jobs.io.shards import (
+    REPEATS,
+    Measurements,
+    Receipt,
+    Saved,
+    content_key,
+    read_receipt,
+)
 from beam_jobs.runners.launch import Result, launch, scratch_folder
 from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.conditions import FAILED, reasons
@@ -24,6 +32,8 @@ from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
 from beam_jobs.transforms.predicates import Predicate
 from beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
 from beam_jobs.transforms.unit_dofn import UnitDoFn
+from models.cpu import cores
+from models.errors import UserError
 from models.languages import ENGLISH
 from models.nmt.families.base import Languages
 from models.text.tokens import moses_tokens
@@ -31,20 +41,26 @@ from models.text.tokens import moses_tokens
 VERSION = 1
 """Bump when the job's rows change for the same input."""
 
+_SHARDS_PER_UNIT = 8
+"""What is lost with a worker; a file with fewer is one unit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestUnit:
-    """One bitext (a file, or a Moses pair of files), which one worker splits into shards."""
+    """Lines of a bitext (a file, or a Moses pair of files) that one worker splits into shards.
+
+    Attributes:
+        name: of its receipt; units sort in the order of the input.
+        file: the number of the bitext.
+    """
 
     index: int
     key: str
+    name: str
+    file: int
     bitext: Bitext
-    rows: int | None = None  # unknown before reading
-
-    @property
-    def name(self) -> str:
-        """The prefix of its part files; numbered, so that they sort in the order of the input."""
-        return f"part-{self.index:05d}"
+    part: Range
+    rows: int | None = None  # empty lines may be none
 
 
 class Ingest(beam.PTransform):
@@ -85,14 +101,14 @@ class Ingest(beam.PTransform):
         def ids(unit: IngestUnit) -> Iterator[Hashes]:
             if "id" not in READERS[unit.bitext.format].columns:
                 return  # ids are generated from file and line: unique
-            for block in read_bitext(unit.bitext, **limits):
+            for block in read_bitext(unit.bitext, **limits, part=unit.part):
                 yield row_hash(block.pairs["id"]), block.lines
 
         def pairs(
             element: tuple[IngestUnit, np.ndarray],
         ) -> Iterator[tuple[Hashes, pa.Array]]:
             unit, duplicates = element
-            for block in read_bitext(unit.bitext, **limits):
+            for block in read_bitext(unit.bitext, **limits, part=unit.part):
                 rows = np.flatnonzero(~np.isin(block.lines, duplicates))
                 found = block.pairs.take(pa.array(rows))
                 hashed = row_hash(found["source"], found["reference"])
@@ -113,7 +129,6 @@ def run(
     *,
     shard_rows: int,
     max_characters: int,
-    rows: int,
     arguments: Sequence[str],
     where: Sequence[Predicate] = (),
     unique_pairs: bool = False,
@@ -122,15 +137,14 @@ def run(
 ) -> Result:
     """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage.
 
+    This process reads them once before, for the ranges that workers read.
+
     Args:
         where, unique_pairs, languages: see `Ingest`.
         max_rejected: largest share of rows that may be rejected; the rows that `where` and
             `unique_pairs` reject do not count.
     """
-    units = [
-        IngestUnit(index=i, key=content_key(key, bitext.name), bitext=bitext)
-        for i, bitext in enumerate(bitexts)
-    ]
+    units = _units(bitexts, output, key, shard_rows, max_characters)
     limit = Limit(
         share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
     )
@@ -139,15 +153,62 @@ def run(
             output,
             shard_rows=shard_rows,
             max_characters=max_characters,
-            rows=rows,
+            rows=sum(unit.part.lines for unit in units),
             where=where,
             unique_pairs=unique_pairs,
             languages=languages,
             scratch=scratch,
         )
-        return launch(
+        result = launch(
             "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
         )
+    for file, bitext in enumerate(bitexts):
+        own = zip(units, result.receipts, strict=True)
+        if not sum(receipt.rows_in for unit, receipt in own if unit.file == file):
+            raise UserError(f"{bitext.paths[0]}: no rows")
+    return result
+
+
+def file_name(file: int) -> str:
+    """The beginning of the names of a file's parts, which sort in the order of the input."""
+    return f"part-{file:05d}"
+
+
+def _units(
+    bitexts: Sequence[Bitext], output: str, key: str, shard_rows: int, max_characters: int
+) -> list[IngestUnit]:
+    """The units of all bitexts; one that is finished as a whole stays one unit."""
+
+    def ranges(file: int, bitext: Bitext, of_file: str) -> list[Range]:
+        before = read_receipt(output, file_name(file))
+        whole = before is not None and before.key == of_file
+        lines = None if whole else shard_rows * _SHARDS_PER_UNIT
+        return find_ranges(bitext, lines, max_characters)
+
+    files, keys = range(len(bitexts)), [content_key(key, bitext.name) for bitext in bitexts]
+    pool = ThreadPoolExecutor(cores())
+    try:
+        found = list(pool.map(ranges, files, bitexts, keys))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    units: list[IngestUnit] = []
+    for file, parts in enumerate(found):
+        for part in parts:
+            name, of_part = file_name(file), keys[file]
+            if len(parts) > 1:
+                name = f"{name}-{part.before // shard_rows:05d}"
+                of_part = content_key(of_part, part.before, part.lines)
+            units.append(
+                IngestUnit(
+                    index=len(units),
+                    key=of_part,
+                    name=name,
+                    file=file,
+                    bitext=bitexts[file],
+                    part=part,
+                )
+            )
+    return units
 
 
 @dataclass(eq=False)
@@ -168,9 +229,11 @@ class _Write(UnitDoFn):
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
-            for number, block in enumerate(read_bitext(unit.bitext, **self.limits)):
+            first = unit.part.before // self.limits["rows"]
+            blocks = read_bitext(unit.bitext, **self.limits, part=unit.part)
+            for number, block in enumerate(blocks, first):
                 rows += block.rows
-                name = f"{unit.name}-{number:05d}"
+                name = f"{file_name(unit.file)}-{number:05d}"
                 has_source = READERS[unit.bitext.format].has_source
                 checks = duplicates, self.where, repeats, saved
                 yield name, *part(block, *checks, has_source, self.languages)

@@ -42,7 +42,6 @@ def make(run: Run, key: str) -> PairsRecord:
         key,
         shard_rows=options.shard_rows,
         max_characters=options.max_characters,
-        rows=sum(file.bytes for file in run.manifest.record.inputs) // 50,
         arguments=run.arguments,
         where=options.conditions,
         unique_pairs=options.unique == "pair",

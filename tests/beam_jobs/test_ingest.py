@@ -33,7 +33,6 @@ def run(
         key,
         shard_rows=shard_rows,
         max_characters=50,
-        rows=1000,
         arguments=ONE,
     )
 
@@ -130,7 +129,7 @@ def test_larger_shards_leave_no_parts_of_the_smaller_ones(
     run([path], tmp_path / "ingest", key="small", shard_rows=2)
     result = run([path], tmp_path / "ingest", key="large", shard_rows=5)
     files = sorted(p.name for p in (tmp_path / "ingest").glob("*.parquet"))
-    assert files == [f"{shard.name}.parquet" for shard in result.receipts[0].shards]
+    assert files == [shard.file for shard in result.receipts[0].shards]
     assert len(files) == 2
 
 
@@ -176,7 +175,7 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(
     def made(folder: str, *beam: str) -> Result:
         return ingest.run(
             find_bitext("tsv", paths), str(tmp_path / folder), "key",
-            shard_rows=3, max_characters=50, rows=1000, arguments=beam or ONE,
+            shard_rows=3, max_characters=50, arguments=beam or ONE,
             where=[parse_condition("source_tokens <= 1")], unique_pairs=True,
         )  # fmt: skip
 
@@ -206,7 +205,7 @@ def test_a_row_is_rejected_and_counted_for_the_first_reason(
     rows = ["1\tč. 5\tx", "2\tč. 5\tx", "3\tb c\ty z", "4\tb c\ty z"]
     result = ingest.run(
         find_bitext("tsv", [tsv("a.tsv", *rows)]), str(tmp_path / "out"), "key",
-        shard_rows=1, max_characters=50, rows=9, arguments=ONE, unique_pairs=True,
+        shard_rows=1, max_characters=50, arguments=ONE, unique_pairs=True,
         where=[parse_condition("reference_tokens >= 2")], languages=Languages("cs", "en"),
     )  # fmt: skip
     (receipt,) = result.receipts
@@ -224,7 +223,7 @@ def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -
     def made(folder: str, *beam: str) -> Result:
         return ingest.run(
             find_bitext("tsv", paths), str(tmp_path / folder), "key",
-            shard_rows=3, max_characters=50, rows=1000, arguments=beam,
+            shard_rows=3, max_characters=50, arguments=beam,
             where=[parse_condition("source_letters >= 0.1")], unique_pairs=True,
         )  # fmt: skip
 
@@ -254,7 +253,6 @@ def test_rows_of_a_file_that_changed_are_not_written(
             "key",
             shard_rows=3,
             max_characters=50,
-            rows=10,
             arguments=ONE,
         )
 
@@ -280,3 +278,55 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
         list(found)
     path.write_text("pes\tdog\n" * 9)
     assert len(list(read_bitext(bitext, rows=1, max_characters=50))) == 9
+
+
+def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids repeat, rows are invalid, and pairs repeat within ranges and over their ends."""
+    lines = [f"{i % 37}\t{i % 5} pes\tdog {i % 11}" if i % 7 != 3 else "bad" for i in range(101)]
+    paths = []
+    for name, pack in (("a.tsv", bytes), ("b.tsv.gz", gzip.compress)):
+        paths.append(str(tmp_path / name))
+        halves = ["".join(f"{line}\n" for line in half) for half in (lines[:55], lines[55:])]
+        Path(paths[-1]).write_bytes(b"".join(pack(half.encode()) for half in halves))
+
+    def made(folder: str, shards_per_unit: int) -> Result:
+        monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", shards_per_unit)
+        return ingest.run(
+            find_bitext("tsv", paths), str(tmp_path / folder), "key",
+            shard_rows=3, max_characters=50, arguments=ONE, unique_pairs=True,
+        )  # fmt: skip
+
+    whole, split = made("whole", 1000), made("split", 4)
+    assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
+    names = [receipt.name for receipt in split.receipts]
+    assert names[:9] == [f"part-00000-{number:05d}" for number in range(0, 34, 4)]
+    assert names[9:] == ["part-00001-00000", "part-00001-00020"]  # members
+    for folder in ("", "rejected"):
+        one, other = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
+        assert sorted(p.name for p in one) == sorted(p.name for p in other)
+    written = (
+        [(s.name, s.rows, s.digest) for r in each.receipts for s in r.shards]
+        for each in (whole, split)
+    )
+    assert next(written) == next(written)  # of which the stage's digest is made
+
+    (tmp_path / "split" / "receipts" / f"{names[2]}.json").unlink()  # a worker was lost
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "split").rglob("*.parquet")}
+    made("split", 4)
+    again = {str(path) for path, before in stamps.items() if path.stat().st_mtime_ns != before}
+    assert again == set(split.receipts[2].paths)
+
+    before = sorted((tmp_path / "whole" / "receipts").iterdir())  # as of an earlier version
+    stamps = {path: path.stat().st_mtime_ns for path in before}
+    assert made("whole", 4).receipts == whole.receipts
+    assert {path: path.stat().st_mtime_ns for path in before} == stamps
+
+
+def test_a_file_of_empty_lines_ends_the_run_in_ranges_too(
+    tmp_path: Path, tsv: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", 1)
+    with pytest.raises(UserError, match=r"a.gz: no rows"):
+        run([tsv("a.gz", *9 * [""])], tmp_path / "ingest", "czeng20")

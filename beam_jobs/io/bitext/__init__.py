@@ -23,7 +23,8 @@ compressions, UTF-16 and Moses files of different length raise `UserError`.
 """
 
 from beam_jobs.io.bitext.formats import READERS, Format, find_bitext, genres, read_bitext
-from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths
+from beam_jobs.io.bitext.index import find_ranges
+from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
 
 __all__ = [
     "READERS",
@@ -32,7 +33,9 @@ __all__ = [
     "Block",
     "Format",
     "Paths",
+    "Range",
     "find_bitext",
+    "find_ranges",
     "genres",
     "read_bitext",
 ]

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from beam_jobs.io.bitext.files import expand, unit_name
 from beam_jobs.io.bitext.lines import open_text
-from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths
+from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
 from models.errors import UserError
 
 
@@ -135,7 +135,8 @@ def find_bitext(format: Format, paths: Paths) -> list[Bitext]:
 
 
 def read_bitext(
-    bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000
+    bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
 ) -> Iterator[Block]:
-    """Read a bitext with the reader of its format; see `BitextReader.read`."""
-    return READERS[bitext.format].read(bitext, rows=rows, max_characters=max_characters)
+    """Read a bitext, or a part, with the reader of its format; see `BitextReader.read`."""
+    reader = READERS[bitext.format]
+    return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

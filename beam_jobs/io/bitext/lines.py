@@ -4,15 +4,19 @@ import gzip
 import hashlib
 import io
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import xxhash
 
 from beam_jobs.io.storage import MissingError, is_remote, open_file, why
 from models.errors import UserError
 
-_CHUNK = 1 << 20  # bytes
+CHUNK = 1 << 20
+"""Bytes to read at once."""
 _SHOWN = 4_000  # bytes of a line that is too long
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
@@ -25,11 +29,44 @@ _UNREADABLE = {  # UTF-8 text cannot begin with any of these
 }
 
 
+class Member(NamedTuple):
+    """Where a member of a gzip file begins.
+
+    Attributes:
+        offset: bytes of the file before it.
+        start: bytes of text before it.
+        begins: whether it begins a line.
+    """
+
+    offset: int
+    start: int
+    begins: bool
+
+
+class Span(NamedTuple):
+    """Consecutive lines of a file.
+
+    Attributes:
+        start: bytes of text before them.
+        size: their bytes of text.
+        digest: XXH3 of their text.
+        member: the one that they begin in, of a gzip file.
+    """
+
+    start: int
+    size: int
+    digest: str
+    member: Member | None
+
+
 class _Digested(io.RawIOBase):
     """A file whose bytes are digested while they are read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._sha256 = file, hashlib.sha256()
+
+    def tell(self) -> int:
+        return self._file.tell()
 
     def readable(self) -> bool:
         return True
@@ -42,7 +79,7 @@ class _Digested(io.RawIOBase):
 
     def digest(self) -> str:
         """SHA-256 of the whole file; reads what is left of it."""
-        while self.read(_CHUNK):
+        while self.read(CHUNK):
             pass
         return self._sha256.hexdigest()
 
@@ -74,13 +111,56 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
             raise UserError(f"{path}: no rows, the file is empty")
         yield stream
         if digested and digested.digest() != sha256:
-            raise UserError(
-                f"{path}: changed while the run read it; the same command reads it from the "
-                "beginning"
-            )
+            raise _changed(path)
 
 
-def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
+@contextmanager
+def open_span(path: str, span: Span) -> Iterator["_Text"]:
+    """Open some lines of a file.
+
+    Raises:
+        UserError: as `open_text`; or, after the block, they are not those that were indexed.
+    """
+    with file_errors(path), open_file(path) as raw:
+        raw.seek(span.member.offset if span.member else span.start)
+        stream = _buffered(raw)
+        if span.member:
+            stream = _buffered(_Gzip(stream, span.member))
+            before = _Text(stream, span.start - span.member.start)
+            while before.read(CHUNK):
+                pass
+        text = _Text(stream, span.size)
+        yield text
+        if text.digest() != span.digest:
+            raise _changed(path)
+
+
+def _changed(path: str) -> UserError:
+    return UserError(
+        f"{path}: changed while the run read it; the same command reads it from the beginning"
+    )
+
+
+class _Text:
+    """So many bytes of a stream, which are digested while they are read."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream, self._left, self._xxh3 = stream, size, xxhash.xxh3_128()
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(min(size, self._left))
+        self._left -= len(data)
+        self._xxh3.update(data)
+        return data
+
+    def digest(self) -> str:
+        """XXH3 of the text; reads what is left of it."""
+        while self.read(CHUNK):
+            pass
+        return self._xxh3.hexdigest()
+
+
+def blocks(stream: "BinaryIO | _Text", rows: int, limit: int) -> Iterator[list[bytes]]:
     """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
 
     A line longer than `limit` bytes is cut, and ends in a line feed, which no other line contains.
@@ -89,9 +169,9 @@ def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
     return iter(lambda: list(islice(lines, rows)), [])
 
 
-def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
+def _split(stream: "BinaryIO | _Text", limit: int) -> Iterator[list[bytes]]:
     rest = b""
-    while chunk := stream.read(_CHUNK):
+    while chunk := stream.read(CHUNK):
         text = rest + chunk
         *lines, rest = text.split(b"\n")
         # Enough to detect that the line is too long, even if the last byte is half a CRLF.
@@ -113,14 +193,20 @@ def _trim(lines: list[bytes], limit: int, crlf: bool) -> list[bytes]:
 class _Gzip(io.RawIOBase):
     """The text of a gzip file, which may be several files one after another: each of them may begin
     with a byte order mark, which is left out.
+
+    Args:
+        stream: at the first member to read.
     """
 
-    def __init__(self, stream: io.BufferedReader) -> None:
+    def __init__(self, stream: io.BufferedReader, first: Member | None = None) -> None:
         self._stream = stream
+        # Where it is in the file and in the text, and whether at a line.
+        self._offset, self._at, self._begins = first or Member(0, 0, begins=True)
+        self.members: deque[Member] = deque()
+        """Those that were begun; whoever reads it removes them."""
         self._member: Any = None  # that is being decompressed
         self._rest = b""  # compressed
         self._ready = b""  # text: with what was held, it may be longer than the buffer
-        self._begins = True  # a line, as far as is known
         self._held: bytes | None = None  # the beginning of a member that begins a line
 
     def readable(self) -> bool:
@@ -128,7 +214,7 @@ class _Gzip(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._ready and (self._member or self._next_member()):
-            data = self._rest or self._stream.read1(_CHUNK)
+            data = self._rest or self._more()
             if not data:
                 raise EOFError("the file ends within a member")
             text = self._without_mark(self._member.decompress(data, len(buffer)))
@@ -138,17 +224,27 @@ class _Gzip(io.RawIOBase):
                 self._rest, self._member = self._member.unused_data, None
         text, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
         buffer[: len(text)] = text
+        self._at += len(text)
         return len(text)
+
+    def tell(self) -> int:
+        return self._at
+
+    def _more(self) -> bytes:
+        data = self._stream.read1(CHUNK)
+        self._offset += len(data)
+        return data
 
     def _next_member(self) -> bool:
         """Begin a member; False at the end of the file."""
         while not (rest := self._rest.lstrip(b"\0")):  # padding
-            self._rest = self._stream.read1(_CHUNK)
+            self._rest = self._more()
             if not self._rest:
                 return False
         self._rest = rest
         if not GZIP.startswith(rest[:2]):
             raise gzip.BadGzipFile("something else follows")
+        self.members.append(Member(self._offset - len(rest), self._at, self._begins))
         self._member, self._held = zlib.decompressobj(31), b"" if self._begins else None
         return True
 
@@ -164,7 +260,7 @@ class _Gzip(io.RawIOBase):
 
 
 def _buffered(stream: object) -> io.BufferedReader:
-    return io.BufferedReader(cast(io.RawIOBase, stream), _CHUNK)
+    return io.BufferedReader(cast(io.RawIOBase, stream), CHUNK)
 
 
 @contextmanager

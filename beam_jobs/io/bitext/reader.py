@@ -1,6 +1,6 @@
 """The base class of bitext readers: from lines of files to blocks of pairs and rejected rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beam_jobs.io.bitext.files import expand
-from beam_jobs.io.bitext.lines import blocks, open_text
+from beam_jobs.io.bitext.lines import Span, blocks, open_span, open_text
 from beam_jobs.io.bitext.rules import Rules, own_id, reason, valid_rows
 from beam_jobs.io.schema import INGEST, INGEST_REJECTED
 from models.errors import UserError
@@ -31,6 +31,22 @@ class Bitext:
     name: str  # unique in the input, and independent of the folder of the files
     sha256: tuple[str, ...] = ()
     """Of the files; if it is given, reading other files ends in an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Consecutive lines of a bitext.
+
+    Attributes:
+        before: number of the lines before them.
+        spans: where they are in each file.
+        columns: what `BitextReader.columns_of` made of a line before them; None: there was none.
+    """
+
+    before: int
+    lines: int
+    spans: tuple[Span, ...]
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,8 +103,10 @@ class BitextReader:
         """Why `split_columns` found no columns, where their number would not say it."""
         return None
 
-    def read(self, bitext: Bitext, *, rows: int, max_characters: int) -> Iterator[Block]:
-        """Read a bitext in blocks of `rows` lines; the last block may be shorter.
+    def read(
+        self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
+    ) -> Iterator[Block]:
+        """Read a bitext, or a part of it, in blocks of `rows` lines; the last may be shorter.
 
         The content of a block depends on the files alone. At most `rows` lines of
         `12 * max_characters` bytes (for each file of a Moses pair) are in memory.
@@ -97,18 +115,22 @@ class BitextReader:
             UserError: see `beam_jobs.io.bitext`. A truncated, shorter or changed file is only
                 detected at its end: do not publish any block before the last one has been read.
         """
-        # Three columns of up to 4 bytes a character, and the scores between them.
-        limit = 12 * max_characters + 1_000
-        names: tuple[str, ...] | None = None
-        before = total = 0
+        limit = line_limit(max_characters)
+        names, before, total = (part.columns, part.before, 0) if part else (None, 0, 0)
         with ExitStack() as stack:
-            files = zip_longest(bitext.paths, bitext.sha256)
-            streams = [stack.enter_context(open_text(*file)) for file in files]
+            if part:
+                files = [open_span(*file) for file in zip(bitext.paths, part.spans, strict=True)]
+            else:
+                files = [open_text(*file) for file in zip_longest(bitext.paths, bitext.sha256)]
+            streams = [stack.enter_context(file) for file in files]
             sides = [blocks(stream, rows, limit) for stream in streams]
             for group in zip_longest(*sides, fillvalue=[]):
                 if len({len(lines) for lines in group}) > 1:
-                    counts = [before + len(lines) for lines in group]
-                    raise _different_lengths(bitext, counts, sides)
+                    left = [
+                        len(lines) + sum(map(len, rest))
+                        for lines, rest in zip(group, sides, strict=True)
+                    ]
+                    raise different_lengths(bitext, (before + count for count in left))
                 if names is None:  # a line that was cut may lack columns
                     whole = next((line for line in group[0] if not line.endswith(b"\n")), None)
                     names = None if whole is None else self.columns_of(bitext.paths[0], whole)
@@ -121,7 +143,7 @@ class BitextReader:
                 before += len(group[0])
                 total += block.rows
                 yield block
-        if not total:
+        if not total and part is None:
             raise UserError(f"{bitext.paths[0]}: no rows")
 
     def _block(
@@ -169,9 +191,14 @@ class BitextReader:
         )
 
 
-def _different_lengths(
-    bitext: Bitext, counts: list[int], rest: list[Iterator[list[bytes]]]
-) -> UserError:
-    counts = [n + sum(map(len, side)) for n, side in zip(counts, rest, strict=True)]
+def line_limit(max_characters: int) -> int:
+    """Bytes of the longest line that is read: three columns of up to 4 bytes a character, and the
+    scores between them.
+    """
+    return 12 * max_characters + 1_000
+
+
+def different_lengths(bitext: Bitext, counts: Iterable[int]) -> UserError:
+    """The error for two files of a Moses pair with so many lines."""
     described = (f"{path} has {n:,} lines" for path, n in zip(bitext.paths, counts, strict=True))
     return UserError(" but ".join(described) + "; line n of one must translate line n of the other")

@@ -191,7 +191,6 @@ def test_what_the_user_rejects_does_not_count(tmp_path: Path) -> None:
             "key",
             shard_rows=100,
             max_characters=100,
-            rows=10,
             arguments=ONE,
             where=[parse_condition("source_tokens >= 3")],
             unique_pairs=True,

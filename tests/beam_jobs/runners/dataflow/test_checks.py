@@ -83,8 +83,9 @@ def jobs(tmp_path: Path) -> Jobs:
     work = units([Shard(f"gs://bucket/part-{i}.parquet", 10, content_key(i)) for i in range(3)], "")
     at, scorers = str(tmp_path), ["translation_score", "trigram_overlap"]
     criteria = select.Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
-    bitext = Bitext(format="tsv", paths=("gs://bucket/a.tsv",), name="1-a.tsv")
-    limits: dict[str, Any] = {"shard_rows": 10, "max_characters": 100, "rows": 30}
+    (text := tmp_path / "a.tsv").write_text("pes\tdog\n")
+    bitext = Bitext(format="tsv", paths=(str(text),), name="1-a.tsv")
+    limits: dict[str, Any] = {"shard_rows": 10, "max_characters": 100}
     model = NmtOptions(model="/opt/model")
     return {
         "ingest": lambda a: ingest.run([bitext], at, "", arguments=a, **limits),
