@@ -295,32 +295,30 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
         monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", shards_per_unit)
         return ingest.run(
             find_bitext("tsv", paths), str(tmp_path / folder), "key",
-            shard_rows=3, max_characters=50, arguments=ONE, unique_pairs=True,
+            shard_rows=8, max_characters=50, arguments=ONE, unique_pairs=True,
         )  # fmt: skip
 
-    whole, split = made("whole", 1000), made("split", 4)
+    whole, split = made("whole", 1000), made("split", 2)
     assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
     names = [receipt.name for receipt in split.receipts]
-    assert names[:9] == [f"part-00000-{number:05d}" for number in range(0, 34, 4)]
-    assert names[9:] == ["part-00001-00000", "part-00001-00020"]  # members
+    assert names[:7] == [f"part-00000-{number:05d}" for number in range(0, 13, 2)]
+    assert names[7:] == ["part-00001-00000", "part-00001-00008"]  # members
     for folder in ("", "rejected"):
-        one, other = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
-        assert sorted(p.name for p in one) == sorted(p.name for p in other)
-    written = (
-        [(s.name, s.rows, s.digest) for r in each.receipts for s in r.shards]
-        for each in (whole, split)
-    )
-    assert next(written) == next(written)  # of which the stage's digest is made
+        files = ((tmp_path / name / folder).glob("*.parquet") for name in ("whole", "split"))
+        assert sorted(p.name for p in next(files)) == sorted(p.name for p in next(files))
+    both = [[s for r in result.receipts for s in r.shards] for result in (whole, split)]
+    one, other = ([(s.name, s.rows, s.digest) for s in shards] for shards in both)
+    assert one == other  # of which the stage's digest is made
 
     (tmp_path / "split" / "receipts" / f"{names[2]}.json").unlink()  # a worker was lost
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "split").rglob("*.parquet")}
-    made("split", 4)
+    made("split", 2)
     again = {str(path) for path, before in stamps.items() if path.stat().st_mtime_ns != before}
     assert again == set(split.receipts[2].paths)
 
     before = sorted((tmp_path / "whole" / "receipts").iterdir())  # as of an earlier version
     stamps = {path: path.stat().st_mtime_ns for path in before}
-    assert made("whole", 4).receipts == whole.receipts
+    assert made("whole", 2).receipts == whole.receipts
     assert {path: path.stat().st_mtime_ns for path in before} == stamps
 
 
