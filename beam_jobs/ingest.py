@@ -6,6 +6,7 @@ condition, and, if pairs are to be unique, rows that repeat an earlier pair.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from beam_jobs.io.shards import (
     content_key,
     read_receipt,
 )
-from beam_jobs.runners.launch import Result, launch, scratch_folder
+from beam_jobs.runners.launch import Result, launch
 from beam_jobs.runners.rejections import Limit
 from beam_jobs.transforms.conditions import FAILED, reasons
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
@@ -45,19 +46,19 @@ _SHARDS_PER_UNIT = 8
 """What is lost with a worker; a file with fewer is one unit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class IngestUnit:
     """Lines of a bitext (a file, or a Moses pair of files) that one worker splits into shards.
 
     Attributes:
         name: of its receipt; units sort in the order of the input.
-        file: the number of the bitext.
+        file: how the names of its part files begin; numbered, so that they sort, too.
     """
 
     index: int
     key: str
     name: str
-    file: int
+    file: str
     bitext: Bitext
     part: Range
     rows: int | None = None  # empty lines may be none
@@ -73,7 +74,6 @@ class Ingest(beam.PTransform):
         where: conditions on a pair.
         unique_pairs: accept only the first of equal pairs.
         languages: of the two sides, for their tokens; None: both English.
-        scratch: a folder for the hashes of ids, see `WithDuplicates`.
     """
 
     def __init__(
@@ -86,11 +86,9 @@ class Ingest(beam.PTransform):
         where: Sequence[Predicate] = (),
         unique_pairs: bool = False,
         languages: Languages | None = None,
-        scratch: str | None = None,
     ):
         super().__init__()
         self.output, self.rows, self.languages = output, rows, languages
-        self.scratch = scratch
         self.where, self.unique_pairs = tuple(where), unique_pairs
         self.limits = {"rows": shard_rows, "max_characters": max_characters}
 
@@ -114,7 +112,7 @@ class Ingest(beam.PTransform):
                 hashed = row_hash(found["source"], found["reference"])
                 yield (hashed, block.lines[rows]), found["id"]
 
-        joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.scratch)
+        joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.output)
         if self.unique_pairs:
             joined = joined | "Repeated pairs" >> WithRepeats(pairs, self.rows)
         return joined | "Write" >> beam.ParDo(
@@ -148,66 +146,49 @@ def run(
     limit = Limit(
         share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
     )
-    with scratch_folder(output, arguments) as scratch:
-        transform = Ingest(
-            output,
-            shard_rows=shard_rows,
-            max_characters=max_characters,
-            rows=sum(unit.part.lines for unit in units),
-            where=where,
-            unique_pairs=unique_pairs,
-            languages=languages,
-            scratch=scratch,
-        )
-        result = launch(
-            "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
-        )
-    for file, bitext in enumerate(bitexts):
-        own = zip(units, result.receipts, strict=True)
-        if not sum(receipt.rows_in for unit, receipt in own if unit.file == file):
-            raise UserError(f"{bitext.paths[0]}: no rows")
+    transform = Ingest(
+        output,
+        shard_rows=shard_rows,
+        max_characters=max_characters,
+        rows=sum(unit.part.lines for unit in units),
+        where=where,
+        unique_pairs=unique_pairs,
+        languages=languages,
+    )
+    result = launch(
+        "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
+    )
+    rows: Counter[str] = Counter()
+    for unit, receipt in zip(units, result.receipts, strict=True):
+        rows[unit.bitext.paths[0]] += receipt.rows_in
+    for path in (path for path, found in rows.items() if not found):
+        raise UserError(f"{path}: no rows")
     return result
-
-
-def file_name(file: int) -> str:
-    """The beginning of the names of a file's parts, which sort in the order of the input."""
-    return f"part-{file:05d}"
 
 
 def _units(
     bitexts: Sequence[Bitext], output: str, key: str, shard_rows: int, max_characters: int
 ) -> list[IngestUnit]:
-    """The units of all bitexts; one that is finished as a whole stays one unit."""
+    """The units of all bitexts; one that is finished as a whole, as in earlier versions, is one."""
+    files = [f"part-{number:05d}" for number in range(len(bitexts))]
+    keys = [content_key(key, bitext.name) for bitext in bitexts]
 
-    def ranges(file: int, bitext: Bitext, of_file: str) -> list[Range]:
-        before = read_receipt(output, file_name(file))
-        whole = before is not None and before.key == of_file
+    def ranges(bitext: Bitext, file: str, key: str) -> list[Range]:
+        whole = (before := read_receipt(output, file)) is not None and before.key == key
         lines = None if whole else shard_rows * _SHARDS_PER_UNIT
         return find_ranges(bitext, lines, max_characters)
 
-    files, keys = range(len(bitexts)), [content_key(key, bitext.name) for bitext in bitexts]
     pool = ThreadPoolExecutor(cores())
     try:
-        found = list(pool.map(ranges, files, bitexts, keys))
+        found = list(pool.map(ranges, bitexts, files, keys))
     finally:
         pool.shutdown(cancel_futures=True)
     units: list[IngestUnit] = []
-    for file, parts in enumerate(found):
+    for bitext, file, own, parts in zip(bitexts, files, keys, found, strict=True):
         for part in parts:
-            name, of_part = file_name(file), keys[file]
-            if len(parts) > 1:
-                name = f"{name}-{part.before // shard_rows:05d}"
-                of_part = content_key(of_part, part.before, part.lines)
-            units.append(
-                IngestUnit(
-                    index=len(units),
-                    key=of_part,
-                    name=name,
-                    file=file,
-                    bitext=bitexts[file],
-                    part=part,
-                )
-            )
+            name = file if len(parts) == 1 else f"{file}-{part.before // shard_rows:05d}"
+            key = own if len(parts) == 1 else content_key(own, part.before, part.lines)
+            units.append(IngestUnit(len(units), key, name, file, bitext, part))
     return units
 
 
@@ -233,7 +214,7 @@ class _Write(UnitDoFn):
             blocks = read_bitext(unit.bitext, **self.limits, part=unit.part)
             for number, block in enumerate(blocks, first):
                 rows += block.rows
-                name = f"{file_name(unit.file)}-{number:05d}"
+                name = f"{unit.file}-{number:05d}"
                 has_source = READERS[unit.bitext.format].has_source
                 checks = duplicates, self.where, repeats, saved
                 yield name, *part(block, *checks, has_source, self.languages)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from beam_jobs.io import schema, storage
 from beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
-from beam_jobs.runners.launch import Result, launch, local_workers, scratch_folder
+from beam_jobs.runners.launch import Result, launch, local_workers
 from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
 from beam_jobs.transforms.order_statistics import (
@@ -114,12 +114,11 @@ class Select(beam.PTransform):
 
     Args:
         rows: approximate number of rows, for the search for duplicates.
-        scratch: a folder for the hashes of pairs, see `WithDuplicates`.
     """
 
-    def __init__(self, output: str, criteria: Criteria, rows: int, scratch: str | None = None):
+    def __init__(self, output: str, criteria: Criteria, rows: int):
         super().__init__()
-        self.output, self.criteria, self.rows, self.scratch = output, criteria, rows, scratch
+        self.output, self.criteria, self.rows = output, criteria, rows
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """One scan for duplicates, two for sampling (if `size` is set), and one that writes."""
@@ -136,7 +135,7 @@ class Select(beam.PTransform):
             reasons[duplicates] = _REPEATS
             return {"sample": _column(table, np.flatnonzero(reasons == ""))}
 
-        joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.scratch)
+        joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.output)
         write = _Write(self.output, criteria)
         if criteria.size is None:
             return joined | "Write" >> beam.ParDo(write)
@@ -151,9 +150,7 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     """Select from `units` into `output`, and export the TSV."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
-    with scratch_folder(output, arguments) as scratch:
-        select = Select(output, criteria, rows, scratch)
-        result = launch("select", units, select, output, arguments)
+    result = launch("select", units, Select(output, criteria, rows), output, arguments)
     export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
     return result
 

@@ -4,9 +4,7 @@ import argparse
 import contextlib
 import io
 import os
-import shutil
 import sys
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -356,28 +354,6 @@ def _log(output: str) -> Path:
     """The log of the job that writes `output`."""
     parent, _, name = output.rstrip("/").rpartition("/")
     return remote.local_workdir(parent) / "logs" / f"{name}.log"
-
-
-@contextmanager
-def scratch_folder(output: str, arguments: Sequence[str]) -> Iterator[str | None]:
-    """A folder beside `output` for files between the steps of a job; it is removed at the end.
-
-    None for remote output and where the user names a runner: those keep on disk what they shuffle,
-    and their workers may be elsewhere.
-    """
-    if storage.is_remote(output) or parse_options(arguments).view_as(StandardOptions).runner:
-        yield None
-        return
-    parent, name = Path(output).parent, Path(output).name
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(prefix=f".{name}.", dir=parent)
-    except OSError as error:
-        raise UserError(f"{parent}: cannot be written ({error.strerror})") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -13,9 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from models.errors import UserError
+from beam_jobs.io import storage
+from beam_jobs.io.orphans import HASHES
 
 _ROWS_PER_PARTITION = 2_000_000
+_RECORD = 24
+"""Bytes in a file of hashes: the hash and the row."""
+
+Place = tuple[int, str, int, int]
+"""Where hashes of a unit are: its index, the file, the first record, the number of records."""
 
 Hashes = tuple[np.ndarray, np.ndarray]
 """Hashes, uint64 [n, 2], and the rows of a unit that they belong to, int64 [n]."""
@@ -89,61 +96,39 @@ def partition_hashes(
 
 
 def write_hashes(
-    folder: str, unit: int, hashed: Iterable[Hashes], count: int
-) -> Iterator[tuple[int, tuple[int, int, int]]]:
-    """Write the hashes of a unit to a file in `folder`, each block ordered by partition.
+    path: str, unit: int, hashed: Iterable[Hashes], count: int
+) -> Iterator[tuple[int, Place]]:
+    """Write the hashes of a unit, if it has any, each block ordered by partition.
 
-    Yields the partition, and where it is: the unit, and the first and the last row in its file.
+    Yields the partition, and where it is.
     """
-    written = 0
-    with _written(Path(folder, str(unit))) as stream:
-        for hashes, rows in hashed:
+    written, blocks = 0, (block for block in hashed if len(block[1]))
+    if (first := next(blocks, None)) is None:
+        return
+    with storage.writing(path) as stream:
+        for hashes, rows in chain([first], blocks):
             part = hashes[:, 0] % np.uint64(count)
             order = np.argsort(part, kind="stable")
             records = np.column_stack([hashes, rows.astype(np.uint64)])[order]
             stream.write(records.tobytes())
-            found, starts = np.unique(part[order], return_index=True)
-            stops = np.searchsorted(part[order], found, side="right")
-            for number, start, stop in zip(found, starts, stops, strict=True):
-                yield int(number), (unit, written + int(start), written + int(stop))
-            written += len(order)
+            found, counts = np.unique(part, return_counts=True)
+            for number, size in zip(found.tolist(), counts.tolist(), strict=True):
+                yield number, (unit, path, written, size)
+                written += size
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("wb") as stream:
-            yield stream
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def read_hashes(
-    folder: str, groups: Iterable[tuple[int, int, int]]
-) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarray]]:
     """The hashes and rows of a partition, by unit, from the files of `write_hashes`."""
-    for unit, start, stop in groups:
-        path = Path(folder, str(unit))
-        records = np.fromfile(path, np.uint64, (stop - start) * 3, offset=start * 24).reshape(-1, 3)
-        yield unit, records[:, :2], records[:, 2].astype(np.int64)
 
+    def read(place: Place) -> tuple[int, np.ndarray, np.ndarray]:
+        unit, path, start, rows = place
+        with storage.open_file(path) as stream:
+            stream.seek(start * _RECORD)
+            records = np.frombuffer(stream.read(rows * _RECORD), np.uint64).reshape(-1, 3)
+        return unit, records[:, :2], records[:, 2].astype(np.int64)
 
-def write_duplicates(folder: str, partition: int, units: np.ndarray, rows: np.ndarray) -> bool:
-    """Write the duplicate rows of a partition to a file, by unit; False if there are none."""
-    order = np.lexsort((rows, units))
-    with _written(Path(folder, f"duplicates-{partition}")) as stream:
-        stream.write(np.column_stack([units, rows])[order].astype(np.int64).tobytes())
-    return bool(len(rows))
-
-
-def read_duplicates(folder: str, unit: int, partitions: Iterable[int]) -> np.ndarray:
-    """The duplicate rows of a unit, from the files of these partitions: sorted, int64 [n]."""
-    found = [np.empty(0, np.int64)]
-    for partition in partitions:
-        records = np.memmap(Path(folder, f"duplicates-{partition}"), np.int64, "r").reshape(-1, 2)
-        first, last = np.searchsorted(records[:, 0], [unit, unit + 1])
-        found.append(records[first:last, 1].copy())  # and close the file
-    return np.sort(np.concatenate(found))
+    with ThreadPoolExecutor(16) as pool:  # an object store takes its time for each
+        return list(pool.map(read, places))
 
 
 def together(
@@ -155,63 +140,75 @@ def together(
     return np.concatenate(hashes), units, rows
 
 
+class ByPartition(beam.PTransform):
+    """What units have in common is found partition by partition, and joined with the units.
+
+    Args:
+        split: what a unit has, by partition.
+        find: from a partition and what units have in it to what concerns a unit, by its index.
+        join: from a unit and all that was found for it to the result.
+        index: of a unit.
+    """
+
+    def __init__(
+        self,
+        split: Callable[[Any], Iterable[tuple[int, Any]]],
+        find: Callable[[tuple[int, Iterable[Any]]], Iterable[tuple[int, Any]]],
+        join: Callable[[Any, list[Any]], Any],
+        index: Callable[[Any], int] = lambda unit: int(unit.index),
+    ):
+        super().__init__()
+        self.split, self.find, self.join, self.index = split, find, join, index
+
+    def expand(self, units: beam.PCollection) -> beam.PCollection:
+        """Group by partition, then by unit."""
+        index, join = self.index, self.join
+        kind = tuple[int, Any]
+        found = (
+            units
+            | "Hash" >> beam.FlatMap(self.split).with_output_types(kind)
+            | "Together" >> beam.GroupByKey()
+            | "Find" >> beam.FlatMap(self.find).with_output_types(kind)
+        )
+        by_index = units | "By index" >> beam.Map(lambda u: (index(u), u)).with_output_types(kind)
+        return (
+            {"unit": by_index, "found": found}
+            | "Group" >> beam.CoGroupByKey()
+            | "Join" >> beam.Map(lambda e: join(*e[1]["unit"], list(e[1]["found"])))
+        )
+
+
 class WithDuplicates(beam.PTransform):
     """Units in; (unit, its duplicate rows: sorted, int64) out.
 
-    The first of equal rows, by unit and row, is not a duplicate.
+    The first of equal rows, by unit and row, is not a duplicate. Hashes go through files, because
+    Beam's local runner keeps in memory what it shuffles; shuffled are 8 bytes for each duplicate.
 
     Args:
         hashes: reads a unit's hashes, in blocks of any size.
         rows: approximate number of rows of all units; it determines the number of partitions.
-        folder: for files with hashes and duplicates, which all workers can read; None shuffles
-            them. Beam's local runner keeps what it shuffles in memory.
+        output: the stage's folder; `remove_orphans` removes the files.
     """
 
-    def __init__(
-        self, hashes: Callable[[Any], Iterable[Hashes]], rows: int, folder: str | None = None
-    ):
+    def __init__(self, hashes: Callable[[Any], Iterable[Hashes]], rows: int, output: str):
         super().__init__()
-        self.hashes, self.partitions, self.folder = hashes, partitions(rows), folder
+        self.hashes, self.partitions = hashes, partitions(rows)
+        # Of this job: one that was killed may still have a worker.
+        self.prefix = storage.join(output, HASHES, secrets.token_hex(4))
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find equal hashes, partition by partition, then join the duplicates with their units."""
-        read, count, folder = self.hashes, self.partitions, self.folder
+        read, count, prefix = self.hashes, self.partitions, self.prefix
 
-        def split(unit: Any) -> Iterator[tuple[int, Any]]:
-            if folder:
-                return write_hashes(folder, unit.index, read(unit), count)
-            return partition_hashes(unit.index, read(unit), count)
+        def split(unit: Any) -> Iterator[tuple[int, Place]]:
+            return write_hashes(f"{prefix}-{unit.index}", unit.index, read(unit), count)
 
-        def find(element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
-            groups = read_hashes(folder, element[1]) if folder else element[1]
-            hashes, indices, rows = together(groups)
+        def find(element: tuple[int, Iterable[Place]]) -> Iterator[tuple[int, np.ndarray]]:
+            hashes, indices, rows = together(read_hashes(element[1]))
             again = repeated(hashes, indices, rows)
-            if not folder:
-                yield from grouped(indices[again], rows[again])
-            elif write_duplicates(folder, element[0], indices[again], rows[again]):
-                yield element[0]
+            yield from grouped(indices[again], rows[again])
 
-        def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, np.ndarray]:
-            (unit,) = element[1]["unit"]
-            found = [np.empty(0, np.int64), *element[1]["duplicates"]]
-            return unit, np.sort(np.concatenate(found))
+        def join(unit: Any, found: list[np.ndarray]) -> tuple[Any, np.ndarray]:
+            return unit, np.sort(np.concatenate([np.empty(0, np.int64), *found]))
 
-        duplicates = (
-            units
-            | "Hash" >> beam.FlatMap(split).with_output_types(tuple[int, Any])
-            | "Together" >> beam.GroupByKey()
-            | "Find" >> beam.FlatMap(find).with_output_types(int if folder else tuple[int, Any])
-        )
-        if folder:
-            return units | "Read" >> beam.Map(
-                lambda unit, partitions: (unit, read_duplicates(folder, unit.index, partitions)),
-                beam.pvalue.AsList(duplicates),
-            )
-        by_index = units | "By index" >> beam.Map(lambda u: (u.index, u)).with_output_types(
-            tuple[int, Any]
-        )
-        return (
-            {"unit": by_index, "duplicates": duplicates}
-            | "Group" >> beam.CoGroupByKey()
-            | "Join" >> beam.Map(join)
-        )
+        return units | ByPartition(split, find, join)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from beam_jobs.transforms.duplicates import (
+    ByPartition,
     Hashes,
     grouped,
     owners,
@@ -101,9 +102,7 @@ class WithFirstOccurrences(beam.PTransform):
             hashes: Hashes = row_hash(found.take(pa.array(first))), first
             return partition_hashes(unit.index, [hashes], count)
 
-        def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, Occurrences]:
-            (unit,) = element[1]["unit"]
-            found = list(element[1]["found"])
+        def join(unit: Any, found: list[np.ndarray]) -> tuple[Any, Occurrences]:
             repeats = [rows for rows in found if rows.ndim == 1]
             requests = [rows for rows in found if rows.ndim == 2]
             sorted_requests = np.concatenate([np.empty((0, 3), np.int64), *requests])
@@ -112,16 +111,7 @@ class WithFirstOccurrences(beam.PTransform):
                 np.sort(np.concatenate([np.empty(0, np.int64), *repeats])), sorted_requests[order]
             )
 
-        found = (
-            units
-            | "Hash" >> beam.FlatMap(hashed).with_output_types(tuple[int, Any])
-            | "Together" >> beam.GroupByKey()
-            | "Find" >> beam.FlatMap(_find).with_output_types(tuple[int, Any])
-        )
-        by_index = units | "By index" >> beam.Map(lambda u: (u.index, u)).with_output_types(
-            tuple[int, Any]
-        )
-        return {"unit": by_index, "found": found} | "Group" >> beam.CoGroupByKey() | beam.Map(join)
+        return units | ByPartition(hashed, _find, join)
 
 
 def _find(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from beam_jobs.transforms.duplicates import (
+    ByPartition,
     Hashes,
     grouped,
     owners,
@@ -63,23 +64,10 @@ class WithRepeats(beam.PTransform):
             for unit, here in grouped(units[again], again):
                 yield unit, Repeats(rows[here], ids.take(pa.array(owner[here])))
 
-        def join(element: tuple[int, dict[str, Iterable[Any]]]) -> tuple[Any, ...]:
-            (given,) = element[1]["unit"]
-            found = list(element[1]["repeats"])
+        def join(given: Element, found: list[Repeats]) -> tuple[Any, ...]:
             rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in found)])
             first = pa.concat_arrays([pa.array([], pa.string()), *(part.first for part in found)])
             order = np.argsort(rows)
             return *given, Repeats(rows[order], first.take(pa.array(order)))
 
-        repeats = (
-            elements
-            | "Hash" >> beam.FlatMap(hashed).with_output_types(tuple[int, Any])
-            | "Together" >> beam.GroupByKey()
-            | "Find" >> beam.FlatMap(find).with_output_types(tuple[int, Any])
-        )
-        by_index = elements | "By index" >> beam.Map(lambda e: (e[0].index, e)).with_output_types(
-            tuple[int, Any]
-        )
-        return (
-            {"unit": by_index, "repeats": repeats} | "Group" >> beam.CoGroupByKey() | beam.Map(join)
-        )
+        return elements | ByPartition(hashed, find, join, lambda element: int(element[0].index))

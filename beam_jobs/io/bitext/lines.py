@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import sys
 import zlib
 from collections import deque
 from collections.abc import Iterator
@@ -30,58 +31,46 @@ _UNREADABLE = {  # UTF-8 text cannot begin with any of these
 
 
 class Member(NamedTuple):
-    """Where a member of a gzip file begins.
+    """Where a member of a gzip file begins."""
 
-    Attributes:
-        offset: bytes of the file before it.
-        start: bytes of text before it.
-        begins: whether it begins a line.
-    """
-
-    offset: int
-    start: int
-    begins: bool
+    offset: int  # bytes of the file before it
+    start: int  # bytes of text before it
+    begins: bool  # a line
 
 
 class Span(NamedTuple):
-    """Consecutive lines of a file.
+    """Consecutive lines of a file."""
 
-    Attributes:
-        start: bytes of text before them.
-        size: their bytes of text.
-        digest: XXH3 of their text.
-        member: the one that they begin in, of a gzip file.
-    """
-
-    start: int
-    size: int
-    digest: str
-    member: Member | None
+    start: int  # bytes of text before them
+    size: int  # their bytes of text
+    digest: str  # XXH3 of their text
+    member: Member | None  # of a gzip file: the one that they begin in
 
 
 class _Digested(io.RawIOBase):
-    """A file whose bytes are digested while they are read."""
+    """So many bytes of a file, digested while they are read."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._sha256 = file, hashlib.sha256()
-
-    def tell(self) -> int:
-        return self._file.tell()
+    def __init__(self, file: BinaryIO, algorithm: Any, size: int = sys.maxsize) -> None:
+        self._file, self._digest, self._left = file, algorithm(), size
 
     def readable(self) -> bool:
         return True
 
+    def tell(self) -> int:
+        return self._file.tell()
+
     def readinto(self, buffer: Any, /) -> int:
-        data = self._file.read(len(buffer))
+        data = self._file.read(min(len(buffer), self._left))
         buffer[: len(data)] = data
-        self._sha256.update(data)
+        self._digest.update(data)
+        self._left -= len(data)
         return len(data)
 
     def digest(self) -> str:
-        """SHA-256 of the whole file; reads what is left of it."""
+        """The digest of all bytes; reads what is left of them."""
         while self.read(CHUNK):
             pass
-        return self._sha256.hexdigest()
+        return str(self._digest.hexdigest())
 
 
 @contextmanager
@@ -97,7 +86,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
             the expected file.
     """
     with file_errors(path), open_file(path) as raw:
-        digested = _Digested(raw) if sha256 else None
+        digested = _Digested(raw, hashlib.sha256) if sha256 else None
         stream = _buffered(digested or raw)
         if stream.peek(2).startswith(GZIP):
             stream = _buffered(_Gzip(stream))
@@ -115,7 +104,7 @@ def open_text(path: str, sha256: str | None = None) -> Iterator[io.BufferedReade
 
 
 @contextmanager
-def open_span(path: str, span: Span) -> Iterator["_Text"]:
+def open_span(path: str, span: Span) -> Iterator[io.BufferedReader]:
     """Open some lines of a file.
 
     Raises:
@@ -126,11 +115,9 @@ def open_span(path: str, span: Span) -> Iterator["_Text"]:
         stream = _buffered(raw)
         if span.member:
             stream = _buffered(_Gzip(stream, span.member))
-            before = _Text(stream, span.start - span.member.start)
-            while before.read(CHUNK):
-                pass
-        text = _Text(stream, span.size)
-        yield text
+            _Digested(stream, xxhash.xxh3_128, span.start - span.member.start).digest()
+        text = _Digested(stream, xxhash.xxh3_128, span.size)
+        yield _buffered(text)
         if text.digest() != span.digest:
             raise _changed(path)
 
@@ -141,26 +128,7 @@ def _changed(path: str) -> UserError:
     )
 
 
-class _Text:
-    """So many bytes of a stream, which are digested while they are read."""
-
-    def __init__(self, stream: BinaryIO, size: int) -> None:
-        self._stream, self._left, self._xxh3 = stream, size, xxhash.xxh3_128()
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(min(size, self._left))
-        self._left -= len(data)
-        self._xxh3.update(data)
-        return data
-
-    def digest(self) -> str:
-        """XXH3 of the text; reads what is left of it."""
-        while self.read(CHUNK):
-            pass
-        return self._xxh3.hexdigest()
-
-
-def blocks(stream: "BinaryIO | _Text", rows: int, limit: int) -> Iterator[list[bytes]]:
+def blocks(stream: BinaryIO, rows: int, limit: int) -> Iterator[list[bytes]]:
     """The lines of `stream` without their ends, `rows` at a time, fewer only at the end.
 
     A line longer than `limit` bytes is cut, and ends in a line feed, which no other line contains.
@@ -169,7 +137,7 @@ def blocks(stream: "BinaryIO | _Text", rows: int, limit: int) -> Iterator[list[b
     return iter(lambda: list(islice(lines, rows)), [])
 
 
-def _split(stream: "BinaryIO | _Text", limit: int) -> Iterator[list[bytes]]:
+def _split(stream: BinaryIO, limit: int) -> Iterator[list[bytes]]:
     rest = b""
     while chunk := stream.read(CHUNK):
         text = rest + chunk

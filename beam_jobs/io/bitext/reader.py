@@ -35,18 +35,13 @@ class Bitext:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Consecutive lines of a bitext.
+    """Consecutive lines of a bitext."""
 
-    Attributes:
-        before: number of the lines before them.
-        spans: where they are in each file.
-        columns: what `BitextReader.columns_of` made of a line before them; None: there was none.
-    """
-
-    before: int
+    before: int  # number of the lines before them
     lines: int
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...]  # of each file
     columns: tuple[str, ...] | None = None
+    """What `BitextReader.columns_of` made of a line before them; None if there was none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -195,7 +195,7 @@ def _current(
     found = StageStatus(name=name, state="under way", seconds=end - start)
     if not _has_pairs(name):
         return found
-    if name == "ingest":  # a receipt covers a whole input file: part files are finer
+    if name == "ingest":  # a receipt covers several part files
         parts = [n for n in storage.names(storage.join(folder, name)) if n.endswith(".parquet")]
         found.shards = (len(parts), None)
         return found

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from beam_jobs.io import storage
+from beam_jobs.io.orphans import remove_orphans
 from beam_jobs.runners.launch import beam_options, run_pipeline
 from beam_jobs.transforms import duplicates
 from beam_jobs.transforms.duplicates import (
@@ -54,9 +56,12 @@ def test_all_128_bits_count() -> None:
     assert repeated(hashes, np.zeros(5, int), np.arange(5)).tolist() == [0, 0, 0, 1, 0]
 
 
+@pytest.mark.parametrize("kind", ["local", "remote"])
 def test_any_number_of_partitions_gives_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
+    place = str(tmp_path if kind == "local" else request.getfixturevalue("bucket"))
+    s3 = [] if kind == "local" else request.getfixturevalue("s3")
     random = np.random.default_rng(3)
     shards = [[f"text {i}" for i in random.integers(0, 60, 40)] for _ in range(5)]
     units = [SimpleNamespace(index=unit, texts=texts) for unit, texts in enumerate(shards)]
@@ -73,16 +78,18 @@ def test_any_number_of_partitions_gives_the_same(
 
     for partitions in (1, 2, 7):
         monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", 200 // partitions)
-        for folder in (None, str(tmp_path)):
-            find = WithDuplicates(hashes, 200 - 1, folder)
-            assert find.partitions in (partitions, partitions + 1)
+        find = WithDuplicates(hashes, 200 - 1, place)
+        assert find.partitions in (partitions, partitions + 1)
 
-            def build(root: Any, find: WithDuplicates = find) -> Any:
-                found = root | beam.Create(units) | find
-                assert_that(found, check)
-                return found
+        def build(root: Any, find: WithDuplicates = find) -> Any:
+            found = root | beam.Create(units) | find
+            assert_that(found, check)
+            return found
 
-            run_pipeline(build, beam_options(["--direct_num_workers", "1"]))
+        run_pipeline(build, beam_options(["--direct_num_workers", "1", *s3]))
+    assert len(storage.names(f"{place}/hashes")) == 3 * len(units)
+    remove_orphans(place, [])
+    assert storage.names(f"{place}/hashes") == []
 
 
 def test_columns_are_not_run_together() -> None:
@@ -97,16 +104,17 @@ def test_no_rows() -> None:
     assert repeated(nothing, np.empty(0, int), np.empty(0, int)).tolist() == []
 
 
-def test_with_a_folder_no_hashes_are_shuffled(tmp_path: Path) -> None:
+def test_no_hashes_are_shuffled(tmp_path: Path) -> None:
+    path = str(tmp_path / "7")
     blocks = [row_hash(pa.array([f"{block} {i}" for i in range(500)])) for block in range(3)]
     rows = [np.arange(500) + 500 * block for block in range(3)]
-    found = list(write_hashes(str(tmp_path), 7, zip(blocks, rows, strict=True), 4))
+    found = list(write_hashes(path, 7, zip(blocks, rows, strict=True), 4))
     assert len(pickle.dumps(found)) < 1000
-    assert {unit for _, (unit, _, _) in found} == {7}
+    assert {unit for _, (unit, *_) in found} == {7}
     for partition in range(4):
         groups = [where for number, where in found if number == partition]
-        hashes, _, at = together(read_hashes(str(tmp_path), groups))
+        hashes, _, at = together(read_hashes(groups))
         assert (hashes[:, 0] % 4 == partition).all()
         assert np.array_equal(hashes, np.concatenate(blocks)[at])
-    assert sum(stop - start for _, (_, start, stop) in found) == 1500
-    assert list(write_hashes(str(tmp_path), 8, [], 4)) == []
+    assert sum(rows for _, (*_, rows) in found) == 1500
+    assert list(write_hashes(str(tmp_path / "8"), 8, [], 4)) == []
