@@ -57,7 +57,8 @@ class Actor(threading.Thread):
 
     def __init__(self, work: Callable[[], object]) -> None:
         super().__init__(daemon=True)
-        self.work, self.error = work, None
+        self.work = work
+        self.error: BaseException | None = None
         self.turn, self.waits = threading.Semaphore(0), threading.Semaphore(0)
         self.over = False
         self.start()
@@ -68,7 +69,7 @@ class Actor(threading.Thread):
             self.pause()
             self.work()
         except BaseException as error:
-            self.error: BaseException | None = error
+            self.error = error
         self.over = True
         self.waits.release()
 
