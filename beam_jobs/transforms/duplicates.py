@@ -174,7 +174,7 @@ class ByPartition(beam.PTransform):
         return (
             {"unit": by_index, "found": found}
             | "Group" >> beam.CoGroupByKey()
-            | "Join" >> beam.Map(lambda e: join(*e[1]["unit"], list(e[1]["found"])))
+            | "Join" >> beam.Map(lambda e: join(next(iter(e[1]["unit"])), list(e[1]["found"])))
         )
 
 

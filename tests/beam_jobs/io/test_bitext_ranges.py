@@ -106,8 +106,7 @@ def test_ranges_of_a_moses_pair_are_the_pair(
     for texts in (sides, tuple(whole)):
         with TemporaryDirectory() as folder:
             paths = [Path(folder, name) for name in ("a", "b")]
-            for path, *of_side in zip(paths, texts, at, packed, strict=True):
-                text, places, pack = of_side
+            for path, text, places, pack in zip(paths, texts, at, packed, strict=True):
                 path.write_bytes(members(text, places, packed=pack, mark=False))
             bitext = Bitext(format="moses", paths=tuple(map(str, paths)), name="1-a")
             check(bitext, rows, shards)
