@@ -52,6 +52,7 @@ def describe(
     spacy: str | None = None,
     idf: str | None = None,
     languages: Mapping[str, str] | None = None,
+    folder: str = "",
 ) -> Statistics:
     """The statistics of corpora (name → Parquet files).
 
@@ -59,6 +60,7 @@ def describe(
         spacy: the pipeline that parses; None leaves the entropy of parses out.
         idf: IDF in text form; None counts words over the references of all corpora together.
         languages: of corpora by name; those without are in English.
+        folder: for intermediate files, if it is in an object store; else they are temporary.
     """
     languages = languages or {}
     blocks = [
@@ -66,8 +68,8 @@ def describe(
         for number, (name, files) in enumerate(corpora.items())
         for block in statistics.find_blocks(number, files, languages.get(name, ENGLISH))
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        output = str(Path(folder) / "statistics")
+    with tempfile.TemporaryDirectory() as here:
+        output = folder if storage.is_remote(folder) else str(Path(here) / "statistics")
         found = statistics.run(blocks, output, arguments, spacy=spacy, idf=idf)
     found += [{}] * (len(corpora) - len(found))
     return Statistics(

@@ -7,6 +7,7 @@ result does not depend on the number of workers.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 
 from beam_jobs.analysis.collect import collect, concatenate
 from beam_jobs.analysis.idf import MERGE_COUNTS
-from beam_jobs.io import storage
+from beam_jobs.io import remote, storage
 from beam_jobs.io.bitext import genres
 from beam_jobs.transforms.duplicates import row_hash
 from beam_jobs.transforms.unit_dofn import OneCoreDoFn
@@ -129,7 +130,7 @@ def run(
     """The statistics of every corpus of `blocks`, by name.
 
     Args:
-        output: a folder for intermediate files that all workers can access.
+        output: a folder for intermediate files that all workers can access; the IDF stays there.
         spacy: the spaCy pipeline that parses; None skips the entropy of parses.
         idf: IDF in text form; None computes it from the references of all corpora.
 
@@ -146,13 +147,16 @@ def run(
         | "Together" >> beam.CombineGlobally(concatenate(_COUNTS))
     )
     counts = _by_name(collect("count words", blocks, counting, output, arguments))
-    folder = Path(output)
-    if idf is None:
-        references = merge_counts(c for name, c in counts.items() if name[1] == _DOCUMENTS)
-        idf = str(folder / "idf.txt")
-        write_idf(references, Path(idf))
-    compact_idf(idf, folder / "idf")
-    measuring = "Measure" >> beam.ParDo(_Measure(str(folder / "idf"))).with_output_types(
+    table = storage.join(output, "idf")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch if storage.is_remote(output) else output)
+        if idf is None:
+            references = merge_counts(c for name, c in counts.items() if name[1] == _DOCUMENTS)
+            idf = str(folder / "idf.txt")
+            write_idf(references, Path(idf))
+        compact_idf(idf, folder / "idf")
+        remote.publish(folder / "idf", table)
+    measuring = "Measure" >> beam.ParDo(_Measure(table)).with_output_types(
         Any
     ) | "Together" >> beam.CombineGlobally(concatenate(_MOMENTS))
     found = _by_corpus(collect("measure", blocks, measuring, output, arguments))
@@ -208,7 +212,7 @@ class _Measure(OneCoreDoFn):
 
     def setup(self) -> None:
         super().setup()
-        self.table: WordVectors = open_vectors(self.idf)
+        self.table: WordVectors = open_vectors(remote.localise(self.idf))
 
     def process(self, block: Block) -> Iterator[pa.Table]:
         parts: dict[str, list[Moments]] = {}

@@ -33,6 +33,7 @@ def make(run: Run, key: str) -> StatisticsRecord:
         spacy=_options(run.config).spacy,
         idf=run.config.score.idf,
         languages=dict.fromkeys(corpora, run.language),
+        folder=run.folder("statistics"),
     )
     return StatisticsRecord(results=results, digest=content_key(results.json_values()))
 
