@@ -45,10 +45,12 @@ def test_the_scripts_are_sound_shell(script: str) -> None:
     assert (DOCKER / script).stat().st_mode & 0o111
 
 
-def test_there_is_a_cpu_and_a_gpu_target(dockerfile: str) -> None:
+def test_there_are_targets_for_workers_and_for_a_launcher(dockerfile: str) -> None:
     assert re.findall(r"^FROM (\S+) AS (\w+)$", dockerfile, re.M) == [
         ("apache/beam_python3.11_sdk:${BEAM}", "cpu"),
         ("cpu", "gpu"),
+        ("${TEMPLATES}", "templates"),
+        ("cpu", "launcher"),
     ]
 
 
@@ -59,10 +61,12 @@ def test_worker_and_submitter_have_the_same_beam(dockerfile: str) -> None:
 
 def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile: str) -> None:
     copied = [
-        name for line in re.findall(r"^COPY (.+)$", dockerfile, re.M) for name in line.split()[:-1]
+        name
+        for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile, re.M)
+        for name in line.split()[:-1]
     ]
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    assert len(copied) == 6
+    assert len(copied) == 7
     for name in copied:
         assert (ROOT / name).exists()
         assert f"!{name}" in ignored

@@ -1,0 +1,73 @@
+"""The program of the Flex Template: a Dataflow job with one worker, which gives a command.
+
+The service wants one pipeline, at once, from a template's program. A command submits several jobs,
+one after another, and trains between them; so it runs on a worker of a job of its own. If that
+worker is lost, the service lets another give the command again, which finds the job at work.
+"""
+
+import logging
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
+
+FORWARDED = (
+    *("project", "region", "temp_location", "dataflow_endpoint", "service_account_email"),
+    *("sdk_container_image", "network", "subnetwork"),
+)
+"""Options of this job that those of the command's jobs have too."""
+
+
+class CommandOptions(PipelineOptions):
+    """The command."""
+
+    @classmethod
+    def _add_argparse_args(cls, parser: Any) -> None:
+        parser.add_argument("--config", required=True)
+        parser.add_argument("--command", default="corpus")
+        for name in ("changes", "beam"):  # several words, quoted as in a shell
+            parser.add_argument(f"--{name}", default="")
+
+
+def arguments(options: PipelineOptions) -> list[str]:
+    """The arguments of the command."""
+    own, given = options.view_as(CommandOptions), options.get_all_options(drop_default=True)
+    changes = [word for change in shlex.split(own.changes) for word in ("--set", change)]
+    forwarded = [f"--{name}={given[name]}" for name in FORWARDED if given.get(name)]
+    if options.view_as(WorkerOptions).use_public_ips is False:
+        forwarded.append("--no_use_public_ips")
+    beam = ["--runner=DataflowRunner", *forwarded, *shlex.split(own.beam)]
+    return [own.command, "--config", own.config, *changes, "--", *beam]
+
+
+def give(command: list[str]) -> None:
+    """Give the command on this worker; what it prints goes to the job's log."""
+    from beam_jobs.io import remote
+    from models.errors import UserError
+
+    place = command.index("--config") + 1
+    command[place] = remote.localise(command[place])
+    line = ""
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipeline.cli", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        for line in process.stdout or ():
+            logging.warning("%s", line.rstrip())
+    if process.returncode:
+        raise UserError(line.strip().removeprefix("paraloom: "))
+
+
+if __name__ == "__main__":
+    options = PipelineOptions()
+    workers = options.view_as(WorkerOptions)
+    workers.num_workers = workers.max_num_workers = 1
+    command = arguments(options)  # before Beam changes the places of files
+    pipeline = beam.Pipeline(options=options)
+    pipeline | beam.Create([command]) | "Command" >> beam.Map(give)
+    pipeline.run()
