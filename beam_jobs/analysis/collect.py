@@ -8,7 +8,8 @@ import apache_beam as beam
 import pyarrow as pa
 
 from beam_jobs.io import storage
-from beam_jobs.runners.launch import Unit, beam_options, name_job, watch_pipeline
+from beam_jobs.runners.launch import Unit, beam_options, watch_pipeline
+from beam_jobs.runners.remote_jobs import name_job
 
 
 def collect(

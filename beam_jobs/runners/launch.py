@@ -30,13 +30,14 @@ from beam_jobs.io.orphans import remove_orphans
 from beam_jobs.io.shards import Receipt
 from beam_jobs.runners import crash_recovery, dataflow
 from beam_jobs.runners.crash_recovery import Attempt
+from beam_jobs.runners.dataflow import jobs as service
 from beam_jobs.runners.known_options import check_known
 from beam_jobs.runners.local.interrupts import ends_when_interrupted
 from beam_jobs.runners.local.limits import check_limits
 from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
 from beam_jobs.runners.loopback import servers_of
 from beam_jobs.runners.rejections import Limit, RejectionWatch
-from beam_jobs.runners.remote_jobs import User
+from beam_jobs.runners.remote_jobs import User, name_job
 from beam_jobs.runners.worker_errors import user_error
 from models.cpu import cores
 from models.errors import UserError
@@ -181,7 +182,7 @@ def launch(
 
     options = beam_options(arguments, processes=min(processes or len(units), len(units)))
     name_job(options, name, output)
-    dataflow.label(options, shard_files.content_key([unit.key for unit in units])[:16])
+    service.label(options, shard_files.content_key([unit.key for unit in units])[:16])
     watch = RejectionWatch(name, output, limit)
     try:
         metrics = watch_pipeline(
@@ -246,7 +247,7 @@ def watch_pipeline(
 
         def attempt() -> dict[str, int]:
             runner = default_runner(arguments, separate=separate)
-            return dataflow.patiently(lambda: run_pipeline(build, options, runner, user), user.say)
+            return service.patiently(lambda: run_pipeline(build, options, runner, user), user.say)
 
         return retry_on_worker_death(attempt, _log(output), finished)
 
@@ -265,6 +266,7 @@ def run_pipeline(
     Raises:
         UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
+    user = user or User(options)
     try:
         with _flink_checks(options), servers_of(options):
             try:
@@ -272,11 +274,10 @@ def run_pipeline(
             except (ValueError, ImportError) as error:  # an unknown runner, or it is not installed
                 raise UserError(f"Beam options: {' '.join(str(error).split())}") from error
             build(pipeline)
-            user = user or User(options)
             on_dataflow = options.view_as(StandardOptions).runner == dataflow.RUNNER
-            result = dataflow.submit(pipeline, options, user) if on_dataflow else pipeline.run()
+            result = service.submit(pipeline, options, user) if on_dataflow else pipeline.run()
             try:
-                dataflow.wait(result, options, user) if on_dataflow else result.wait_until_finish()
+                service.wait(result, options, user) if on_dataflow else result.wait_until_finish()
             except KeyboardInterrupt:
                 if user.cancels():
                     with suppress(Exception):
@@ -293,14 +294,6 @@ def run_pipeline(
     for counter in query["counters"]:
         counters[counter.key.metric.name] += counter.result
     return dict(sorted(counters.items()))
-
-
-def name_job(options: PipelineOptions, name: str, output: str) -> None:
-    """Name a job after stage and folder, so that the same command finds the job of a killed run."""
-    cloud = options.view_as(GoogleCloudOptions)
-    if cloud.job_name is None:
-        path = output if storage.is_remote(output) else str(Path(output).resolve())
-        cloud.job_name = f"paraloom-{name}-{shard_files.content_key(path)[:8]}".replace("_", "-")
 
 
 def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:

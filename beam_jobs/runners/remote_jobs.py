@@ -1,15 +1,19 @@
-"""Jobs that a cluster or a service runs: what the user is told of them, and what Ctrl-C does."""
+"""Jobs that a cluster or a service runs: names, what the user is told, and what Ctrl-C does."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from pydantic import BaseModel, ConfigDict
 
+from beam_jobs.io import storage
+from beam_jobs.io.shards import content_key
 from models.printing import say
 from models.progress import Meter
 
@@ -22,6 +26,15 @@ class RemoteJob(BaseModel):
     name: str = ""
     id: str = ""
     address: str = ""
+
+
+def name_job(options: PipelineOptions, name: str, output: str) -> None:
+    """Name a job after stage and folder, so that the same command finds the job of a killed run."""
+    cloud = options.view_as(GoogleCloudOptions)
+    if cloud.job_name is None:
+        path = output if storage.is_remote(output) else str(Path(output).resolve())
+        words = "-".join(re.findall(r"[a-z0-9]+", name))
+        cloud.job_name = f"paraloom-{words}-{content_key(path)[:8]}"
 
 
 _listener: ContextVar[Callable[[RemoteJob], None]] = ContextVar("listener")

@@ -1,15 +1,78 @@
-"""Dataflow: checks before a job, its submission or finding, and what the service's errors mean."""
+"""Dataflow: checks before a job is submitted, and one worker process per GPU."""
 
-from beam_jobs.runners.dataflow.checks import RUNNER, check_visible, one_process, prepare
-from beam_jobs.runners.dataflow.jobs import label, patiently, submit, wait
+import re
+from collections.abc import Sequence
 
-__all__ = [
-    "RUNNER",
-    "check_visible",
-    "label",
-    "one_process",
-    "patiently",
-    "prepare",
-    "submit",
-    "wait",
-]
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    SetupOptions,
+    StandardOptions,
+    WorkerOptions,
+)
+
+from beam_jobs.runners.local.worker import hide_options
+from models.errors import UserError
+
+RUNNER = "DataflowRunner"
+
+_VISIBLE = "gs://"  # to Dataflow's workers
+
+
+def prepare(options: PipelineOptions, output: str) -> None:
+    """Check that a Dataflow job has everything that its workers need; ignores other runners.
+
+    Workers import the package; the main session, which Dataflow pickles by default, is not needed.
+
+    Raises:
+        UserError: something is missing; names it.
+    """
+    if options.view_as(StandardOptions).runner != RUNNER:
+        return
+    try:
+        from apache_beam.runners.dataflow.internal.apiclient import (
+            get_container_image_from_options,
+        )
+    except ImportError as error:
+        raise UserError(
+            f"{RUNNER} needs Google's client libraries: pip install 'paraloom[gcp]'"
+        ) from error
+    cloud = options.view_as(GoogleCloudOptions)
+    for name in ("project", "region", "temp_location"):
+        if not getattr(cloud, name):
+            raise UserError(f"{RUNNER}: --{name} is missing")
+    setup = options.view_as(SetupOptions)
+    if not options.view_as(WorkerOptions).sdk_container_image:
+        unfit = ""
+        if setup.setup_file:  # fairseq's own set-up imports torch, and Beam's image has none
+            image = get_container_image_from_options(options)
+            unfit = f"; --setup_file cannot install it on Beam's image ({image})"
+        raise UserError(
+            f"{RUNNER}: workers need this package: --sdk_container_image IMAGE, made from "
+            f"docker/{unfit}"
+        )
+    check_visible("run", output)
+    setup.save_main_session = False
+    hide_options()
+
+
+def check_visible(key: str, path: str) -> None:
+    """Check that Dataflow's workers see a path of the configuration.
+
+    Raises:
+        UserError: they do not; names the key.
+    """
+    if not path.startswith(_VISIBLE):
+        raise UserError(f"{key}: {path}: workers of Dataflow do not see it; it must be on gs://")
+
+
+def one_process(arguments: Sequence[str], accelerator: str) -> list[str]:
+    """Beam's arguments with one worker process per machine, so that its GPU holds one model.
+
+    By default Dataflow starts a process for every core, with 12 threads: as many shards would be in
+    memory. Each GPU needs one, and while they decode, one is read or written; the user's
+    `--number_of_worker_harness_threads` takes precedence.
+    """
+    gpus = int(found[1]) if (found := re.search(r"\bcount:(\d+)", accelerator)) else 1
+    threads = f"--number_of_worker_harness_threads={gpus + 1}"
+    return [threads, *arguments, "--experiments=no_use_multiple_sdk_containers"]

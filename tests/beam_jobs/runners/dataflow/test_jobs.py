@@ -17,7 +17,6 @@ from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
-from beam_jobs.runners import launch as launching
 from beam_jobs.runners.dataflow import jobs
 from beam_jobs.runners.dataflow.refusals import ExhaustedError
 from beam_jobs.runners.launch import NAMESPACE, Result, launch
@@ -101,7 +100,7 @@ def test_a_launcher_that_dies_and_the_same_command_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), listening(told.append):
-        patch.setattr(launching.dataflow, "wait", interrupt)
+        patch.setattr(jobs, "wait", interrupt)
         copy()
     (job,) = service.jobs
     page = f"https://console.cloud.google.com/dataflow/jobs/europe-west4/{job.id}?project=tests"

@@ -22,7 +22,6 @@ from beam_jobs.analysis import human_likeness, idf
 from beam_jobs.io.bitext import Bitext
 from beam_jobs.io.shards import Shard, content_key, units
 from beam_jobs.runners import dataflow, launch
-from beam_jobs.runners.dataflow import checks
 from models.errors import UserError
 from models.nmt.options import NmtOptions
 
@@ -56,7 +55,7 @@ def built(libraries: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> B
         raise BuiltError
 
     monkeypatch.setattr(launch, "run_pipeline", stop)
-    monkeypatch.setattr(checks, "_VISIBLE", "/")  # the folder is on this machine
+    monkeypatch.setattr(dataflow, "_VISIBLE", "/")  # the folder is on this machine
 
     def description(
         job: Callable[[list[str]], Any], *arguments: str
