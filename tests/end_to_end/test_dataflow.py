@@ -6,6 +6,7 @@ of their own, as on machines of their own.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -22,7 +23,7 @@ import yaml
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
 from pipeline.manifest import Manifest
-from tests.dataflow.double import Dataflow, dataflow
+from tests.dataflow.double import ACTIVE, Dataflow, dataflow
 from tests.dataflow.execute import in_image
 from tests.dataflow.image import image
 from tests.google_store import BUCKET, GoogleStore
@@ -31,7 +32,7 @@ from tests.sample import sample_config, sample_rows
 pytestmark = pytest.mark.dataflow
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 150, "warmup": 50}
+SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 60, "warmup": 20}
 STAGES = ("ingest", "nmt", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
 TEMP = f"--temp_location={BUCKET}/tmp"
 
@@ -40,7 +41,7 @@ TEMP = f"--temp_location={BUCKET}/tmp"
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample's configuration, small, whose run on this machine is finished."""
     folder = tmp_path_factory.mktemp("sample")
-    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), 1500)))
+    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), 800)))
     config = sample_config(run="local")
     config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
     config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **SMALL}}
@@ -64,6 +65,11 @@ def service(
             patch.setenv(name, value)
         connect([])
         storage.write_bytes(f"{BUCKET}/sample.tsv", (place / "sample.tsv").read_bytes())
+        for file in filter(Path.is_file, (place / "local" / "nmt").iterdir()):
+            content = file.read_bytes()
+            storage.write_bytes(f"{BUCKET}/nmt/{file.name}", content)
+            broken = b"not a model" if file.name == "sentencepiece.model" else content
+            storage.write_bytes(f"{BUCKET}/broken/{file.name}", broken)
         with dataflow(in_image(built, machine), machine / "asked") as double:
             yield double
 
@@ -125,7 +131,7 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
     service: Dataflow, place: Path
 ) -> None:
     """The job goes on, and nobody submits it again."""
-    command = on_dataflow("killed", service, "select", f"nmt.model={BUCKET}/sample/nmt")
+    command = on_dataflow("killed", service, "select", f"nmt.model={BUCKET}/nmt")
     process = paraloom(place, *command)
     receipts = f"{BUCKET}/killed/back_translate/receipts"
     while process.poll() is None and not storage.names(receipts):
@@ -146,12 +152,32 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
 
 
 def test_an_error_of_the_users_in_a_worker_is_one_line(service: Dataflow, place: Path) -> None:
-    for name in storage.names(f"{BUCKET}/sample/nmt"):
-        data = storage.read_bytes(f"{BUCKET}/sample/nmt/{name}")
-        broken = b"not a model" if name == "sentencepiece.model" else data
-        storage.write_bytes(f"{BUCKET}/broken/{name}", broken)
     command = on_dataflow("other", service, "select", f"nmt.model={BUCKET}/broken")
     _, said = finish(paraloom(place, *command), 2)
     (line,) = [line for line in said.splitlines() if line.startswith("paraloom: ")]
     assert "broken" in line
     assert "Traceback" not in said
+
+
+def test_the_command_itself_as_a_job(service: Dataflow, place: Path) -> None:
+    """The Flex Template's program makes a job's description, and its job gives the command."""
+    storage.write_bytes(f"{BUCKET}/config.yaml", (place / "config.yaml").read_bytes())
+    changes = f"run={BUCKET}/template input.paths=[{BUCKET}/sample.tsv]"
+    job = place / "job.json"
+    parameters = [f"--config={BUCKET}/config.yaml", "--command=ingest", f"--changes={changes}"]
+    service_options = [*service.options, TEMP, "--job_name=template", f"--template_location={job}"]
+    program = [sys.executable, str(ROOT / "docker" / "flex_template.py")]
+    subprocess.run(
+        [*program, *parameters, *service_options],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    with service.lock:
+        service.create(json.loads(job.read_text()))
+    launcher = service.jobs[-1]
+    while launcher.state in ACTIVE:
+        time.sleep(0.5)
+    assert (launcher.state, launcher.messages) == ("DONE", [])
+    assert [job.state for job in service.jobs[-2:]] == ["DONE", "DONE"]
+    here, there = stages(str(place / "local")), stages(f"{BUCKET}/template")
+    assert there["ingest"].digest == here["ingest"].digest

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from beam_jobs.runners.remote_jobs import RemoteJob
 from models.errors import UserError
 from pipeline.manifest import Manifest
 from pipeline.records import BucketRecord, IdfRecord, NmtRecord, PairsRecord, RunRecord, StageRecord
@@ -110,6 +111,21 @@ def test_what_is_forgotten_is_not_in_the_file_until_it_is_remembered(tmp_path: P
     assert list(Manifest(str(tmp_path)).stages) == ["b"]
     manifest.remember(taken)
     assert set(Manifest(str(tmp_path)).stages) == set("abc")
+
+
+def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path) -> None:
+    job = RemoteJob(name="paraloom-idf-1", id="7", address="https://console/7")
+    manifest = Manifest(str(tmp_path))
+    manifest.submitted(job)  # of no stage
+    manifest.start("idf")
+    manifest.submitted(job)
+    under_way = Manifest(str(tmp_path)).record.under_way
+    assert under_way is not None and under_way.jobs == [job]
+    manifest.finish("idf", IdfRecord(key="k", digest="d", words=3))
+    kept = json.loads((tmp_path / "manifest.json").read_text())["stages"]["idf"]["jobs"]
+    assert kept == [job.model_dump()]
+    manifest.finish("idf", manifest.stages["idf"])  # confirmed by another command
+    assert Manifest(str(tmp_path)).stages["idf"].jobs == [job]
 
 
 @pytest.mark.parametrize(

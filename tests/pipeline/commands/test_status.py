@@ -102,6 +102,22 @@ def test_a_run_whose_process_is_gone_is_stopped(
     assert "stopped in back_translate; the same command resumes it" in out
 
 
+def test_the_page_of_a_job_on_a_service(
+    under_way: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the one at work, though its launcher is gone, and of the last of a finished stage."""
+    path = under_way / "run" / "manifest.json"
+    content = json.loads(path.read_text())
+    jobs = [{"name": "x", "id": str(i), "address": f"https://console/{i}"} for i in range(3)]
+    content["stages"]["ingest"]["jobs"] = jobs[:2]
+    content["under_way"]["jobs"] = jobs[2:]
+    path.write_text(json.dumps(content))
+    _, out, _ = told(under_way, capsys)
+    assert "ingest: https://console/1" in out
+    assert "back_translate: https://console/2" in out
+    assert "https://console/0" not in out
+
+
 def test_the_rate_is_that_of_the_last_shards(
     under_way: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

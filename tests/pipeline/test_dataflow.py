@@ -1,0 +1,78 @@
+"""What the command checks and says before it submits a job to Dataflow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import main
+from pipeline.commands.corpus import stages
+from tests.google_store import BUCKET
+
+OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_container_image=i"]
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("run", "run: {}/run: workers of Dataflow do not see it; it must be on gs://"),
+        ("input", r"input.paths.\w+: \S+/sample.\w+: workers of Dataflow do not see it"),
+        ("nmt", r"nmt.model: \S+: workers of Dataflow do not see it"),
+    ],
+)
+def test_what_workers_do_not_see_is_one_line(
+    key: str,
+    line: str,
+    write_config: Callable[..., Path],
+    gs: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    there = {
+        "run": f"{BUCKET}/run",
+        "input": {"paths": {"source": f"{BUCKET}/cs", "reference": f"{BUCKET}/en"}},
+        "nmt": {"model": f"{BUCKET}/nmt"},
+    }
+    del there[key]
+    config = write_config(tmp_path, **there)
+    temp = [f"--temp_location={BUCKET}/tmp"]
+    assert main(["select", "--config", str(config), "--", *OPTIONS, *temp]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("paraloom: ")
+    assert re.search(line.format(re.escape(str(tmp_path))), said)
+
+
+def test_a_missing_bucket_for_jobs_is_one_line(
+    write_config: Callable[..., Path],
+    gs: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Beam itself would look for it for ten minutes, once a stage is under way."""
+    paths = {"source": f"{BUCKET}/cs", "reference": f"{BUCKET}/en"}
+    there = {"run": f"{BUCKET}/run", "input": {"paths": paths}, "nmt": {"model": f"{BUCKET}/nmt"}}
+    config = write_config(tmp_path, **there)
+    temp = ["--temp_location=gs://nobody/tmp"]
+    assert main(["select", "--config", str(config), "--", *OPTIONS, *temp]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("paraloom: gs://nobody/tmp: ")
+
+
+@pytest.mark.parametrize("choice", ["leave", "cancel"])
+def test_what_ctrl_c_does_goes_to_the_jobs(
+    choice: str, write_config: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[str]] = []
+
+    def run(config: object, targets: object, arguments: list[str], *, force: bool) -> None:
+        given.append(arguments)
+
+    monkeypatch.setattr(stages.run, "run_stages", run)
+    config = str(write_config(tmp_path))
+    command = ["select", "--config", config, "--on-interrupt", choice, "--", "--runner=x"]
+    assert main(command) == 0
+    assert given == [["--runner=x", f"--on_interrupt={choice}"]]
+    assert main([*command[:4], "stop"]) == 2
