@@ -5,11 +5,11 @@ one after another, and trains between them; so it runs on a worker of a job of i
 worker is lost, the service lets another give the command again, which finds the job at work.
 """
 
+import argparse
 import logging
 import shlex
 import subprocess
 import sys
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions, WorkerOptions
@@ -21,20 +21,9 @@ FORWARDED = (
 """Options of this job that those of the command's jobs have too."""
 
 
-class CommandOptions(PipelineOptions):
-    """The command."""
-
-    @classmethod
-    def _add_argparse_args(cls, parser: Any) -> None:
-        parser.add_argument("--config", required=True)
-        parser.add_argument("--command", default="corpus")
-        for name in ("changes", "beam"):  # several words, quoted as in a shell
-            parser.add_argument(f"--{name}", default="")
-
-
-def arguments(options: PipelineOptions) -> list[str]:
+def arguments(own: argparse.Namespace, options: PipelineOptions) -> list[str]:
     """The arguments of the command."""
-    own, given = options.view_as(CommandOptions), options.get_all_options(drop_default=True)
+    given = options.get_all_options(drop_default=True)
     changes = [word for change in shlex.split(own.changes) for word in ("--set", change)]
     forwarded = [f"--{name}={given[name]}" for name in FORWARDED if given.get(name)]
     if options.view_as(WorkerOptions).use_public_ips is False:
@@ -63,11 +52,18 @@ def give(command: list[str]) -> None:
         raise UserError(line.strip().removeprefix("paraloom: "))
 
 
+PARSER = argparse.ArgumentParser()
+PARSER.add_argument("--config", required=True)
+PARSER.add_argument("--command", default="corpus")
+for name in ("changes", "beam"):  # several words, quoted as in a shell
+    PARSER.add_argument(f"--{name}", default="")
+
 if __name__ == "__main__":
-    options = PipelineOptions()
+    own, more = PARSER.parse_known_args()
+    options = PipelineOptions(more)
     workers = options.view_as(WorkerOptions)
     workers.num_workers = workers.max_num_workers = 1
-    command = arguments(options)  # before Beam changes the places of files
+    command = arguments(own, options)  # before Beam changes the places of files
     pipeline = beam.Pipeline(options=options)
     pipeline | beam.Create([command]) | "Command" >> beam.Map(give)
     pipeline.run()

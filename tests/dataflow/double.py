@@ -137,9 +137,9 @@ class Job:
     @property
     def json(self) -> dict[str, Any]:
         """The job as lists and answers have it."""
-        shown = {name: self.body[name] for name in ("name", "type", "labels") if name in self.body}
+        names = ("name", "type", "labels", "clientRequestId")
+        shown = {name: self.body[name] for name in names if name in self.body}
         state, created = f"JOB_STATE_{self.state}", _time(self.created)
-        shown |= {"clientRequestId": self.body.get("clientRequestId", "")}
         return shown | {"id": self.id, "currentState": state, "createTime": created}
 
 

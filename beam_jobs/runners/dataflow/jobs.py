@@ -114,15 +114,16 @@ def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
         active = (job for job in client._jobs_client.list_jobs(request) if job.name == request.name)
         if not (found := next(active, None)):
             return None
-        job = _job(found.id, cloud)
+        job, at_work = _job(found.id, cloud), found.current_state.name in _AT_WORK
         if _LABEL not in dict(wanted):
-            client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
+            if at_work:
+                client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
         elif (_LABEL, found.labels.get(_LABEL)) not in wanted:
             raise UserError(
                 f"Dataflow job {job.name} is at work on this stage with another configuration or "
                 f"input: wait for its end, or cancel it at {job.address}"
             )
-        elif found.current_state.name in _AT_WORK:
+        elif at_work:
             user.tell(job, "found at work on Dataflow")
             runner = DataflowRunner()
             runner.dataflow_client = client
