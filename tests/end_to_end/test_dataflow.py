@@ -33,7 +33,7 @@ pytestmark = pytest.mark.dataflow
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 60, "warmup": 20}
-STAGES = ("ingest", "nmt", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
+STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
 TEMP = f"--temp_location={BUCKET}/tmp"
 
 
