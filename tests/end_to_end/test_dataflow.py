@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -23,7 +24,7 @@ import yaml
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
 from pipeline.manifest import Manifest
-from tests.dataflow.double import ACTIVE, Dataflow, dataflow
+from tests.dataflow.double import ACTIVE, Dataflow, Job, dataflow
 from tests.dataflow.execute import in_image
 from tests.dataflow.image import image
 from tests.google_store import BUCKET, GoogleStore
@@ -128,9 +129,17 @@ def test_the_sample_from_nothing(service: Dataflow, place: Path) -> None:
 
 
 def test_another_machine_finishes_the_run_of_a_killed_launcher(
-    service: Dataflow, place: Path
+    service: Dataflow, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job goes on, and nobody submits it again."""
+    """The job goes on, and nobody submits it again; it lasts until the second command has come."""
+    execute, found = service.execute, threading.Event()
+
+    def last(job: Job) -> None:
+        execute(job)
+        if job.name.startswith("paraloom-back"):
+            found.wait()
+
+    monkeypatch.setattr(service, "execute", last)
     command = on_dataflow("killed", service, "select", f"nmt.model={BUCKET}/nmt")
     process = paraloom(place, *command)
     receipts = f"{BUCKET}/killed/back_translate/receipts"
@@ -143,7 +152,12 @@ def test_another_machine_finishes_the_run_of_a_killed_launcher(
     shown, _ = finish(paraloom(place, "status", f"{BUCKET}/killed"))
     assert job.id in shown
 
-    _, said = finish(paraloom(place, *command, machine="another"))
+    asked = len(service.log)
+    process = paraloom(place, *command, machine="another")
+    while process.poll() is None and len(service.log) < asked + 3:  # it lists jobs, and asks for it
+        time.sleep(0.2)
+    found.set()
+    _, said = finish(process)
     assert f"{job.name}: found at work on Dataflow, " in said
     assert service.log.count(f"POST {job.name}") == 1
     here, there = stages(str(place / "local")), stages(f"{BUCKET}/killed")
