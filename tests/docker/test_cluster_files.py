@@ -1,0 +1,163 @@
+"""The files of a cluster, in containers and on Kubernetes, against what `make test-flink` runs."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from beam_jobs.runners.flink import install, programs
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKER = ROOT / "docker"
+OPERATOR = "1.10.0"
+CRD = "META-INF/fabric8/flinkdeployments.flink.apache.org-v1.yml"
+ADDRESSES = {"address", "bind-host", "host", "bind-address"}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[str, dict[str, Any]]:
+    text = (DOCKER / "flink-deployment.yaml").read_text()
+    return {each["kind"]: each for each in yaml.safe_load_all(text)}
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, dict[str, Any]]:
+    return dict(yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"])
+
+
+def flink_properties() -> dict[str, str]:
+    """What `make test-flink` runs with, but for addresses and memory, as strings."""
+    tested = yaml.safe_load((Path(programs.__file__).parent / "config.yaml").read_text())
+    given = {name: value for name, value in tested.items() if name.split(".")[-1] not in ADDRESSES}
+    return as_strings(given)
+
+
+def as_strings(properties: dict[str, Any]) -> dict[str, str]:
+    """As Flink writes them."""
+    return {k: str(v).lower() if v is True else str(v) for k, v in properties.items()}
+
+
+def test_compose_has_the_tested_properties(services: dict[str, dict[str, Any]]) -> None:
+    for name in ("jobmanager", "taskmanager-1", "taskmanager-2"):
+        given = yaml.safe_load(services[name]["environment"]["FLINK_PROPERTIES"])
+        assert as_strings(given).items() >= flink_properties().items()
+        assert given["jobmanager.rpc.address"] == "jobmanager"
+        delay = int(given["restart-strategy.fixed-delay.delay"].split()[0])
+        assert delay > programs.IDLE_MILLIS
+
+
+def test_all_of_paraloom_share_one_folder(services: dict[str, dict[str, Any]]) -> None:
+    ours = [each for each in services.values() if "build" in each]
+    assert len(ours) == 3
+    for service in ours:
+        assert service["volumes"] == ["${PARALOOM_RUNS:-../runs}:/runs"]
+        assert service["working_dir"] == "/runs"
+        assert service["build"]["dockerfile"] == "docker/Dockerfile"
+        assert (DOCKER / service["build"]["context"]).resolve() == ROOT
+
+
+def test_each_taskmanager_has_a_pool_on_its_loopback(services: dict[str, dict[str, Any]]) -> None:
+    managers = [name for name in services if name.startswith("taskmanager-")]
+    pools = [service for name, service in services.items() if name.startswith("workers-")]
+    assert len(managers) == len(pools) == 2
+    assert {pool["network_mode"] for pool in pools} == {f"service:{name}" for name in managers}
+    for pool in pools:
+        _, _, module, port = pool["entrypoint"]
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists()
+        assert port == "--service_port=50000"
+
+
+def test_compose_names_what_is_there(services: dict[str, dict[str, Any]]) -> None:
+    for service in services.values():
+        assert set(service.get("depends_on", [])) <= set(services)
+    for name in ("jobmanager", "taskmanager-1", "taskmanager-2"):
+        assert services[name]["image"].startswith(f"flink:{install.FLINK}-")
+    server = services["job-server"]
+    version = install.flink_version()
+    assert server["image"] == f"apache/beam_flink{version}_job_server:{install.BEAM}"
+    (port,) = [a for a in server["command"] if a.startswith("--job-port=")]
+    guide = (ROOT / "docs" / "clusters.md").read_text()
+    assert f"--job_endpoint job-server:{port.removeprefix('--job-port=')}" in guide
+    assert f"--flink_version {version} " in guide
+    assert f"--environment_cache_millis {programs.IDLE_MILLIS} " in guide
+
+
+def test_kubernetes_has_the_tested_properties(objects: dict[str, dict[str, Any]]) -> None:
+    spec = objects["FlinkDeployment"]["spec"]
+    process = "{}.memory.process.size".format
+    given = spec["flinkConfiguration"] | {
+        process(part): spec[name]["resource"]["memory"]
+        for part, name in (("jobmanager", "jobManager"), ("taskmanager", "taskManager"))
+    }
+    assert given.items() >= flink_properties().items()
+    delay = int(given["restart-strategy.fixed-delay.delay"].split()[0])
+    assert delay > programs.IDLE_MILLIS
+
+
+def test_kubernetes_names_what_is_there(objects: dict[str, dict[str, Any]]) -> None:
+    flink, service = objects["FlinkDeployment"], objects["Service"]
+    assert flink["spec"]["image"].startswith(f"flink:{install.FLINK}-")
+    version = install.flink_version()
+    assert flink["spec"]["flinkVersion"] == f"v{version.replace('.', '_')}"
+    (server,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert server["image"] == f"apache/beam_flink{version}_job_server:{install.BEAM}"
+    (job,) = objects["Job"]["spec"]["template"]["spec"]["containers"]
+    rest = f"{flink['metadata']['name']}-rest:8081"  # the operator's name for it
+    assert f"--flink-master={rest}" in server["args"] and f"--flink_master={rest}" in job["args"]
+    endpoint = f"{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert f"--job_endpoint={endpoint}" in job["args"]
+    labels = objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == labels
+    slots = int(flink["spec"]["flinkConfiguration"]["taskmanager.numberOfTaskSlots"])
+    replicas = flink["spec"]["taskManager"]["replicas"]
+    assert f"--parallelism={slots * replicas}" in job["args"]
+    assert f"--sdk_worker_parallelism={slots}" in job["args"]
+    assert f"--environment_cache_millis={programs.IDLE_MILLIS}" in job["args"]
+    _, workers = flink["spec"]["taskManager"]["podTemplate"]["spec"]["containers"]
+    _, _, module, port = workers["command"]
+    assert (ROOT / f"{module.replace('.', '/')}.py").exists()
+    assert f"--environment_config=localhost:{port.split('=')[1]}" in job["args"]
+
+
+def faults(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
+    """Where a value is not of an OpenAPI schema, as Kubernetes validates it; unknown fields too."""
+    if schema.get("x-kubernetes-int-or-string"):
+        return [] if isinstance(value, int | str) else [f"{path}: not a number or a string"]
+    expected = TYPES.get(schema.get("type", ""))
+    if expected and not (
+        isinstance(value, expected) and (expected is bool) == isinstance(value, bool)
+    ):
+        return [f"{path}: not {schema['type']}"]
+    if value not in schema.get("enum", [value]):
+        return [f"{path}: none of {schema['enum']}"]
+    if isinstance(value, list):
+        return [f for i, v in enumerate(value) for f in faults(v, schema["items"], f"{path}[{i}]")]
+    if not isinstance(value, dict):
+        return []
+    known, other = schema.get("properties", {}), schema.get("additionalProperties")
+    found = [f"{path}: no {name}" for name in schema.get("required", []) if name not in value]
+    for name, each in value.items():
+        if (of := known.get(name, other)) is None:
+            found.append(f"{path}.{name}: unknown")
+        else:
+            found += faults(each, of, f"{path}.{name}")
+    return found
+
+
+@pytest.mark.flink
+def test_the_operator_knows_every_field(objects: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    artifact = f"org.apache.flink:flink-kubernetes-operator-api:{OPERATOR}"
+    copy = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={tmp_path}"]
+    install._run(["mvn", "--batch-mode", "--quiet", "--strict-checksums", *copy])
+    with zipfile.ZipFile(tmp_path / f"flink-kubernetes-operator-api-{OPERATOR}.jar") as jar:
+        (version,) = yaml.safe_load(jar.read(CRD))["spec"]["versions"]
+    spec = objects["FlinkDeployment"]["spec"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert objects["FlinkDeployment"]["apiVersion"] == f"flink.apache.org/{version['name']}"
+    assert faults(spec, schema) == []
+    assert faults(spec | {"mode": "other"}, schema) == [".mode: none of ['native', 'standalone']"]
+    assert faults(spec | {"jobs": {}}, schema) == [".jobs: unknown"]
+    assert faults(spec | {"image": 1}, schema) == [".image: not string"]
