@@ -34,10 +34,6 @@ def atomic_file(path: Path | str) -> Iterator[Path]:
 
     If the block is killed or fails, the former content of `path` stays. The file has the mode of
     the one that it replaces, or that of any new file.
-
-    Raises:
-        UserError: the folder cannot be written or the disk is full, or a pipe or a device is at
-            `path`; names `path`.
     """
     path = Path(path)
     with _writing_errors(path):
@@ -68,12 +64,7 @@ def _chmod(path: Path, mode: int) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written, before the work for it is done.
-
-    Raises:
-        UserError: its folder cannot be written, or a folder, a pipe or a device is at `path`;
-            names `path`.
-    """
+    """Check that a file can be written, before the work for it is done."""
     with _writing_errors(path):
         _check_replaceable(path)
         if path.is_dir():
@@ -102,10 +93,6 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; it replaces `path` if the block succeeds.
 
     The folder has the mode of the one that it replaces, or that of any new folder.
-
-    Raises:
-        UserError: the folder cannot be written or the disk is full, or a pipe or a device is at
-            `path`; names `path`.
     """
     path = Path(path)
     with _writing_errors(path):
@@ -141,9 +128,6 @@ def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
     Args:
         name: of the folder in messages.
         busy: the message if another process is there.
-
-    Raises:
-        UserError: another process is there, or the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,11 +142,7 @@ def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
 
 
 def check_inside(folder: Path, top: Path) -> None:
-    """Check that `folder` is no link that leads out of `top`, which may itself be a link.
-
-    Raises:
-        UserError: it is one.
-    """
+    """Check that `folder` is no link that leads out of `top`, which may itself be a link."""
     leads = folder.is_symlink() and folder.is_dir()
     if leads and not folder.resolve().is_relative_to(top.resolve()):
         raise UserError(
@@ -172,11 +152,7 @@ def check_inside(folder: Path, top: Path) -> None:
 
 
 def open_lock(path: Path) -> IO[bytes]:
-    """Open a file for locking, and make it if it is not there; what it holds stays.
-
-    Raises:
-        UserError: it cannot be opened, or a link or no regular file is there.
-    """
+    """Open a file for locking, and make it if it is not there; what it holds stays."""
     with _writing_errors(path):
         return os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW), "rb")
 
@@ -202,11 +178,7 @@ def lock(stream: IO[bytes], path: Path, *, wait: bool = True) -> None:
 
 
 def open_log(path: Path) -> TextIO:
-    """Open a text file to which lines are appended, and make it if it is not there.
-
-    Raises:
-        UserError: it cannot be opened, or a link or no regular file is there.
-    """
+    """Open a text file to which lines are appended, and make it if it is not there."""
     with _writing_errors(path):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
         return os.fdopen(open_regular(path, flags), "a", encoding="utf-8")
@@ -273,11 +245,7 @@ def _writing_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a plain or gzip file for reading; its first bytes tell which.
-
-    Raises:
-        UserError: the file cannot be read, or is a damaged gzip file.
-    """
+    """Open a plain or gzip file for reading; its first bytes tell which."""
     try:
         with path.open("rb") as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
@@ -296,9 +264,6 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
 
     Args:
         ignored: relative paths in the folder of other files to ignore.
-
-    Raises:
-        UserError: `path` does not exist.
     """
     path = Path(path)
     if path.is_dir():

@@ -34,9 +34,6 @@ def fetch(model: str, key: str = "nmt.model") -> Path:
 
     Args:
         key: of the configuration, for errors.
-
-    Raises:
-        UserError: it is not in the cache, and the Hub cannot be reached or does not have it.
     """
     if not is_hub_name(model):
         return Path(model)

@@ -34,9 +34,6 @@ def bounded_by_files(folder: Path) -> Iterator[None]:
     """Bound the tensors that this thread makes in the block by the size of a model's files.
 
     Libraries make the tensors that config.json describes before they look for them in the weights.
-
-    Raises:
-        UserError: the settings describe many more numbers than the files hold.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -54,12 +54,7 @@ def load_sentence_model(folder: Path) -> SentenceTransformer:
 
 
 def load(build: Callable[[], Any], folder: Path) -> Any:
-    """Call a function of the library that loads a model.
-
-    Raises:
-        UserError: it fails, in one of the library's many ways, or the model brings its own code or
-            describes itself as far larger than its files.
-    """
+    """Call a function of the library that loads a model."""
     from transformers.utils import logging
 
     _check_settings(folder)

@@ -41,9 +41,6 @@ def parse_yaml(text: str, where: str) -> Any:
 
     Args:
         where: the text comes from, for errors.
-
-    Raises:
-        UserError: it is not YAML, nested deeply, or long, in itself or through aliases; one line.
     """
     if len(text) > LARGEST:
         raise UserError(f"{where}: longer than {LARGEST:,} characters")

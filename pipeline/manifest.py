@@ -37,9 +37,6 @@ class Manifest:
     Attributes:
         record: the content. A stage that is not in `record.stages`, or has another key there, is
             not finished.
-
-    Raises:
-        UserError: the file is not a manifest.
     """
 
     def __init__(self, folder: str) -> None:
@@ -156,9 +153,6 @@ def locked(folder: str) -> Iterator[None]:
     Object stores have no locks. Two machines that work on one run do the same work twice with the
     same result, or, with different configurations, remove each other's receipts until one of them
     gives up. Results are never mixed up: each is known by its key.
-
-    Raises:
-        UserError: another process works on the run, or the folder cannot be written.
     """
     here = remote.local_workdir(folder)
     with locked_folder(here, folder, f"{folder}: another paraloom is at work on this run"):

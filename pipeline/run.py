@@ -80,12 +80,7 @@ def run_stages(
 
 
 def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
-    """Write the cards and the report of the stages in `names`.
-
-    Raises:
-        UserError: a file cannot be read or written, or the manifest contradicts itself or the
-            part files.
-    """
+    """Write the cards and the report of the stages in `names`."""
     with _shown(manifest):
         record = restrict(manifest.record, names)
         if "corpus" in names:
@@ -112,9 +107,6 @@ def localised(config: Config) -> Config:
 
     Libraries open word vectors, phrase pairs and labelled pairs by themselves. The bitext and the
     translation model stay where they are: workers read them in pieces, or copy them.
-
-    Raises:
-        UserError: a file is not there, or cannot be copied; names the key.
     """
 
     def local(key: str, path: str, mark: InputPath) -> str:
@@ -129,11 +121,7 @@ def localised(config: Config) -> Config:
 
 
 def check_visible(config: Config, arguments: Sequence[str]) -> None:
-    """Check that Dataflow's workers see the run and what they read of it, if jobs run there.
-
-    Raises:
-        UserError: they do not; names the key.
-    """
+    """Check that Dataflow's workers see the run and what they read of it, if jobs run there."""
     if parse_options(arguments).view_as(StandardOptions).runner == dataflow.RUNNER:
         hub = config.files(lambda mark: mark.hub)
         read = config.files(lambda mark: not mark.copied)
@@ -150,9 +138,6 @@ def remote_paths(config: Config) -> list[str]:
 def check(config: Config, stages: Sequence[Stage]) -> None:
     """Check the files that the configuration names, and what stages need, before any work; print
     notices.
-
-    Raises:
-        UserError: names the key and the path.
     """
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
@@ -241,11 +226,7 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
 
 
 def check_links(folder: str) -> None:
-    """Check that no link in the folders that a run writes leads out of it: files are removed there.
-
-    Raises:
-        UserError: one does.
-    """
+    """Check that no link in the folders that a run writes leads out of it: files are removed there."""
     if storage.is_remote(folder):
         return
     names = {"loop", "rounds", "logs", "report", *(stage.name for stage in STAGES)}

@@ -110,11 +110,7 @@ class Run:
 
     @cached_property
     def bitexts(self) -> list[Bitext]:
-        """The bitext with the digests of its files.
-
-        Raises:
-            UserError: the name of a file is not UTF-8: the manifest, which holds it, is.
-        """
+        """The bitext with the digests of its files."""
         found = find_bitext(self.input.format, self.input.paths)
         paths = [path for bitext in found for path in bitext.paths]
         for path in paths:

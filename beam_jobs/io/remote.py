@@ -28,11 +28,7 @@ _LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}
 
 
 def check_access(path: str, options: PipelineOptions) -> None:
-    """Check that the bucket of a remote path exists and can be accessed, before work begins.
-
-    Raises:
-        UserError: it cannot, it does not answer in 40 seconds, or a library is missing.
-    """
+    """Check that the bucket of a remote path exists and can be accessed, before work begins."""
     errors: list[BaseException] = []
 
     def check() -> None:

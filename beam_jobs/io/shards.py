@@ -240,11 +240,7 @@ def read_whole(shard: Shard) -> bytes:
 
 
 def with_columns(shard: Shard, data: bytes, columns: pa.Table, target: pa.Schema) -> PartFile:
-    """The part file of a shard, whose bytes are `data`, with further columns; see `extended`.
-
-    Raises:
-        UserError: the shard does not have the other columns of `target`, or not as many rows.
-    """
+    """The part file of a shard, whose bytes are `data`, with further columns; see `extended`."""
     try:
         return extended(data, columns, target)
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:

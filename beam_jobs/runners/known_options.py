@@ -18,9 +18,6 @@ def check_known(
 
     Args:
         parser: of all options that Beam knows.
-
-    Raises:
-        UserError: names the option, without its value, and those with the nearest names.
     """
     served = runner not in (None, "", "DirectRunner", "FnApiRunner", RUNNER)
     known = [name for action in parser._actions for name in action.option_strings]

@@ -100,11 +100,7 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Configure object stores with the user's Beam options, and check that those of `paths` answer.
-
-    Raises:
-        UserError: Beam cannot read an option; a bucket does not exist or cannot be reached.
-    """
+    """Configure object stores with the user's Beam options, and check that those of `paths` answer."""
     options = parse_options(arguments)
     FileSystems.set_options(options)  # as pipelines and their workers do
     cloud = options.view_as(GoogleCloudOptions)  # Beam would look for these for ten minutes
@@ -262,9 +258,6 @@ def run_pipeline(
 
     Args:
         user: is told of a job elsewhere, and says what Ctrl-C does to it.
-
-    Raises:
-        UserError: a worker raised one (or a DamagedError). Other errors are raised unchanged.
     """
     user = user or User(options)
     try:

@@ -112,11 +112,7 @@ class RejectionWatch:
             storage.remove(storage.join(self._folder, _MESSAGE))
 
     def judge(self, receipts: Iterable[Receipt]) -> None:
-        """Judge the finished job by all of its units.
-
-        Raises:
-            UserError: it rejected too many rows.
-        """
+        """Judge the finished job by all of its units."""
         if not self._limit:
             return
         found = _Rejections(self._job, self._limit)
@@ -127,11 +123,7 @@ class RejectionWatch:
 
 
 def check_not_stopped(folder: str) -> None:
-    """Check that a job may begin a further unit.
-
-    Raises:
-        UserError: it rejected too many rows.
-    """
+    """Check that a job may begin a further unit."""
     try:
         message = storage.read_bytes(storage.join(folder, _MESSAGE)).decode()
     except MissingError:

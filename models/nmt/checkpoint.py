@@ -39,12 +39,7 @@ class Checkpoint(NamedTuple):
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """Read the whole content of a checkpoint with torch's safe loading.
-
-    Raises:
-        UserError: the file is missing or damaged, or contains objects other than tensors, plain
-            values and `argparse.Namespace` (fairseq's type for settings).
-    """
+    """Read the whole content of a checkpoint with torch's safe loading."""
     import torch
     from torch.serialization import safe_globals
 
@@ -69,12 +64,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def read_checkpoint(folder: ModelFolder) -> Checkpoint:
-    """Read and check a model folder's checkpoint.
-
-    Raises:
-        UserError: see `read_state`; or the model is not a fairseq translation transformer, or its
-            languages are not those of the folder's dictionaries.
-    """
+    """Read and check a model folder's checkpoint."""
     path = folder.checkpoint
     state = read_state(path)
     settings = _settings(state)
@@ -128,13 +118,7 @@ def _named(values: object) -> dict[str, Any]:
 def build_model(
     folder: ModelFolder, checkpoint: Checkpoint
 ) -> tuple[torch.nn.Module, Dictionary, Dictionary]:
-    """Build the model (float32, evaluation mode), with its source and target dictionary.
-
-    Raises:
-        UserError: a dictionary is damaged, the settings or the dictionaries do not fit the
-            weights, the settings describe a far larger model than the files hold, or weights are
-            not finite.
-    """
+    """Build the model (float32, evaluation mode), with its source and target dictionary."""
     fairseq = import_fairseq()
     settings = checkpoint.settings
     source, target = (

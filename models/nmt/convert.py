@@ -54,9 +54,6 @@ def convert_once(model: Convertible) -> Conversion:
     The cache is the user's, `$XDG_CACHE_HOME/paraloom`: a model folder is of others, and its digest
     does not cover what they may have converted. The names there are the versions of CTranslate2 and
     the digests of the models. Weights are float32; CTranslate2 casts them when it loads them.
-
-    Raises:
-        UserError: the model cannot be read or converted, or the cache cannot be written.
     """
     path = _place(model)
     if found := _open(path):

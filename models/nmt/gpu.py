@@ -28,11 +28,7 @@ def required(accelerator: str | None) -> bool:
 
 
 def chosen(wanted: Sequence[int] | None) -> list[int]:
-    """The devices to use: `wanted` (the key `nmt.devices`), or all.
-
-    Raises:
-        UserError: one of them is not there.
-    """
+    """The devices to use: `wanted` (the key `nmt.devices`), or all."""
     found = devices()
     if wanted and found and (missing := set(wanted) - set(found)):
         raise UserError(

@@ -49,11 +49,7 @@ class ModelFolder:
         return {path.name.removeprefix("dict.").removesuffix(".txt"): path for path in paths}
 
     def dictionary(self, language: str) -> Path:
-        """The dictionary of a language.
-
-        Raises:
-            UserError: the folder has none.
-        """
+        """The dictionary of a language."""
         if language not in self.dictionaries:
             missing = self.path / f"dict.{language}.txt"
             raise UserError(f"{missing}: missing from the model folder (the checkpoint names it)")

@@ -67,9 +67,6 @@ def train_nmt(
 
     Returns:
         The content of `training.json` in the folder: BLEU, all candidates, counts, options.
-
-    Raises:
-        UserError: the pairs cannot be read or are too few; fairseq failed (names its log).
     """
     options = options or NmtTrainingOptions()
     folder = Path(folder)

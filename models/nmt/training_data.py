@@ -33,9 +33,6 @@ def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
 
     The selection depends only on the ids, not on their order or on the files. It contains no source
     and no reference twice.
-
-    Raises:
-        UserError: a file cannot be read, has no such columns, or there are too few pairs.
     """
     rows = sum(batch.num_rows for batch in _batches(pairs))
     size = min(size, rows // 10)
@@ -58,11 +55,7 @@ def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
 
 
 def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
-    """Write the training pairs as text, one sentence per line; return their number.
-
-    Raises:
-        UserError: see `hold_out`.
-    """
+    """Write the training pairs as text, one sentence per line; return their number."""
     sources = pa.array(map(_normal, held_out.sources), pa.string())
     references = pa.array(map(_normal, held_out.references), pa.string())
     count = 0
@@ -117,11 +110,7 @@ def write_pieces(
     out: tuple[Path, Path],
     longest: int,
 ) -> int:
-    """Write both texts as subwords, without empty and overlong pairs; return the number of pairs.
-
-    Raises:
-        UserError: no pair is left.
-    """
+    """Write both texts as subwords, without empty and overlong pairs; return the number of pairs."""
     longest = min(longest, _LONGEST)
     count = 0
     with (

@@ -91,10 +91,6 @@ class Translator:
             model: a model folder, or a name on Hugging Face's Hub with an optional `@revision`.
             languages: for models of several languages.
             threads: the CPU cores to use, all by default.
-
-        Raises:
-            UserError: a file is missing, damaged or unsafe, the model does not have the languages,
-                or the device does not support the options.
         """
         self.options = options or NmtOptions()
         self._model = open_model(fetch(str(model)), languages)
@@ -137,9 +133,6 @@ class Translator:
             `translation` (null where rejected), `translation_score` (log p(translation | source)
             per target subword, natural logarithm), `translation_subwords` (end of sentence
             included) and `reason` (null unless rejected); and counters.
-
-        Raises:
-            UserError: the engine has stopped working.
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
@@ -190,9 +183,6 @@ class Translator:
 
         Natural logarithm, comparable to `translation_score`. NaN where a side is empty or too long,
         or the engine fails on the pair.
-
-        Raises:
-            UserError: the engine has stopped working.
         """
         found = np.full(len(sources), np.nan, np.float32)
         given = self._subwords.encode_source([text or "" for text in sources])

@@ -16,9 +16,6 @@ def check_finite(network: torch.nn.Module, path: Path) -> None:
 
     Args:
         path: of the file or folder that they were read from, for the error.
-
-    Raises:
-        UserError: a weight is NaN, or infinite; a buffer may be, to give a token no probability.
     """
     buffers = {name for name, _ in network.named_buffers()}
     for name, weights in network.state_dict().items():

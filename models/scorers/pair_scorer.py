@@ -102,10 +102,6 @@ class PairScorer:
         Args:
             source: only for scorers that read it.
             ids: of the rows, only for scorers that read them.
-
-        Raises:
-            UserError: a text has more tokens than int16 can count, the source is missing, or a
-                plug-in fails or gives something else than a number a pair.
         """
         if source is None and self.reads("source"):
             names = [name for name in self.names if "source" in self.scorers[name].reads]

@@ -71,11 +71,7 @@ def write_idf(counts: WordCounts, text: Path) -> None:
 
 
 def compact_idf(text: Path | str, folder: Path | str) -> int:
-    """Convert the text form to the compact form of `models.text.vectors`; the number of words.
-
-    Raises:
-        UserError: as `compact_vectors`, or there is more than one number per word.
-    """
+    """Convert the text form to the compact form of `models.text.vectors`; the number of words."""
     compact_vectors(text, folder)
     found = open_vectors(folder)
     if found.dim != 1:

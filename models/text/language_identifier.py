@@ -64,9 +64,6 @@ def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
 
     >>> may_be(pa.array(["A dog runs in the snow.", "Pes běží ve sněhu.", "12:30"]), "en").tolist()
     [True, False, False]
-
-    Raises:
-        UserError: the identifier is not installed.
     """
     lower = pc.utf8_lower(text)
     lines = pc.binary_join_element_wise(pc.replace_substring(lower, "\n", " "), "", "\n")

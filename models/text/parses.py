@@ -61,9 +61,6 @@ class Parser:
 
         The part of speech is the fine-grained tag, for English that of the Penn Treebank (VBG, NNP,
         JJ), or else the coarse tag, or else `–`.
-
-        Raises:
-            UserError: the pipeline tags no word of any sentence.
         """
         from spacy.tokens import Doc
 

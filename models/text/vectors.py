@@ -95,12 +95,7 @@ class WordVectors:
 
 
 def read_vectors(path: Path | str) -> WordVectors:
-    """Read the text form or word2vec's binary form; takes little more memory than the matrix.
-
-    Raises:
-        UserError: the file is missing, empty or damaged, has rows of different length, or a value
-            that is not a finite number; the message names the file and the line.
-    """
+    """Read the text form or word2vec's binary form; takes little more memory than the matrix."""
     matrix = np.empty((0, 0), np.float32)
     words: list[pa.StringArray] = []
     filled = 0
@@ -124,11 +119,7 @@ def load_vectors(path: Path) -> WordVectors:
 def write_vectors(
     path: Path | str, words: Sequence[str] | pa.StringArray, matrix: np.ndarray
 ) -> None:
-    """Write the text form (gzip if the name ends in .gz); reading gives the same float32 values.
-
-    Raises:
-        UserError: the file cannot be written, or a word is empty or has white space in it.
-    """
+    """Write the text form (gzip if the name ends in .gz); reading gives the same float32 values."""
     words = words if isinstance(words, pa.Array) else pa.array(words, pa.string())
     bad = pc.filter(words, pc.match_substring_regex(words, r"^$|[ \t\r\n]"))
     if len(bad):

@@ -66,9 +66,6 @@ def auto_select(
             and have the same dimension.
         arguments: for Beam.
         language: of the pairs.
-
-    Raises:
-        UserError: too few pairs.
     """
     seeds = [seed + i for i in range(options.seeds)]
     most = min(options.pairs, criteria.size or options.pairs)

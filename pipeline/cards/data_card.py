@@ -48,9 +48,6 @@ def write_data_card(folder: str, record: RunRecord) -> bool:
 
     Returns:
         whether it was written.
-
-    Raises:
-        UserError: the folder cannot be written.
     """
     sizes = storage.sizes(storage.join(folder, "corpus"))
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))

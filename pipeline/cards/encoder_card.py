@@ -72,9 +72,6 @@ def write_encoder_cards(folder: str, record: RunRecord) -> None:
     """Write the card of each encoder of a run, unless the card that is there is the same.
 
     A card that a person has changed or written stays; a line on standard error says so.
-
-    Raises:
-        UserError: a folder cannot be read or written.
     """
     for stage in record.stages:
         parent, _, kind = stage.rpartition("/")

@@ -75,11 +75,7 @@ JsonFile = Annotated[
 def beam_options(
     context: typer.Context, on: str | None = None, on_interrupt: str | None = None
 ) -> Sequence[str]:
-    """The options for Beam: those of the cluster that `--on` names, then those after `--`.
-
-    Raises:
-        UserError: no cluster was started.
-    """
+    """The options for Beam: those of the cluster that `--on` names, then those after `--`."""
     given: list[str] = context.obj
     if on_interrupt:
         given = [*given, f"--on_interrupt={on_interrupt}"]
@@ -98,11 +94,7 @@ def write_json(file: str | None, results: Any) -> None:
 
 
 def labelled_pairs(command: str, sts: str | None, sick: str | None) -> list[LabelledPairs]:
-    """Read the data sets that `--sts` and `--sick` of a command name.
-
-    Raises:
-        UserError: neither is given, or a file cannot be read.
-    """
+    """Read the data sets that `--sts` and `--sick` of a command name."""
     if not (sts or sick):
         raise UserError(f"{command}: nothing to evaluate on; give --sts DIR, --sick DIR or both")
     return [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]

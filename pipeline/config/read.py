@@ -15,11 +15,7 @@ from pipeline.config.recorded import Written
 
 
 def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
-    """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
-
-    Raises:
-        UserError: names the file and the key.
-    """
+    """Read a YAML file, if there is one, and apply `key.sub=value` changes to it."""
     values = {} if path is None else _read(path)
     for change in changes:
         _set(values, change)

@@ -67,10 +67,6 @@ def import_judgments(run: ScoredRun, path: str) -> Imported:
 
     Columns: `judge` (by default the file's name), `id` (and `candidate`) or `reference` and
     `translation`, `score` from 0 to 100, `fluency` from 0 to 2 (may be left out).
-
-    Raises:
-        UserError: a row is wrong, a judge has two rows for one pair, or no row is of a pair of the
-            run; names the file and the row.
     """
     rows = list(_read(Path(path)))
     pairs = _find(run, rows, path)

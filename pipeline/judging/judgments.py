@@ -100,11 +100,7 @@ class JudgeFile:
     """
 
     def __init__(self, run: str, judge: str) -> None:
-        """Read the file and cut off a last line that is not whole.
-
-        Raises:
-            UserError: `judge` cannot be a file's name, or the file cannot be read or written.
-        """
+        """Read the file and cut off a last line that is not whole."""
         self.judge = checked_name(judge)
         self._path = Path(_path(run, judge))
         self.actions = _last_actions(run, judge)
@@ -161,11 +157,7 @@ def checked_name(judge: str) -> str:
 
 @contextmanager
 def judging(run: str) -> Iterator[None]:
-    """Keep a second judging process out of a run; other commands are not kept out.
-
-    Raises:
-        UserError: there is one, or the run is not a folder on this machine.
-    """
+    """Keep a second judging process out of a run; other commands are not kept out."""
     if storage.is_remote(run):
         raise UserError(f"{run}: judgments need a run on this machine; copy the folder first")
     if not Path(run, "manifest.json").exists():

@@ -117,9 +117,6 @@ def score_labels(
         names: of the scores; by default all scorers of Paraloom and of `sources`.
         sources: of scorers that are not Paraloom's.
         resources: as for `PairScorer`.
-
-    Raises:
-        UserError: no scorer has such a name, no score can be computed, or one fails.
     """
     different = texts.without_copies()
     known = SCORERS | {source.name: source.load() for source in sources}

@@ -60,11 +60,7 @@ class ScoredRun:
     """
 
     def __init__(self, folder: str) -> None:
-        """Read the manifest.
-
-        Raises:
-            UserError: there is no run, or its pairs have no deciles yet.
-        """
+        """Read the manifest."""
         self.folder = folder
         record = Manifest(folder).record
         if not record.started:

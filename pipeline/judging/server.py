@@ -41,11 +41,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 class JudgingServer:
-    """The server; `url` is the address to open, with its secret.
-
-    Raises:
-        UserError: the port is in use.
-    """
+    """The server; `url` is the address to open, with its secret."""
 
     def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
         """Listen on a port; by default one that is the run's own, or another one if it is in use.

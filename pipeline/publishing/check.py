@@ -47,9 +47,6 @@ def check_card(text: str) -> None:
     """Check a card as far as this is possible without the Hub.
 
     `huggingface_hub` must read from it what is written in it, and write the same again.
-
-    Raises:
-        UserError: it does not, or a value is not one of those that the Hub knows.
     """
     import yaml
     from huggingface_hub import DatasetCard, DatasetCardData

@@ -11,11 +11,7 @@ _SHARDS = [f"{folder}/{split}-*-of-*.parquet" for folder in FOLDERS for split in
 
 
 def check_repo(repo: str) -> None:
-    """Check the name of a repository.
-
-    Raises:
-        UserError: it is not `owner/name`, or has characters that the Hub does not allow.
-    """
+    """Check the name of a repository."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
@@ -31,11 +27,7 @@ def check_repo(repo: str) -> None:
 
 
 def check_token() -> None:
-    """Check that there is a token.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Check that there is a token."""
     from huggingface_hub import get_token
 
     if not get_token():
@@ -51,9 +43,6 @@ def push(folder: Path, repo: str) -> str:
 
     Returns:
         the address of the data set.
-
-    Raises:
-        UserError: the Hub cannot be reached or refuses, or the repository holds something else.
     """
     from huggingface_hub import HfApi
 

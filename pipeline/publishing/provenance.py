@@ -125,9 +125,6 @@ def first_change(folder: Path) -> str | None:
 
     A release has regular files only, in one level of folders: `--push` would send what a link
     leads to, and a pipe is never read to its end.
-
-    Raises:
-        UserError: a file cannot be read.
     """
     try:
         lines = read_sums(folder).splitlines()
@@ -144,11 +141,7 @@ def first_change(folder: Path) -> str | None:
 
 
 def check_no_traces(name: str, text: str) -> None:
-    """Check a file that people read.
-
-    Raises:
-        UserError: it holds a secret, or a path below the user's home.
-    """
+    """Check a file that people read."""
     home = f"{Path.home()}/".replace("//", "/")
     if _SECRET.search(text) or (home != "/" and home in text):
         raise UserError(

@@ -80,10 +80,6 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> bool:
 
     Returns:
         whether it is another one than was there.
-
-    Raises:
-        UserError: there is no corpus, it has no licence, an option is wrong, or `out` holds other
-            things than an earlier release.
     """
     record, out = public(finished_record(run)), out.resolve()
     shards = [s for r in receipts(storage.join(run, "corpus")) for s in r.shards if s.rows]
@@ -130,9 +126,6 @@ def alone(out: Path) -> Iterator[None]:
     """Keep a second process away from the folder of a release, and from what it is made in.
 
     The lock is a file beside the folder, which is replaced as a whole; it is removed at the end.
-
-    Raises:
-        UserError: another process is there, or the file cannot be written.
     """
     out = out.resolve()
     path = out.parent / f".{out.name}.lock"
@@ -151,11 +144,7 @@ def alone(out: Path) -> Iterator[None]:
 
 
 def finished_record(run: str) -> RunRecord:
-    """The manifest of a run with a corpus, without the stages of earlier configurations.
-
-    Raises:
-        UserError: there is none, or an earlier configuration made the corpus.
-    """
+    """The manifest of a run with a corpus, without the stages of earlier configurations."""
     record = Manifest(run).record
     check_current(run, record, "corpus", "select")
     if "corpus" not in (found := current(record)).stages:

@@ -36,9 +36,6 @@ def write_report(folder: str, record: RunRecord) -> bool:
 
     Returns:
         whether it was written.
-
-    Raises:
-        UserError: a shard is damaged or missing, or the folder cannot be written.
     """
     path = report_path(folder)
     values = record.json_values()

@@ -64,9 +64,6 @@ def check_current(folder: str, record: RunRecord, stage: str, command: str) -> N
 
     Args:
         command: makes it.
-
-    Raises:
-        UserError: it is not.
     """
     if stage in outdated(record):
         raise UserError(

@@ -24,9 +24,6 @@ def agreement(folder: str, view: RunRecord, stage: str) -> Agreement | None:
     Args:
         view: the record of the round that is the run's result.
         stage: that has the deciles of this round.
-
-    Raises:
-        UserError: judgments or a shard cannot be read.
     """
     judgments, bucket = read_judgments(folder), view.find(BucketRecord)
     if not judgments or not bucket:

@@ -108,9 +108,6 @@ def read_scores(
         stage: folder of the pairs with these deciles.
         seed: of the example pairs.
         with_corpus: whether there is a corpus to count.
-
-    Raises:
-        UserError: a part file is missing or damaged.
     """
     histograms = {
         score: Histogram(edges=axis(summary, BINS), bounds=bounds(summary))

@@ -29,11 +29,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> PairsRecord:
-    """Read the bitext.
-
-    Raises:
-        UserError: no row can be used.
-    """
+    """Read the bitext."""
     options = run.input
     run.manifest.record.inputs = run.input_files
     result = ingest.run(

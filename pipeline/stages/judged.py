@@ -25,11 +25,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> JudgedRecord:
-    """Choose the cut.
-
-    Raises:
-        UserError: no cut has the wanted precision.
-    """
+    """Choose the cut."""
     config = run.config
     pairs = join(
         read_judgments(config.run),

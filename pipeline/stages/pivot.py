@@ -27,11 +27,7 @@ def _depends_on(run: Run, sha256: str) -> list[Any]:
 
 
 def make(run: Run, key: str) -> PivotRecord:
-    """Translate the references.
-
-    Raises:
-        UserError: the model translates none of them.
-    """
+    """Translate the references."""
 
     def base(model: str) -> str:
         return content_key("pivot", back_translate.VERSION, _depends_on(run, model))

@@ -10,11 +10,7 @@ from models.errors import UserError
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:
-    """The files that `patterns` match; the matches of each are sorted.
-
-    Raises:
-        UserError: there is no pattern (names the configuration `key`), or one matches nothing.
-    """
+    """The files that `patterns` match; the matches of each are sorted."""
     patterns = [patterns] if isinstance(patterns, str) else patterns
     if not patterns:
         raise UserError(f"{key}: names no file")

@@ -119,10 +119,6 @@ def find_bitext(format: Format, paths: Paths) -> list[Bitext]:
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
     [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs')]
-
-    Raises:
-        UserError: a file is missing, unreadable, empty or neither text nor gzip, a glob matches
-            nothing, or the two sides of a Moses corpus have different numbers of files.
     """
     units = dict.fromkeys(READERS[format].group_files(paths))
     for path in dict.fromkeys(path for unit in units for path in unit):

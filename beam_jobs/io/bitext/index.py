@@ -24,10 +24,6 @@ def find_ranges(bitext: Bitext, lines: int | None, max_characters: int) -> list[
 
     Args:
         lines: a multiple of the lines of a shard; None makes one range.
-
-    Raises:
-        UserError: a file cannot be read, is not the one of its SHA-256, or has not as many lines as
-            the other one.
     """
     found: list[Range] = []
     before = passed = 0

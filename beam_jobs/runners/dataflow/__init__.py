@@ -23,9 +23,6 @@ def prepare(options: PipelineOptions, output: str) -> None:
     """Check that a Dataflow job has everything that its workers need; ignores other runners.
 
     Workers import the package; the main session, which Dataflow pickles by default, is not needed.
-
-    Raises:
-        UserError: something is missing; names it.
     """
     if options.view_as(StandardOptions).runner != RUNNER:
         return
@@ -57,11 +54,7 @@ def prepare(options: PipelineOptions, output: str) -> None:
 
 
 def check_visible(key: str, path: str) -> None:
-    """Check that Dataflow's workers see a path of the configuration.
-
-    Raises:
-        UserError: they do not; names the key.
-    """
+    """Check that Dataflow's workers see a path of the configuration."""
     if not path.startswith(_VISIBLE):
         raise UserError(f"{key}: {path}: workers of Dataflow do not see it; it must be on gs://")
 

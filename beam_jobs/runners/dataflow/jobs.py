@@ -37,9 +37,6 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
     """Submit a job, unless one that does the same work is active: then that one.
 
     Only the launcher of a job without a label can use its result; such a job is cancelled.
-
-    Raises:
-        UserError: an active job of the name does other work, or the service refuses the job.
     """
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
@@ -62,11 +59,7 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
 
 
 def wait(result: PipelineResult, options: PipelineOptions, user: User) -> None:
-    """Wait for the end of a job; tell what it waits for.
-
-    Raises:
-        UserError: it failed or was cancelled, or the service does not answer any more.
-    """
+    """Wait for the end of a job; tell what it waits for."""
     from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
 
     job = _job(result.job_id(), options.view_as(GoogleCloudOptions))

@@ -46,11 +46,7 @@ def default_folder() -> Path:
 
 
 def read(folder: Path) -> Cluster:
-    """The cluster that was started in `folder`.
-
-    Raises:
-        UserError: there is no cluster.
-    """
+    """The cluster that was started in `folder`."""
     try:
         return Cluster(**json.loads((folder / "cluster.json").read_text()))
     except (OSError, ValueError, TypeError) as error:

@@ -38,11 +38,7 @@ def flink_version(full: str = FLINK) -> str:
 
 
 def installed() -> Path:
-    """The folder with `lib/…` and `bash-java-utils.jar`, downloaded if it does not exist yet.
-
-    Raises:
-        UserError: Java or Maven is missing, or a download fails.
-    """
+    """The folder with `lib/…` and `bash-java-utils.jar`, downloaded if it does not exist yet."""
     java()
     target = user_cache() / f"flink-{FLINK}-beam-{BEAM}"
     if not target.is_dir():
@@ -64,11 +60,7 @@ def jars(folder: Path) -> Path:
 
 
 def java() -> str:
-    """The path of the Java program.
-
-    Raises:
-        UserError: Java is missing or too old.
-    """
+    """The path of the Java program."""
     program: str | None = shutil.which(JavaHelper.get_java())
     hint = f"Flink needs Java {JAVA}: apt-get install openjdk-{JAVA}-jre-headless"
     if program is None:

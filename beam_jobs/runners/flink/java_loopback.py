@@ -23,11 +23,7 @@ _INVOKE_VIRTUAL, _INVOKE_STATIC, _NOTHING = b"\xb6", b"\xb8", bytes(3)
 
 
 def write_patch(folder: Path, jar: Path) -> Path:
-    """Write a jar with the changed class of `jar` below `folder`; it is empty if nothing changes.
-
-    Raises:
-        UserError: the class of this version of Beam differs from what is known.
-    """
+    """Write a jar with the changed class of `jar` below `folder`; it is empty if nothing changes."""
     target = jars(folder) / "loopback.jar"
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as patch, zipfile.ZipFile(jar) as found:

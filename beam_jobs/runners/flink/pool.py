@@ -42,11 +42,7 @@ class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 
 
 def listen(host: str, port: int) -> tuple[grpc.Server, str]:
-    """Start a server with a pool; the server and its address.
-
-    Raises:
-        UserError: the address is taken, or is none of this machine.
-    """
+    """Start a server with a pool; the server and its address."""
     server = grpc.server(ThreadPoolExecutor())
     try:
         port = server.add_insecure_port(f"{host}:{port}")

@@ -70,11 +70,7 @@ def write_configuration(folder: Path, cluster: Cluster) -> None:
 
 
 def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
-    """The command line of each of `NAMES`.
-
-    Raises:
-        UserError: Java, Flink or the job server is missing and cannot be downloaded.
-    """
+    """The command line of each of `NAMES`."""
     folder_of_jars = install.installed()
     conf = str(folder / "conf")
     log = f"-Dlog4j.configurationFile={(_DATA / 'log4j.properties').resolve().as_uri()}"

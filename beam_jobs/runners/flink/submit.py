@@ -43,9 +43,6 @@ def ready(options: PipelineOptions) -> Iterator[None]:
     """Check that cluster, job server and workers are available for a job in the block.
 
     A running job of the same name is cancelled: it belongs to a run that was killed.
-
-    Raises:
-        UserError: something is missing, has another version, or is lost while the block runs.
     """
     flink = options.view_as(FlinkRunnerOptions)
     portable = options.view_as(PortableOptions)

@@ -32,11 +32,7 @@ and Spearman (`dot_spearman`)."""
 
 
 def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
-    """The model with another space; its weights are shared, not copied.
-
-    Raises:
-        UserError: the model has no decoders with states.
-    """
+    """The model with another space; its weights are shared, not copied."""
     encoder = copy.copy(_context(model))
     if space.steps and not encoder.decoders:
         raise UserError(f"{space}: a bow decoder has no states to unroll")
@@ -51,11 +47,7 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
 def compare_spaces(
     model: SentenceEncoder, data: Sequence[LabelledPairs], *, steps: int = 10
 ) -> dict[Space, Agreement]:
-    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5).
-
-    Raises:
-        UserError: the model has no decoders.
-    """
+    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5)."""
     by_space: dict[Space, dict[str, dict[str, list[float]]]] = {}
     for pairs in data:
         text = pa.concat_arrays([pairs.first, pairs.second])

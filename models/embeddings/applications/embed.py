@@ -66,12 +66,7 @@ def similarity_lines(
 
 
 def line_batches(lines: IO[bytes], name: str = "") -> Iterator[list[str]]:
-    """Lines in batches, without their ends; only a line feed (or CR LF) ends a line.
-
-    Raises:
-        UserError: a line is not UTF-8 or has more than 16 MiB; the message begins with `name` and
-            the line number.
-    """
+    """Lines in batches, without their ends; only a line feed (or CR LF) ends a line."""
     start = 1
     while batch := _some(lines):
         if len(batch[-1]) == _LONGEST:

@@ -46,9 +46,6 @@ def gate_norms(
     With two directions, the norm of a word is the mean of both. spaCy gets the tokens of the
     encoder, with their capital letters. Sentences of more than `max_tokens` are left out, as their
     parses are less certain (footnote 8: 15).
-
-    Raises:
-        UserError: the encoder has no such gate, or the pipeline provides no parts of speech.
     """
     input, networks = _networks(model)
     by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))

@@ -25,9 +25,6 @@ def choose(
 
     The phrases besides the paraphrase (the right side of the pair) are sampled from `others`, which
     are distinct, without the two of the pair; the same for every model. A tie counts as an error.
-
-    Raises:
-        UserError: there are too few others.
     """
     if len(others) < among + 1:
         raise UserError(f"{len(others)} phrases are too few to choose among {among}")

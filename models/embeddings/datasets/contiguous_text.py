@@ -75,11 +75,7 @@ class Text:
     def write(
         cls, folder: Path, blocks: Iterator[Block], vocabulary: Vocabulary, *, max_words: int
     ) -> Self:
-        """Write sentences with their tags, each truncated to `max_words`; skip empty sentences.
-
-        Raises:
-            UserError: there are no three consecutive sentences.
-        """
+        """Write sentences with their tags, each truncated to `max_words`; skip empty sentences."""
         tags = vocabulary.tag_count
         end = count = middle_count = 0
         tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written

@@ -8,11 +8,7 @@ from models.files import opened
 
 
 def tab_separated(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Row numbers from 1 and the columns of a file without quoting.
-
-    Raises:
-        UserError: as `numbered_lines`, or a row has another number of columns.
-    """
+    """Row numbers from 1 and the columns of a file without quoting."""
     for number, line in numbered_lines(path):
         row = line.split("\t")
         if columns is not None and len(row) != columns:
@@ -30,11 +26,7 @@ _LONGEST = 1 << 24
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1.
-
-    Raises:
-        UserError: the file cannot be read, or a line is not UTF-8 or has more than 16 MiB.
-    """
+    r"""The lines of a UTF-8 file without their ends (\n or \r\n), numbered from 1."""
     with opened(path) as stream:
         for number, line in enumerate(iter(lambda: stream.readline(_LONGEST), b""), 1):
             if len(line) == _LONGEST:

@@ -107,12 +107,7 @@ def judgment_columns(header: Sequence[str]) -> tuple[str, str, str] | None:
 
 
 def read_ranking(paths: Sequence[Path | str], key: str) -> list[LabelledPairs]:
-    """Read labelled pairs that can rank encoders, as `read_labelled`.
-
-    Raises:
-        UserError: a file is missing or broken, or a data set has no labels or only one label value;
-            names the configuration `key` and the file.
-    """
+    """Read labelled pairs that can rank encoders, as `read_labelled`."""
     found: list[LabelledPairs] = []
     for path in paths:
         if not Path(path).exists():
@@ -254,10 +249,6 @@ def split(paths: Sequence[str], *, held_out: float | None) -> Split:
     the training pairs is development data, and its trial and test pairs are reported; without
     `held_out`, its trial pairs are development data (W&G 4.3). The split depends only on the name
     of the data set, not on a seed.
-
-    Raises:
-        UserError: there are no data, a row is invalid, SICK lacks its training pairs, or there are
-            both SICK and STS, whose labels have different scales.
     """
     sets = [data for path in paths for data in read_labelled(path)]
     if len({data.scale for data in sets}) > 1:
@@ -287,11 +278,7 @@ def split(paths: Sequence[str], *, held_out: float | None) -> Split:
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
-    """A data set split at random into parts of these relative sizes.
-
-    Raises:
-        UserError: a part would be empty.
-    """
+    """A data set split at random into parts of these relative sizes."""
     name = f"{data.group} {data.name}"
     random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
     order = random.permutation(len(data))

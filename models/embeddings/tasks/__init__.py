@@ -46,10 +46,6 @@ def train(
 
     `shards` are the Parquet files of the corpus, `vectors` the run's own word vectors.
     The same seed and data give the same weights on a CPU. `threads` are torch's.
-
-    Raises:
-        UserError: the data are unreadable or unusable; names the file and the row. Or the task
-            cannot scramble sentences.
     """
     if threads is not None:
         import torch

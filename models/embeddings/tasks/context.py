@@ -102,9 +102,6 @@ def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncod
 
     A linear map, fitted by least squares on the common words, maps the other vectors to the
     model's. The decoders still predict only the words of the text.
-
-    Raises:
-        UserError: the common words are fewer than the dimensions of the other vectors.
     """
     assert isinstance(model.encoder, Context)
     vocabulary, matrix = model.vocabularies["words"], model.encoder.encoder.input.table

@@ -119,11 +119,7 @@ def split_data(paths: Sequence[str], held_out: float) -> Split:
 
 
 def initialise(encoder: nn.Module, seed: int) -> None:
-    """Set small Gaussian weights, zero biases, and open forget gates.
-
-    Raises:
-        UserError: the encoder has no LSTM.
-    """
+    """Set small Gaussian weights, zero biases, and open forget gates."""
     generator = torch.Generator().manual_seed(seed)
     networks = [module for module in encoder.modules() if isinstance(module, nn.LSTM)]
     if not networks:

@@ -41,9 +41,6 @@ def new_model(
 
     `initial` are the vectors of `options.initial_vectors` if they were read before, or those that
     `auto` stands for. The vocabularies are saved in `folder`, or loaded from there.
-
-    Raises:
-        UserError: the initial vectors cannot be read, or have another length than the options say.
     """
     if initial is None and options.vector_file:
         initial = load_vectors(Path(options.vector_file))
@@ -67,11 +64,7 @@ def new_model(
 
 
 def trained_model(options: EmbeddingOptions, folder: str) -> SentenceEncoder:
-    """The encoder of a model folder, to be trained further with `options`.
-
-    Raises:
-        UserError: the folder cannot be read, or `options` name initial vectors.
-    """
+    """The encoder of a model folder, to be trained further with `options`."""
     if options.vector_file:
         raise UserError(
             f"embeddings.initial_vectors: the model {folder} brings its own vectors; take one away"

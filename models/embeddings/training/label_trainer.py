@@ -89,11 +89,7 @@ class LabelTrainer(Trainer[Examples]):
         self.chosen = self._weights()
 
     def fit(self) -> Progress:
-        """Train; leave the weights of the epoch that was best on the development data.
-
-        Raises:
-            UserError: the loss is not finite.
-        """
+        """Train; leave the weights of the epoch that was best on the development data."""
         progress = super().fit()
         for module, state in zip((self.model.encoder, self.label_head), self.chosen, strict=True):
             module.load_state_dict(state)

@@ -112,11 +112,7 @@ def on_accelerator(options: NmtOptions, accelerator: str | None) -> NmtOptions:
 
 
 def torch_device(options: NmtOptions) -> str:
-    """The device of an engine in torch: cpu, or the first GPU of `devices`, as cuda:0.
-
-    Raises:
-        UserError: the options need a GPU, and there is none.
-    """
+    """The device of an engine in torch: cpu, or the first GPU of `devices`, as cuda:0."""
     import torch
 
     if options.device != "cpu" and torch.cuda.is_available():

@@ -12,12 +12,7 @@ from models.nmt.options import NmtOptions
 
 
 def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = None) -> Engine:
-    """Load the model in the configured engine, on `threads` CPU threads (None: all cores).
-
-    Raises:
-        UserError: the model cannot be loaded, the engine does not take its family, or the device
-            does not support the options.
-    """
+    """Load the model in the configured engine, on `threads` CPU threads (None: all cores)."""
     threads = threads or cores()
     engine: Engine
     check_family(model, options)
@@ -42,11 +37,7 @@ def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = Non
 
 
 def check_family(model: NmtModel, options: NmtOptions) -> None:
-    """Check that the configured engine takes models of this family.
-
-    Raises:
-        UserError: it does not.
-    """
+    """Check that the configured engine takes models of this family."""
     taken = {"fairseq": FairseqModel, "transformers": PretrainedModel}.get(options.engine, NmtModel)
     if not isinstance(model, taken):
         raise UserError(
@@ -56,11 +47,7 @@ def check_family(model: NmtModel, options: NmtOptions) -> None:
 
 
 def check_engine(engine: Engine, model: NmtModel, options: NmtOptions) -> None:
-    """Translate one subword, to distinguish a broken engine or model from a sentence that fails.
-
-    Raises:
-        UserError: the engine does not work, or the model gives no probabilities.
-    """
+    """Translate one subword, to distinguish a broken engine or model from a sentence that fails."""
     try:
         (found,) = engine.submit([["▁a"]])()
     except Exception as error:

@@ -243,11 +243,7 @@ def _allow_avx512() -> None:
 
 
 def _use_cuda(options: NmtOptions) -> bool:
-    """Whether to decode on a GPU.
-
-    Raises:
-        UserError: `device` is cuda, but there is no GPU or its library is missing.
-    """
+    """Whether to decode on a GPU."""
     if options.device == "cpu":
         return False
     found = bool(gpu.devices())

@@ -67,11 +67,7 @@ class NmtModel(ABC):
 
     @abstractmethod
     def subwords(self) -> Subwords:
-        """Load the subword models.
-
-        Raises:
-            UserError: a file is missing or damaged.
-        """
+        """Load the subword models."""
 
     @abstractmethod
     def convert(self, out: Path) -> tuple[int, int]:
@@ -79,9 +75,6 @@ class NmtModel(ABC):
 
         Returns:
             the numbers of source and target positions, ends of sentence and tags included.
-
-        Raises:
-            UserError: the model cannot be read or converted, or the result differs.
         """
 
     def converted(self) -> Conversion:

@@ -31,9 +31,6 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
         language: a code in any standard, with `-` or `_`.
         tags: the model's tags by the codes that it has for its languages.
 
-    Raises:
-        UserError: the model has no such language; the message lists near ones.
-
     >>> find_tag("key", "cs", {"ces_Latn": "ces_Latn", "slk_Latn": "slk_Latn"})
     'ces_Latn'
     >>> find_tag("key", "cz", {"cs": "__cs__", "en": "__en__"})

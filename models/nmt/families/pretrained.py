@@ -84,11 +84,7 @@ class PretrainedModel(NmtModel):
 
     @abstractmethod
     def make_layout(self) -> Any:
-        """The tokens around subwords, for the languages.
-
-        Raises:
-            UserError: the model has no such language.
-        """
+        """The tokens around subwords, for the languages."""
 
     @cached_property
     def tokens(self) -> list[str]:
@@ -112,22 +108,14 @@ class PretrainedModel(NmtModel):
                 raise UserError(f"{self.path}: the tokeniser has no {min(missing)}")
 
     def number(self, key: str) -> int:
-        """A whole number in config.json.
-
-        Raises:
-            UserError: it is not there.
-        """
+        """A whole number in config.json."""
         value = self.config.get(key)
         if not isinstance(value, int) or isinstance(value, bool):
             raise UserError(f"{self.path / 'config.json'}: {key} must be a whole number")
         return value
 
     def filled_up(self, tokens: list[str], key: str) -> list[str]:
-        """A vocabulary as long as its embeddings, which a key of config.json tells.
-
-        Raises:
-            UserError: they are far more than the tokens.
-        """
+        """A vocabulary as long as its embeddings, which a key of config.json tells."""
         size = self.number(key)
         if size > len(tokens) + _MOST_UNUSED:
             raise UserError(
@@ -166,11 +154,7 @@ class PretrainedModel(NmtModel):
         return next((path for path in paths if path.is_file()), None)
 
     def check_tokenizer(self) -> None:
-        """Check that the tokeniser's files exist.
-
-        Raises:
-            UserError: names what is missing.
-        """
+        """Check that the tokeniser's files exist."""
         if not self._sentencepiece and not (self.path / "tokenizer.json").is_file():
             raise UserError(
                 f"{self.path / self.sentencepiece[0]}: the tokeniser is missing from the model "
@@ -201,12 +185,7 @@ class PretrainedModel(NmtModel):
     # Weights
 
     def torch_model(self) -> TorchModel:
-        """Load the weights in torch, in float32.
-
-        Raises:
-            UserError: they are missing or damaged, hold code, NaN or infinity, or do not fit
-                config.json.
-        """
+        """Load the weights in torch, in float32."""
         import torch
         import transformers
 
@@ -323,20 +302,12 @@ class FairseqVocabulary(PretrainedModel):
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file.
-
-    Raises:
-        UserError: the file cannot be read, or holds something else.
-    """
+    """The object in a JSON file."""
     return read_json(path, dict[str, Any], "a JSON object")
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The tokens by id of a vocab.json.
-
-    Raises:
-        UserError: the file cannot be read, or its ids are not 0, 1, 2 and so on.
-    """
+    """The tokens by id of a vocab.json."""
     by_token = read_object(path)
     if set(map(str, by_token.values())) != set(map(str, range(len(by_token)))):
         raise UserError(f"{path}: must give each token an id of its own, from 0 on")

@@ -17,12 +17,7 @@ KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, T5 and MADLAD"
 
 
 def open_model(path: Path | str, languages: Languages | None = None) -> NmtModel:
-    """Open a model folder, of the family that its files tell.
-
-    Raises:
-        UserError: the folder is missing or incomplete, of no known family, or its model does not
-            have the languages.
-    """
+    """Open a model folder, of the family that its files tell."""
     path, languages = Path(path), languages or Languages()
     if not path.is_dir():
         raise UserError(f"{path}: no such model folder")

@@ -90,11 +90,7 @@ def _with(prompt: str, texts: Sequence[str]) -> list[str]:
 
 
 def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Load a SentencePiece model.
-
-    Raises:
-        UserError: the file is missing, or not a SentencePiece model.
-    """
+    """Load a SentencePiece model."""
     import sentencepiece
 
     if not path.is_file():
@@ -106,11 +102,7 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
-    """Load a `tokenizer.json`.
-
-    Raises:
-        UserError: it is damaged.
-    """
+    """Load a `tokenizer.json`."""
     import tokenizers
 
     with in_one_line(f"{path}: not a tokenizer.json"):

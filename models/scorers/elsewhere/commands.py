@@ -108,9 +108,6 @@ def _table(pairs: PairText) -> bytes:
 def _output(scorer: CommandScorer, table: bytes, rows: int) -> tuple[list[bytes], bytes]:
     """The lines that the program prints, and the end of its stderr; it is started again if it
     fails.
-
-    Raises:
-        UserError: it failed several times.
     """
     for _ in range(_TRIES):
         ended = _run(scorer, table, rows)

@@ -79,9 +79,6 @@ def train_classifier(
     Returns:
         results on held-out texts: balanced accuracy (0.5 is chance), accuracy on references and on
         translations, mean negative log-likelihood, number of pairs, texts per model.
-
-    Raises:
-        UserError: too few different texts.
     """
     from safetensors.numpy import save_file
     from sklearn.linear_model import SGDClassifier

@@ -13,9 +13,6 @@ def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:
     Args:
         idf: one number per word. An unknown word has the value of the row `UUUNKKK`; if there is
             no such row, the word is left out. The score is 0 where no word is left.
-
-    Raises:
-        UserError: `idf` has more than one number per word.
     """
     if idf.dim != 1:
         raise UserError(f"mean_idf needs a table of one number a word, this one has {idf.dim}")

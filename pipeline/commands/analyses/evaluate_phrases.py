@@ -22,11 +22,7 @@ from pipeline.notices import notify, of_models
 def _split_of(
     encoders: Sequence[tuple[str, SentenceEncoder]],
 ) -> Literal["pairs", "phrases"]:
-    """How the training of all these models held out pairs.
-
-    Raises:
-        UserError: they do not agree.
-    """
+    """How the training of all these models held out pairs."""
     sections = {folder: encoder.options.phrases for folder, encoder in encoders}
     found = {folder: of.split for folder, of in sections.items() if of is not None}
     if len(set(found.values())) > 1:

@@ -56,11 +56,7 @@ class Translation(NamedTuple):
 
 
 def translate(run: Run, direction: Direction, model: Model, sample: pa.Table) -> Translation:
-    """Translate the sample as the run would, with all cores or the GPU.
-
-    Raises:
-        UserError: the model cannot be loaded, or translates nothing.
-    """
+    """Translate the sample as the run would, with all cores or the GPU."""
     texts = sample[direction.text].combine_chunks()
     started = time.monotonic()
     translator = Translator(model.folder, model.options, languages=model.languages)

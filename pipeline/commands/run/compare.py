@@ -64,11 +64,7 @@ def command(context: typer.Context, first: RunFolder, second: RunFolder) -> None
 
 
 def compare(first: str, second: str) -> list[Comparison]:
-    """Compare two run folders stage by stage, in the order of the stages, then further rounds.
-
-    Raises:
-        UserError: a folder holds no run, or a file of it is missing or damaged.
-    """
+    """Compare two run folders stage by stage, in the order of the stages, then further rounds."""
     stages = [_finished(folder) for folder in (first, second)]
     found = []
     rounds = sorted(set.union(*stages) - set(PAIR_STAGES))

@@ -78,11 +78,7 @@ def judging_server(
     judge: str = "",
     port: int | None = None,
 ) -> JudgingServer:
-    """The server of the page for a sample of a run's pairs.
-
-    Raises:
-        UserError: the sample is empty, or the port cannot be used.
-    """
+    """The server of the page for a sample of a run's pairs."""
     if not sample:
         raise UserError(f"{run.folder}: no pair with two different sides, so nothing to judge")
     given, language = run.record.config.input, run.record.language

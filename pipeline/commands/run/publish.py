@@ -83,12 +83,7 @@ def command(
 
 
 def _check_link(out: Path, run: Path) -> None:
-    """Check a folder that the user did not name: runs from elsewhere may hold links.
-
-    Raises:
-        UserError: it is a link that leads out of the run, or to nothing, where a folder would be
-            made.
-    """
+    """Check a folder that the user did not name: runs from elsewhere may hold links."""
     check_inside(out, run)
     if out.is_symlink() and not out.exists():
         raise UserError(f"{out}: this link leads nowhere; remove it, or name a folder with --out")

@@ -84,9 +84,6 @@ def status(folder: str, now: float | None = None) -> Status:
 
     Args:
         now: seconds since the epoch.
-
-    Raises:
-        UserError: there is no run.
     """
     now = time.time() if now is None else now
     record, is_running = _record(folder), _is_running(folder)
