@@ -83,11 +83,7 @@ class Bucket(beam.PTransform):
 def run(
     units: Sequence[Unit], output: str, scorers: Sequence[str], arguments: Sequence[str]
 ) -> Result:
-    """Bucket `units` into `output`.
-
-    Raises:
-        RuntimeError: deciles of a score differ by more than one row.
-    """
+    """Bucket `units` into `output`."""
     result = launch("bucket", units, Bucket(output, scorers), output, arguments)
     for score, summary in summarise(result.receipts).items():
         if max(summary.rows) - min(summary.rows) > 1:

@@ -57,11 +57,7 @@ class Options(BaseModel):
     )
 
     def __init__(self, **values: Any) -> None:
-        """Check the values; sections may be mappings.
-
-        Raises:
-            ValueError: one line that names the key.
-        """
+        """Check the values; sections may be mappings."""
         try:
             super().__init__(**values)
         except ValidationError as error:

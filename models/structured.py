@@ -78,11 +78,7 @@ def read_json(path: Path, kind: type[T], what: str) -> T:
 
 
 def parse_json(data: bytes | str, kind: type[T]) -> T:
-    """The content of a JSON text of a type.
-
-    Raises:
-        ValueError: the first thing that is wrong, on one line.
-    """
+    """The content of a JSON text of a type."""
     try:
         return TypeAdapter(kind).validate_json(data)
     except ValidationError as error:
@@ -90,11 +86,7 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
 
 
 def check_numbers(values: Any) -> None:
-    """Check that whole numbers, at any depth, fit in 64 bits: no float holds a very long one.
-
-    Raises:
-        ValueError: one does not.
-    """
+    """Check that whole numbers, at any depth, fit in 64 bits: no float holds a very long one."""
     inner = [values]
     while inner:
         match inner.pop():
@@ -167,11 +159,7 @@ _Loader.add_implicit_resolver(
 
 
 def _measure(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """The values in a node and its levels, those that aliases stand for included.
-
-    Raises:
-        ValueError: it holds itself, or has too many levels.
-    """
+    """The values in a node and its levels, those that aliases stand for included."""
     if (found := known.get(id(node))) is not None:
         if not found[0]:
             raise ValueError("an alias stands for a value that holds it")

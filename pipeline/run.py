@@ -226,7 +226,7 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
 
 
 def check_links(folder: str) -> None:
-    """Check that no link in the folders that a run writes leads out of it: files are removed there."""
+    """Check that no link in a run's folders leads out of it: files are removed there."""
     if storage.is_remote(folder):
         return
     names = {"loop", "rounds", "logs", "report", *(stage.name for stage in STAGES)}

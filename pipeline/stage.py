@@ -247,11 +247,7 @@ Pairs = TypeVar("Pairs", bound=PairsRecord)
 
 
 def pairs_record(kind: type[Pairs], result: Result, **more: Any) -> Pairs:
-    """The record of a pair stage from the receipts of its job.
-
-    Raises:
-        RuntimeError: a row is neither in the output nor rejected.
-    """
+    """The record of a pair stage from the receipts of its job."""
     rows_in = sum(receipt.rows_in for receipt in result.receipts)
     rows_out = sum(receipt.rows_out for receipt in result.receipts)
     rejected = rejected_rows(result.receipts)

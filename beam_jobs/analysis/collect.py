@@ -23,9 +23,6 @@ def collect(
 
     `output` is a folder that all workers can access: it holds the table, and a file for each unit
     that was begun, to show progress. Both are removed at the end.
-
-    Raises:
-        UserError: the first error of a worker that the user can fix.
     """
     rows = {unit.name: unit.rows or 0 for unit in units}
     begun, result = storage.join(output, "begun"), storage.join(output, "collected.arrow")

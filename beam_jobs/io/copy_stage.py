@@ -9,10 +9,6 @@ def copy_pairs(source: str, target: str) -> None:
     """Replace the stage at `target` by a copy of a finished one: part files and receipts.
 
     Receipts are removed first and written last, so that a partial copy is never complete.
-
-    Raises:
-        DamagedError: the checksum of a part file is wrong; names it.
-        UserError: `target` cannot be written.
     """
 
     def moved(path: str) -> str:

@@ -213,10 +213,6 @@ def read_shard(
 
     Args:
         data: its bytes, if `read_whole` has read them.
-
-    Raises:
-        UserError: the file does not exist, or it is not Parquet with these columns.
-        DamagedError: its checksum is wrong.
     """
     try:
         table = decode(read_whole(shard) if data is None else data, columns)

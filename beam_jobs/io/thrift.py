@@ -22,11 +22,7 @@ class Items(NamedTuple):
 
 
 def loads(data: bytes) -> Struct:
-    """Read a structure.
-
-    Raises:
-        ValueError: the data is not one structure, or it has sets, maps or lists of booleans.
-    """
+    """Read a structure."""
     reader = _Reader(data)
     try:
         value = reader.struct()

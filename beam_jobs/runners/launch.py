@@ -100,7 +100,7 @@ def local_workers(arguments: Sequence[str]) -> int:
 
 
 def connect(arguments: Sequence[str], paths: Sequence[str] = ()) -> None:
-    """Configure object stores with the user's Beam options, and check that those of `paths` answer."""
+    """Configure object stores with Beam's options, and check that those of `paths` answer."""
     options = parse_options(arguments)
     FileSystems.set_options(options)  # as pipelines and their workers do
     cloud = options.view_as(GoogleCloudOptions)  # Beam would look for these for ten minutes

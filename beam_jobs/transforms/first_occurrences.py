@@ -62,9 +62,6 @@ def spread(codes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     Returns:
         the row and the result of each combination, int64 [k]: by row, then in the order of `rows`.
 
-    Raises:
-        ValueError: a code has no result.
-
     >>> row, result = spread(np.array([0, 1, 0]), np.array([1, 0]))
     >>> row.tolist(), result.tolist()
     ([0, 1, 2], [1, 0, 1])

@@ -41,11 +41,7 @@ class Predicate:
 
     @classmethod
     def parse(cls, text: str, *, words: bool = False) -> Self:
-        """Parse a predicate; with `words` it may compare with a word.
-
-        Raises:
-            ValueError: it is not a predicate, or its range is empty.
-        """
+        """Parse a predicate; with `words` it may compare with a word."""
         found = _PREDICATE.fullmatch(text)
         if words and (compared := _WORD.fullmatch(text)):
             return cls(compared["column"], compared["compare"], compared["word"])

@@ -110,7 +110,7 @@ def write_pieces(
     out: tuple[Path, Path],
     longest: int,
 ) -> int:
-    """Write both texts as subwords, without empty and overlong pairs; return the number of pairs."""
+    """Write both texts as subwords, without empty and overlong pairs; their number."""
     longest = min(longest, _LONGEST)
     count = 0
     with (

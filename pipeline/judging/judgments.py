@@ -143,9 +143,6 @@ def checked_name(judge: str) -> str:
 
     >>> checked_name("Anna B.")
     'Anna B.'
-
-    Raises:
-        JudgeNameError: it cannot be.
     """
     if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
         raise JudgeNameError(

@@ -21,9 +21,6 @@ def check_rows(folder: Path, release: Release, share: float, rows: int, total: n
         share: of the references that are held out.
         rows: number of rows of the corpus.
         total: their `total_hash`.
-
-    Raises:
-        UserError: a file is not as it was written.
     """
     full, pairs = release.configurations
     found, count = np.zeros(2, np.uint64), 0

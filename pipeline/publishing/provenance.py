@@ -112,11 +112,7 @@ def write_sums(folder: Path) -> str:
 
 
 def read_sums(folder: Path) -> str:
-    """What `write_sums` wrote.
-
-    Raises:
-        OSError, ValueError: it cannot be read.
-    """
+    """What `write_sums` wrote."""
     return read_regular(folder / SUMS).decode("utf-8")
 
 

@@ -219,11 +219,7 @@ def _check_splits(release: Release, share: float, rows: int) -> None:
 
 
 def _check_replaceable(out: Path) -> str | None:
-    """The checksums of the release in a folder, None if the folder is empty.
-
-    Raises:
-        UserError: it is not a release as it was written.
-    """
+    """The checksums of the release in a folder, None if the folder is empty."""
     if out.is_dir() and not any(out.iterdir()):
         return None
     try:

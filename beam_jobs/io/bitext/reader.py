@@ -73,7 +73,7 @@ class BitextReader:
         return "source" in self.columns
 
     def group_files(self, paths: Paths) -> list[tuple[str, ...]]:
-        """The files of each bitext in `input.paths`: one file each, unless a format overrides this."""
+        """The files of each bitext in `input.paths`: one each, unless a format overrides this."""
         if isinstance(paths, dict):
             raise UserError(f"input.paths: {self.name} takes a list, not source and reference")
         return [(path,) for path in expand(paths, "input.paths")]

@@ -23,7 +23,7 @@ _INVOKE_VIRTUAL, _INVOKE_STATIC, _NOTHING = b"\xb6", b"\xb8", bytes(3)
 
 
 def write_patch(folder: Path, jar: Path) -> Path:
-    """Write a jar with the changed class of `jar` below `folder`; it is empty if nothing changes."""
+    """Write a jar with the changed class of `jar` below `folder`, empty if nothing changes."""
     target = jars(folder) / "loopback.jar"
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as patch, zipfile.ZipFile(jar) as found:
@@ -40,11 +40,7 @@ def write_patch(folder: Path, jar: Path) -> Path:
 
 
 def on_loopback(code: bytes) -> bytes:
-    """The compiled class, whose servers then listen at their address instead of all.
-
-    Raises:
-        ValueError: it does not call what is to be replaced, or more than once.
-    """
+    """The compiled class, whose servers then listen at their address instead of all."""
     constants, end = _constants(code)
 
     def method(of: str, name: str) -> tuple[int, int, str]:

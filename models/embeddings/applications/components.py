@@ -17,9 +17,6 @@ def principal_components(vectors: NDArray[np.floating]) -> Components:
     """The first two principal components of n vectors.
 
     The largest weight of each direction is positive, so that plots are never mirrored.
-
-    Raises:
-        ValueError: fewer vectors or dimensions than components.
     """
     from sklearn.decomposition import PCA
 

@@ -51,11 +51,7 @@ ENCODERS: dict[str, Entry] = {
 
 
 def names(model: str) -> list[str]:
-    """The names of the encoders in `model`, joined by `+`.
-
-    Raises:
-        ValueError: there is no encoder of this name.
-    """
+    """The names of the encoders in `model`, joined by `+`."""
     found = [name.strip() for name in model.split("+")]
     for name in found:
         if name not in ENCODERS:
@@ -97,11 +93,7 @@ def build_encoder(
 
 
 def check_encoder(options: EmbeddingOptions) -> None:
-    """Build the encoder for an empty vocabulary.
-
-    Raises:
-        ValueError: there is no such encoder, or the options do not fit each other.
-    """
+    """Build the encoder for an empty vocabulary."""
     with torch.device("meta"):  # without memory
         build_encoder(options, {kind: torch.zeros(3, options.dim) for kind in kinds(options.model)})
 

@@ -40,11 +40,7 @@ def our_layout(encoder: nn.Module) -> Layout:
 
 
 def native_layout(encoder: nn.Module, *, tags: Tags) -> Layout:
-    """Modules of sentence-transformers for this encoder.
-
-    Raises:
-        InexpressibleError: there are none.
-    """
+    """Modules of sentence-transformers for this encoder."""
     if isinstance(encoder, Average):
         if tags:
             raise InexpressibleError("averages with tags")

@@ -41,11 +41,7 @@ class LocalLinear:
 
     @classmethod
     def fit(cls, x: Floats, y: Floats) -> Self:
-        """Select the bandwidth with the least leave-one-out squared error.
-
-        Raises:
-            ValueError: fewer than three points.
-        """
+        """Select the bandwidth with the least leave-one-out squared error."""
         x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
         if len(x) < 3:
             raise ValueError(f"{len(x)} points are too few to fit")

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -65,10 +64,9 @@ class CTranslate2Engine:
             "max_queued_batches": -1,
         }
         self._translator = self._load(inter_threads=1 if cuda else threads, intra_threads=1)
-        self._loader = ThreadPoolExecutor(1)
-        self._idle: SimpleQueue[tuple[int, Future[Any] | None]] = SimpleQueue()
+        self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:
-            self._idle.put((device, None))
+            self._idle.put(device)
 
     def _load(self, **changes: Any) -> ctranslate2.Translator:
         import ctranslate2
@@ -91,21 +89,13 @@ class CTranslate2Engine:
 
     @contextmanager
     def sampler(self, sampling: Sampling, largest: int) -> Iterator[CTranslate2Sampler]:
-        """See `Engine.sampler`.
-
-        On a GPU, the translator for the next call is loaded while this one draws.
-        """
-        device, loading = self._idle.get()
-        again = None
+        """See `Engine.sampler`: a call draws on a device alone."""
+        device = self._idle.get()
         try:
-            translator = loading.result() if loading else self._load_one(device)
-            again = self._loader.submit(self._load_one, device) if self.device == "cuda" else None
+            translator = self._load(inter_threads=1, intra_threads=1, device_index=device)
             yield CTranslate2Sampler(self, translator, sampling, largest)
         finally:
-            self._idle.put((device, again))
-
-    def _load_one(self, device: int) -> ctranslate2.Translator:
-        return self._load(inter_threads=1, intra_threads=1, device_index=device)
+            self._idle.put(device)
 
     def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
         """See `Engine.score`."""
