@@ -97,6 +97,41 @@ def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(
+    ("values", "remedy", "message"),
+    [
+        (
+            {"false_negative_margin": 0.3, "margin": 0.3},  # a negative below it has no loss
+            {"margin": 0.4},
+            "false_negative_margin: must be less than margin (0.3), from which on no negative has "
+            "a loss",
+        ),
+        (
+            {"patience": 2},
+            {"development": 0.1},
+            "patience: needs development data; set development",
+        ),
+        (
+            {"language": "fr"},
+            {"pairs": [{"paths": ["a"]}]},
+            "language: is that of pairs; a run's is input.target_language",
+        ),
+        (
+            {"task": "similarity", "similarity": {"data": ["a"]}, "development": "b"},
+            {"task": "paraphrases"},
+            "development: is for task paraphrases, not for similarity",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_each_other(
+    values: dict[str, object], remedy: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError) as error:
+        EmbeddingOptions.of(values)
+    assert str(error.value) == message
+    assert EmbeddingOptions.of({**values, **remedy})
+
+
 def test_a_constructor_reports_errors_in_one_line_too() -> None:
     with pytest.raises(ValueError, match=r"^beam: must be at least 1, not 0$"):
         NmtOptions(beam=0)

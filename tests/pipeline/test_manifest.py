@@ -63,6 +63,19 @@ def test_a_finished_stage_ends_what_is_under_way(tmp_path: Path) -> None:
     }
 
 
+def test_a_stage_names_all_jobs_that_it_waited_for(tmp_path: Path) -> None:
+    """In the order of their submission, also if the work is killed meanwhile."""
+    jobs = [RemoteJob(name=name, id=f"id of {name}") for name in ("distinct", "score")]
+    manifest = Manifest(str(tmp_path))
+    manifest.start("score")
+    for job in jobs:
+        manifest.submitted(job)
+    under_way = Manifest(str(tmp_path)).record.under_way
+    assert under_way is not None and under_way.jobs == jobs
+    manifest.finish("score", PairsRecord())
+    assert Manifest(str(tmp_path)).stages["score"].jobs == jobs
+
+
 def of_run(name: str) -> Any:
     """A configuration, as `begin` reads it."""
     values = {"run": name}

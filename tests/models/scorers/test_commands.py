@@ -130,6 +130,8 @@ def test_it_fails_always(tmp_path: Path) -> None:
         "out of memory"
     )
     assert log.read_text() == "xxx"
+    halves = "os.write(2, b'out of '); time.sleep(0.2); os.write(2, b'memory'); sys.exit(3)"
+    assert failure(python(halves)).endswith("on its stderr: out of memory")  # not read at once
     killed = failure(python("os.kill(os.getpid(), 15)"))
     assert killed.endswith("was killed (SIGTERM), 3 times; nothing is on its stderr")
     missing = failure("no-such-program --fast")
