@@ -91,4 +91,4 @@ class User:
                 choice = "cancel" if sys.stdin.readline().strip() == "cancel" else "leave"
             except KeyboardInterrupt:
                 choice = "leave"
-        return choice != "leave"
+        return bool(choice != "leave")

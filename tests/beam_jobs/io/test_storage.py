@@ -165,7 +165,7 @@ def test_what_is_missing_is_told_from_what_cannot_be_read(
         return
 
     def fails(*args: object) -> NoReturn:
-        raise TooManyRequests("Slow Down")
+        raise TooManyRequests("Slow Down")  # type: ignore[no-untyped-call]
 
     monkeypatch.setattr(type(clients.store(path)), "read", fails)
     with pytest.raises(UserError, match=r"x: cannot be read \(Slow Down\)") as error:
@@ -228,7 +228,7 @@ def test_links_to_files_are_read(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     path = str(tmp_path / "file" / "part.parquet")
-    writers: list[Callable[[], None]] = [
+    writers: list[Callable[[], object]] = [
         lambda: storage.write_bytes(path, b"x"),
         lambda: _stream(path),
     ]
@@ -239,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(full_disk: Path) -> None:
     path = str(full_disk / "part.parquet")
-    writers: list[Callable[[], None]] = [
+    writers: list[Callable[[], object]] = [
         lambda: storage.write_bytes(path, bytes(100_000)),
         lambda: _stream(path, bytes(100_000)),
     ]
