@@ -21,7 +21,12 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that were read for their digest; what was changed a moment ago counts as old."""
     paths: list[str] = []
     whole = storage.file_digest
-    monkeypatch.setattr(storage, "file_digest", lambda path: (paths.append(path), whole(path))[1])
+
+    def recorded(path: str) -> str:
+        paths.append(path)
+        return whole(path)
+
+    monkeypatch.setattr(storage, "file_digest", recorded)
     monkeypatch.setattr(digests, "_SETTLED", -10.0)
     return paths
 
