@@ -173,15 +173,18 @@ def test_what_was_trained_is_not_trained_again(
 
 
 def test_where_few_stand_it_draws_on(shards: list[Shard], labelled: Path, tmp_path: Path) -> None:
-    """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first."""
+    """Some 30 of the 150 pairs of a decile stand; 20 are tried, of 1,500 drawn 300 at first.
+
+    No more are tried than the corpus may have."""
+    few = replace(CRITERIA, where=(Predicate.parse("translation_score >= -0.2"),), size=20)
     found = auto_select(
         shards,
         SCORERS,
         read_labelled([str(labelled)]),
-        AutoOptions(seeds=1, pairs=20),
+        AutoOptions(seeds=1, pairs=60),
         seed=1,
         folder=str(tmp_path),
-        criteria=replace(CRITERIA, where=(Predicate.parse("translation_score >= -0.2"),)),
+        criteria=few,
         encoder=EmbeddingOptions(dim=8),
         arguments=["--direct_num_workers=1"],
     )
