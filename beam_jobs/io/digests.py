@@ -35,7 +35,7 @@ def file_digest(path: str) -> str:
             return str(known["sha256"])
     sha256 = storage.file_digest(path)
     if _state(path)[0] == state and changed < started - _SETTLED:
-        text = json.dumps({"path": place, "state": state, "sha256": sha256})
+        text = json.dumps({"state": state, "sha256": sha256})  # no path: it may hold a password
         with suppress(UserError):  # the file is read once more
             storage.write_bytes(str(record), text.encode())
     return sha256

@@ -172,6 +172,7 @@ def test_the_walk_through(containers: Containers) -> None:
     """As docs/clusters.md has it: input into the folder, the command, the run in the folder."""
     shutil.copytree(ROOT / "pipeline" / "sample", containers.runs / "pipeline" / "sample")
     config = yaml.safe_load((ROOT / "configs" / "sample.yaml").read_text())
+    config["run"] = "sample"
     config["nmt"]["training"] |= {"updates": 150, "layers": 1}  # to be done sooner
     (containers.runs / "sample.yaml").write_text(yaml.safe_dump(config))
     guide = (ROOT / "docs" / "clusters.md").read_text()

@@ -152,7 +152,6 @@ def _run_jobs(
         key="",
         shard_rows=options.shard_rows,
         max_characters=options.max_characters + 10,
-        rows=len(pairs),
         where=options.conditions,
         unique_pairs=options.unique == "pair",
         languages=options.languages,

@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 class Impatient(Terminal):
-    def readline(self, size: int = -1, /) -> str:
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]
         raise KeyboardInterrupt
 
 

@@ -142,7 +142,7 @@ def test_part_files_from_elsewhere(tmp_path: Path) -> None:
     def explained(table: pa.Table) -> list[Text | Table]:
         nothing = pa.table({"reason": pa.array([], pa.string())})
         pieces = [("part-0", table, nothing)]
-        commit(str(tmp_path / "bucket"), "part-0", "key", 1, pieces, started=0)
+        commit(str(tmp_path / "bucket"), "part-0", repr(table), 1, pieces, started=0)
         return describe(find(str(tmp_path), "a", ["bucket"]), "")
 
     with pytest.raises(UserError, match="not a part file of pairs, it has no id"):

@@ -130,7 +130,8 @@ class Pipeline:
         labels = {"paraloom-work": "w"}
         status, values = self.service.create({"name": "x", "labels": labels})
         if status != 200:
-            raise exceptions.from_http_status(status, values["error"]["message"])
+            said = values["error"]["message"]
+            raise exceptions.from_http_status(status, said)  # type: ignore[no-untyped-call]
         return SimpleNamespace(job_id=lambda: values["id"])
 
 
