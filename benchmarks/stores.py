@@ -35,8 +35,10 @@ from beam_jobs.runners.launch import connect
 from benchmarks.scale import make_run
 
 ROOT = Path(__file__).resolve().parents[1]
-OPERATIONS = ("open_file", "read_bytes", "write_bytes", "writing", "put", "copy", "exists")
-OPERATIONS += ("names", "sizes", "match", "remove", "size", "file_digest")
+OPERATIONS = (
+    *("open_file", "read_bytes", "write_bytes", "writing", "put", "copy", "exists"),
+    *("names", "sizes", "match", "remove", "size", "file_digest"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ def on_s3() -> Iterator[Place]:
         requests[self.command] += 1
 
     before = WSGIRequestHandler.log_request
-    WSGIRequestHandler.log_request = count  # type: ignore[method-assign]
+    WSGIRequestHandler.log_request = count  # type: ignore[method-assign, assignment]
     try:
         with object_store.object_store() as options:
             keys = object_store.KEYS
