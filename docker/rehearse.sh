@@ -37,19 +37,19 @@ pool=$!
 sleep 5
 in_root env -C /tmp python - <<'PYTHON'
 import apache_beam as beam
-import pyarrow as pa
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 
-from beam_jobs.io import schema
-from beam_jobs.score import Score
-from beam_jobs.io.shards import receipts, units, write_shard
+from beam_jobs.pairs import ScorePairs
 
-row = {"id": "1", "source": "Pes.", "reference": "A dog.", "translation": "One dog."}
-row |= {"translation_score": -0.5, "translation_subwords": 4}
-work = units([write_shard("/tmp/in/part.parquet", pa.Table.from_pylist([row], schema.BACK_TRANSLATE))], "")
+
+def keep(row):
+    with open("/tmp/scored", "w") as file:
+        print("scored by a worker of the image:", row.trigram_overlap, file=file)
+
+
 with beam.Pipeline(runner=FnApiRunner(ExternalEnvironment("localhost:50321"))) as pipeline:
-    pipeline | beam.Create(work) | Score("/tmp/out", ["trigram_overlap"], None)
-(receipt,) = receipts("/tmp/out")
-print(f"scored by {receipt.worker}: {receipt.rows_out} row in {receipt.seconds} s")
+    pairs = pipeline | beam.Create([beam.Row(id="1", reference="A dog.", translation="One dog.")])
+    (pairs | ScorePairs(["trigram_overlap"])).pairs | beam.Map(keep)
 PYTHON
+cat "$root/tmp/scored"

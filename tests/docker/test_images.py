@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
+REHEARSAL = DOCKER / "rehearse.sh"
 LOCK = (ROOT / "requirements.lock").read_text()
 
 
@@ -75,3 +77,10 @@ def test_an_unknown_step_ends_with_its_usage() -> None:
     done = subprocess.run([str(DOCKER / "install.sh"), "all"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "dependencies | gpu VERSION | package" in done.stderr
+
+
+def test_what_the_rehearsal_imports_is_there() -> None:
+    (program,) = re.findall(r"<<'PYTHON'\n(.*?)^PYTHON$", REHEARSAL.read_text(), re.M | re.S)
+    imports = [n for n in ast.parse(program).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    assert len(imports) == 4
+    exec(compile(ast.Module(imports, []), str(REHEARSAL), "exec"), {})
