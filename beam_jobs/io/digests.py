@@ -34,9 +34,9 @@ def file_digest(path: str) -> str:
         if known["state"] == state:
             return str(known["sha256"])
     sha256 = storage.file_digest(path)
-    if _state(path)[0] == state and changed < started - _SETTLED:
-        text = json.dumps({"state": state, "sha256": sha256})  # no path: it may hold a password
-        with suppress(UserError):  # the file is read once more
+    with suppress(OSError, UserError):  # the file is read once more
+        if _state(path)[0] == state and changed < started - _SETTLED:
+            text = json.dumps({"state": state, "sha256": sha256})  # no path: it may hold a password
             storage.write_bytes(str(record), text.encode())
     return sha256
 

@@ -30,9 +30,7 @@ def required(accelerator: str | None) -> bool:
 def chosen(wanted: Sequence[int] | None) -> list[int]:
     """The devices to use: `wanted` (the key `nmt.devices`), or all."""
     found = devices()
-    if wanted and found and (missing := set(wanted) - set(found)):
-        raise UserError(
-            f"nmt.devices: there is no GPU {min(missing)}; this machine has "
-            f"{', '.join(map(str, found))}"
-        )
+    if wanted and (missing := set(wanted) - set(found)):
+        there = ", ".join(map(str, found)) or "none"
+        raise UserError(f"nmt.devices: there is no GPU {min(missing)}; this machine has {there}")
     return [device for device in found if not wanted or device in wanted]

@@ -26,7 +26,7 @@ def test_any_input_ends_well_or_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     offline()
-    if name == "dictionaries":
+    if name in ("dictionaries", "checkpoint"):
         model = request.getfixturevalue("nmt_model")
         monkeypatch.setattr(model_targets, "translation_model", lambda: model)
     found = Found()

@@ -48,10 +48,10 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
             return found
         try:
             result = pipeline.run()
-        except (Conflict, DataflowJobAlreadyExistsError):  # another launcher was faster
+        except (Conflict, DataflowJobAlreadyExistsError) as error:  # another was faster
             if found := _find(options, user):
                 return found
-            raise
+            raise refusal(f"Dataflow job {cloud.job_name}", [str(error)]) from error
         finally:
             cloud.staging_location, cloud.temp_location = places
     user.tell(_job(result.job_id(), cloud), "submitted to Dataflow")
@@ -109,9 +109,11 @@ def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
             return None
         job, at_work = _job(found.id, cloud), found.current_state.name in _AT_WORK
         if _LABEL not in dict(wanted):
+            if at_work and (_LABEL in found.labels or not job.name.startswith("paraloom-")):
+                raise UserError(f"--job_name {job.name}: a job of that name is at work")
             if at_work:
                 client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
-        elif (_LABEL, found.labels.get(_LABEL)) not in wanted:
+        elif at_work and (_LABEL, found.labels.get(_LABEL)) not in wanted:
             raise UserError(
                 f"Dataflow job {job.name} is at work on this stage with another configuration or "
                 f"input: wait for its end, or cancel it at {job.address}"

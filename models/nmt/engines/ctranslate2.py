@@ -40,7 +40,7 @@ class CTranslate2Engine:
         _allow_avx512()
         cuda = _use_cuda(options)
         self.device = "cuda" if cuda else "cpu"
-        gpus = gpu.chosen(options.devices) if cuda else []
+        gpus = gpu.chosen(options.devices) if cuda or options.devices else []
         self.compute_type = _precision(options, gpus, nmt.family)
         self._model = model = nmt.converted()
         self.converted = model.digest

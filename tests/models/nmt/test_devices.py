@@ -118,7 +118,7 @@ def test_calls_draw_at_once_where_there_are_several_devices(
     alone = [translator.translate(czech[:9], seed=seed)[0] for seed in range(4)]
     engine: Any = translator._engine
     for _ in range(3):
-        engine._idle.put((0, None))  # CPUs, for want of GPUs
+        engine._idle.put(0)  # CPUs, for want of GPUs
     with ThreadPoolExecutor(4) as threads:
         calls = [threads.submit(translator.translate, czech[:9], seed=seed) for seed in range(4)]
         assert [call.result()[0].equals(of) for call, of in zip(calls, alone, strict=True)] == [

@@ -188,10 +188,22 @@ def test_a_job_that_is_being_cancelled_ends_before_the_next(
 def test_a_job_whose_result_only_its_launcher_reads_is_cancelled_first(
     service: Dataflow, waiting: threading.Event, arguments: list[str]
 ) -> None:
-    begin(service)
-    submit(service, PipelineOptions([*arguments, "--job_name=x"]))
+    service.create({"name": "paraloom-idf-1"})
+    submit(service, PipelineOptions([*arguments, "--job_name=paraloom-idf-1"]))
     assert service.jobs[0].state == "CANCELLED"
-    assert [line for line in service.log if line[:3] != "GET"] == ["PUT x", "POST x"]
+    assert [line for line in service.log if line[:3] != "GET"] == ["PUT paraloom-idf-1", "POST x"]
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": "x"}, {"name": "paraloom-idf-1", "labels": {"paraloom-work": "w"}}]
+)
+def test_other_jobs_of_a_name_that_the_user_gave_are_left_alone(
+    service: Dataflow, waiting: threading.Event, arguments: list[str], other: dict[str, Any]
+) -> None:
+    service.create(other)
+    with pytest.raises(UserError, match=f"--job_name {other['name']}: a job of that name"):
+        submit(service, PipelineOptions([*arguments, f"--job_name={other['name']}"]))
+    assert service.jobs[0].state != "CANCELLED"
 
 
 def test_a_refusal_is_one_line(service: Dataflow, options: PipelineOptions) -> None:
