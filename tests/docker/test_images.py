@@ -81,6 +81,8 @@ def test_an_unknown_step_ends_with_its_usage() -> None:
 
 def test_what_the_rehearsal_imports_is_there() -> None:
     (program,) = re.findall(r"<<'PYTHON'\n(.*?)^PYTHON$", REHEARSAL.read_text(), re.M | re.S)
-    imports = [n for n in ast.parse(program).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    imports: list[ast.stmt] = [
+        n for n in ast.parse(program).body if isinstance(n, ast.Import | ast.ImportFrom)
+    ]
     assert len(imports) == 4
     exec(compile(ast.Module(imports, []), str(REHEARSAL), "exec"), {})
