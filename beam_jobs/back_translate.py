@@ -10,7 +10,6 @@ owns (see `transforms.first_occurrences`) are committed to `distinct/`, and then
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +50,7 @@ from beam_jobs.transforms.translations import (
     TranslatorFactory,
     by_candidate,
     count,
+    drawing_seed,
     join_translations,
     with_translations,
 )
@@ -235,8 +235,7 @@ class _Translate(UnitDoFn):
         Args:
             content: what seeds the translations drawn at random, on any worker and in any order.
         """
-        digest = hashlib.sha256(f"{self.seed} {content}".encode()).digest()
-        seed = int.from_bytes(digest[:4], "little")
+        seed = drawing_seed(self.seed, content)
         attempt = begin(self.output, unit.name, unit.key, len(sources))
         hints = attempt if attempt.number > 1 else None
         try:

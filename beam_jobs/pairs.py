@@ -17,7 +17,6 @@ rejects, with a `reason`. Between the transforms rows stay in columns (Arrow).
 """
 
 # Beam reads the annotations of `process_batch`, so that they must not be texts.
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -39,7 +38,12 @@ from beam_jobs.io import schema
 from beam_jobs.runners.launch import NAMESPACE
 from beam_jobs.score import Scoring, score_table
 from beam_jobs.transforms.order_statistics import OrderStatistics, Targets
-from beam_jobs.transforms.translations import TranslatorFactory, count, with_translations
+from beam_jobs.transforms.translations import (
+    TranslatorFactory,
+    count,
+    drawing_seed,
+    with_translations,
+)
 from models.cpu import cores
 from models.nmt.families.base import Languages
 from models.nmt.options import NmtOptions
@@ -263,8 +267,7 @@ class _Translate:
         return self.shared.acquire(loading)
 
     def __call__(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        digest = hashlib.sha256(f"{self.seed} {table['source'].to_pylist()}".encode()).digest()
-        seed = int.from_bytes(digest[:4], "little")
+        seed = drawing_seed(self.seed, table["source"].to_pylist())
         translations, counts = self.translator.translate(table["source"], seed=seed)
         count(counts)
         return with_translations(table, translations, self.factory.options.candidates, BACK)

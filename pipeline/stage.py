@@ -86,7 +86,7 @@ class Run:
                 storage.write_bytes(str(path), read_whole(shard))
             return str(path)
 
-        return list(storage.several(local, self.shards(stage)))
+        return storage.several(local, self.shards(stage))
 
     def verified_files(self, stage: str) -> list[str]:
         """The part files of a finished pair stage, with checksums verified."""
@@ -95,7 +95,7 @@ class Run:
             read_whole(shard)
             return shard.path
 
-        return list(storage.several(verified, self.shards(stage)))
+        return storage.several(verified, self.shards(stage))
 
     @property
     def input(self) -> InputOptions:

@@ -40,6 +40,19 @@ def sample_config(**changes: Any) -> dict[str, Any]:
     return {**yaml.safe_load(absolute), **changes}
 
 
+def write_small_sample(folder: Path, rows: int, updates: int) -> None:
+    """`sample.tsv`, the first rows, and `config.yaml` for all stages: small, the run in `local`."""
+    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), rows)))
+    config = sample_config(run="local", statistics={}, embeddings={"dim": 50, "epochs": 1})
+    config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
+    small = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128}
+    small |= {"updates": updates, "warmup": updates // 3}
+    config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **small}}
+    config["score"]["training"] = {"dim": 50, "epochs": 1}
+    config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
 def english_sentences(count: int) -> list[str]:
     """The English sides of the first sound rows."""
     cells = (row.decode(errors="replace").split("\t") for row in sample_rows())

@@ -23,4 +23,4 @@ def copy_pairs(source: str, target: str) -> None:
 
     before = storage.join(target, "receipts")
     storage.remove_all(storage.join(before, name) for name in storage.names(before))
-    remove_orphans(target, list(storage.several(copied, receipts(source))))
+    remove_orphans(target, storage.several(copied, receipts(source)))

@@ -18,8 +18,7 @@ def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
     needed = {receipt_path(folder, receipt.name) for receipt in keep}
     for receipt in keep:
         needed.update(receipt.paths)
-    kinds = {"": ".parquet", "rejected": ".parquet"}
-    kinds[HASHES] = ""
+    kinds = {"": ".parquet", "rejected": ".parquet", HASHES: ""}
     kinds |= dict.fromkeys(("receipts", EARLIER, "attempts"), ".json")
     for subfolder, suffix in kinds.items():
         parent = storage.join(folder, subfolder) if subfolder else folder

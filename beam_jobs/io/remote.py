@@ -133,8 +133,7 @@ def publish(folder: Path, path: str) -> None:
         with files[target].open("rb") as source:
             storage.put(source, target)
 
-    for _ in storage.several(upload, files):
-        pass
+    storage.several(upload, files)
     storage.remove_all(entry.path for entry in _listing(path) if entry.path not in files)
     copy = _copy_path(path, _listing(path))
     with suppress(OSError):  # `localise` then fetches it
@@ -181,8 +180,7 @@ def _fetch(path: str, found: Sequence[FileMetadata], copy: Path) -> None:
                 if target.stat().st_size != entry.size_in_bytes:
                     raise UserError(f"{entry.path}: it changed while it was read; try again")
 
-            for _ in storage.several(fetch, found):
-                pass
+            storage.several(fetch, found)
             whole.rename(copy)
     except OSError as error:
         raise UserError(f"{copy}: cannot be written ({storage.why(error)})") from error

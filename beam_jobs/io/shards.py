@@ -369,8 +369,7 @@ def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
             write_receipt(folder, receipt, EARLIER)
         storage.remove(receipt_path(folder, receipt.name))
 
-    for _ in storage.several(set_aside, receipts):
-        pass
+    storage.several(set_aside, receipts)
 
 
 def receipts(folder: str) -> list[Receipt]:

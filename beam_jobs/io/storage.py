@@ -190,7 +190,7 @@ def match(pattern: str) -> list[FileMetadata]:
         return list(FileSystems.match([pattern])[0].metadata_list)
 
 
-def several(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def several(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """The results of `function`, in order, which reads or writes a file for each item.
 
     Several work at once: a store answers each after some hundredths of a second, however many ask.
@@ -198,8 +198,7 @@ def several(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterat
     """
     futures = [_threads().submit(function, item) for item in items]
     try:
-        for future in futures:
-            yield future.result()
+        return [future.result() for future in futures]
     finally:
         wait([future for future in futures if not future.cancel()])
 
@@ -224,8 +223,7 @@ def remove(path: str) -> None:
 
 def remove_all(paths: Iterable[str]) -> None:
     """Remove files, those that exist."""
-    for _ in several(remove, paths):
-        pass
+    several(remove, paths)
 
 
 def remove_temporary(folder: str) -> None:

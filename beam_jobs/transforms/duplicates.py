@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
@@ -127,8 +126,7 @@ def read_hashes(places: Iterable[Place]) -> list[tuple[int, np.ndarray, np.ndarr
             records = np.frombuffer(stream.read(rows * _RECORD), np.uint64).reshape(-1, 3)
         return unit, records[:, :2], records[:, 2].astype(np.int64)
 
-    with ThreadPoolExecutor(16) as pool:  # an object store takes its time for each
-        return list(pool.map(read, places))
+    return storage.several(read, places)
 
 
 def together(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,11 @@ class TranslatorFactory(NamedTuple):
 
         folder, options = localise(self.model), on_accelerator(self.options, accelerator)
         return Translator(folder, options, languages=self.languages, threads=threads)
+
+
+def drawing_seed(seed: int, content: object) -> int:
+    """What seeds the translations that are drawn at random for some content."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {content}".encode()).digest()[:4], "little")
 
 
 def count(counts: Counters) -> None:

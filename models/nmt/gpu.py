@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from models.errors import UserError
+from models.nmt.options import NmtOptions
 
 
 def devices() -> list[int]:
@@ -27,10 +28,18 @@ def required(accelerator: str | None) -> bool:
     return asked
 
 
-def chosen(wanted: Sequence[int] | None) -> list[int]:
-    """The devices to use: `wanted` (the key `nmt.devices`), or all."""
-    found = devices()
-    if wanted and (missing := set(wanted) - set(found)):
-        there = ", ".join(map(str, found)) or "none"
+def named(options: NmtOptions) -> bool:
+    """Whether the options ask for a GPU, so that a CPU is no substitute."""
+    return options.device == "cuda" or options.devices is not None
+
+
+def chosen(options: NmtOptions, found: Sequence[int]) -> list[int]:
+    """The GPUs to decode on, of those that a library has `found`; none: on a CPU."""
+    if options.device == "cpu":
+        return []
+    if not found and named(options):
+        raise UserError("nmt.device: there is no CUDA device; choose cpu or auto, without devices")
+    if missing := set(options.devices or ()) - set(found):
+        there = ", ".join(map(str, found))
         raise UserError(f"nmt.devices: there is no GPU {min(missing)}; this machine has {there}")
-    return [device for device in found if not wanted or device in wanted]
+    return [device for device in found if device in (options.devices or found)]

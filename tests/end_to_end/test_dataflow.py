@@ -14,12 +14,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from beam_jobs.io import storage
 from beam_jobs.runners.launch import connect
@@ -28,12 +26,11 @@ from tests.dataflow.double import ACTIVE, Dataflow, Job, dataflow
 from tests.dataflow.execute import in_image
 from tests.dataflow.image import image
 from tests.google_store import BUCKET, GoogleStore
-from tests.sample import sample_config, sample_rows
+from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.dataflow
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 60, "warmup": 20}
 STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
 TEMP = f"--temp_location={BUCKET}/tmp"
 
@@ -42,15 +39,7 @@ TEMP = f"--temp_location={BUCKET}/tmp"
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample's configuration, small, whose run on this machine is finished."""
     folder = tmp_path_factory.mktemp("sample")
-    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), 800)))
-    config = sample_config(run="local")
-    config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
-    config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **SMALL}}
-    config["score"]["training"] = {"dim": 50, "epochs": 1}
-    config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
-    config["statistics"] = {}
-    config["embeddings"] = {"dim": 50, "epochs": 1}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    write_small_sample(folder, rows=800, updates=60)
     finish(paraloom(folder, "corpus", "--config", "config.yaml"))
     return folder
 

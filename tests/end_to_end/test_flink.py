@@ -11,25 +11,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-import yaml
 
 from beam_jobs.runners.flink import cluster as clusters
 from beam_jobs.runners.flink.programs import NAMES, Cluster
 from beam_jobs.runners.flink.reach import get
 from tests.listening import exposed, listening
-from tests.sample import sample_config, sample_rows
+from tests.sample import write_small_sample
 
 pytestmark = pytest.mark.flink
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".flink" / "test"
-SMALL = {"pieces": 600, "layers": 1, "dim": 64, "ffn": 128, "updates": 150, "warmup": 50}
 STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics", "evaluate")
 
 
@@ -75,15 +72,7 @@ def cluster() -> Iterator[Cluster]:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sample's configuration, small, whose local run is finished."""
     folder = tmp_path_factory.mktemp("sample")
-    (folder / "sample.tsv").write_bytes(b"\n".join(islice(sample_rows(), 1500)))
-    config = sample_config(run="local")
-    config["input"] |= {"paths": ["sample.tsv"], "shard_rows": 200}
-    config["nmt"] = {"beam": 4, "training": {**config["nmt"]["training"], **SMALL}}
-    config["score"]["training"] = {"dim": 50, "epochs": 1}
-    config["score"]["scorers"] = ["translation_score", "paragram_similarity", "mean_idf"]
-    config["statistics"] = {}
-    config["embeddings"] = {"dim": 50, "epochs": 1}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    write_small_sample(folder, rows=1_500, updates=150)
     finish(paraloom("corpus", "--config", "config.yaml", cwd=folder))
     return folder
 

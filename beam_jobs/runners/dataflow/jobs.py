@@ -48,10 +48,10 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
             return found
         try:
             result = pipeline.run()
-        except (Conflict, DataflowJobAlreadyExistsError) as error:  # another was faster
+        except (Conflict, DataflowJobAlreadyExistsError):  # another launcher was faster
             if found := _find(options, user):
                 return found
-            raise refusal(f"Dataflow job {cloud.job_name}", [str(error)]) from error
+            raise
         finally:
             cloud.staging_location, cloud.temp_location = places
     user.tell(_job(result.job_id(), cloud), "submitted to Dataflow")
@@ -108,11 +108,10 @@ def _find(options: PipelineOptions, user: User) -> PipelineResult | None:
         if not (found := next(active, None)):
             return None
         job, at_work = _job(found.id, cloud), found.current_state.name in _AT_WORK
-        if _LABEL not in dict(wanted):
-            if at_work and (_LABEL in found.labels or not job.name.startswith("paraloom-")):
+        if at_work and _LABEL not in dict(wanted):
+            if _LABEL in found.labels or not job.name.startswith("paraloom-"):
                 raise UserError(f"--job_name {job.name}: a job of that name is at work")
-            if at_work:
-                client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
+            client.modify_job_state(found.id, "JOB_STATE_CANCELLED")
         elif at_work and (_LABEL, found.labels.get(_LABEL)) not in wanted:
             raise UserError(
                 f"Dataflow job {job.name} is at work on this stage with another configuration or "
@@ -169,10 +168,11 @@ def _told_of_waits(what: str, user: User) -> Iterator[None]:
 @contextmanager
 def _refusals(what: str) -> Iterator[None]:
     """Turn errors of Google's clients into one line."""
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
 
     try:
         yield
-    except (GoogleAPIError, GoogleAuthError, OSError) as error:
+    except (DataflowJobAlreadyExistsError, GoogleAPIError, GoogleAuthError, OSError) as error:
         raise refusal(what, [str(error)]) from error

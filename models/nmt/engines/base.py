@@ -115,11 +115,9 @@ def torch_device(options: NmtOptions) -> str:
     """The device of an engine in torch: cpu, or the first GPU of `devices`, as cuda:0."""
     import torch
 
-    if options.device != "cpu" and torch.cuda.is_available():
-        first, *_ = gpu.chosen(options.devices) or [0]  # CTranslate2 may see none
-        return f"cuda:{first}"
-    if options.device == "cuda":
-        raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
+    found = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    if gpus := gpu.chosen(options, found):
+        return f"cuda:{gpus[0]}"
     if options.compute_type == "float16":
         raise UserError("nmt.compute_type: float16 needs a GPU, and there is none; choose float32")
     return "cpu"

@@ -38,16 +38,15 @@ class CTranslate2Engine:
     def __init__(self, nmt: NmtModel, options: NmtOptions, threads: int) -> None:
         """Load the model; see `build_engine` for the errors."""
         _allow_avx512()
-        cuda = _use_cuda(options)
-        self.device = "cuda" if cuda else "cpu"
-        gpus = gpu.chosen(options.devices) if cuda or options.devices else []
+        gpus = _gpus(options)
+        self.device = "cuda" if gpus else "cpu"
         self.compute_type = _precision(options, gpus, nmt.family)
         self._model = model = nmt.converted()
         self.converted = model.digest
         self._remedy = "convert the original anew" if model.path == nmt.path else "delete it"
         self._layout = nmt.layout
         # On a CPU, a batch and the weights must fit a core's cache (measured).
-        self.batch_tokens = 8192 if cuda else 48 if self.compute_type == "int8" else 256
+        self.batch_tokens = 8192 if gpus else 48 if self.compute_type == "int8" else 256
         self.parallel = len(gpus) or threads
         tags = len(self._layout.target_prefix)
         # What the decoder starts with is no part of a hypothesis, but a tag after it is.
@@ -63,7 +62,7 @@ class CTranslate2Engine:
             "compute_type": self.compute_type,
             "max_queued_batches": -1,
         }
-        self._translator = self._load(inter_threads=1 if cuda else threads, intra_threads=1)
+        self._translator = self._load(inter_threads=1 if gpus else threads, intra_threads=1)
         self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:
             self._idle.put(device)
@@ -232,20 +231,17 @@ def _allow_avx512() -> None:
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
 
 
-def _use_cuda(options: NmtOptions) -> bool:
-    """Whether to decode on a GPU."""
-    if options.device == "cpu":
-        return False
-    found = bool(gpu.devices())
-    usable = found and _load_cublas()
-    if options.device == "cuda" and not found:
-        raise UserError("nmt.device: there is no CUDA device; choose cpu or auto")
-    if options.device == "cuda" and not usable:
+def _gpus(options: NmtOptions) -> list[int]:
+    """The GPUs to decode on; none: on a CPU."""
+    gpus = gpu.chosen(options, gpu.devices())
+    if not gpus or _load_cublas():
+        return gpus
+    if gpu.named(options):
         raise UserError(
             f"nmt.device: CTranslate2 finds no {_CUBLAS}; pip install nvidia-cublas-cu12, "
             "or choose engine fairseq or device cpu"
         )
-    return usable
+    return []
 
 
 def _load_cublas() -> bool:

@@ -7,11 +7,12 @@ from typing import Any
 
 import ctranslate2
 import pytest
+import torch
 
 from models.errors import UserError
 from models.nmt import NmtOptions
 from models.nmt.engines import ctranslate2 as ctranslate2_engine
-from models.nmt.engines.base import Sampling
+from models.nmt.engines.base import Sampling, torch_device
 from models.nmt.engines.ctranslate2 import CTranslate2Engine, _precision
 from models.nmt.families.registry import open_model
 from models.nmt.options import SamplingOptions
@@ -62,6 +63,34 @@ def test_only_these_gpus(
         load(nmt_model, monkeypatch, 4, devices=[4])
     with pytest.raises(ValueError, match="devices: these are GPUs, but device is cpu"):
         NmtOptions(devices=[0], device="cpu")
+
+
+def test_named_gpus_have_no_substitute(
+    nmt_model: Path,
+    loaded: list[dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named = NmtOptions(devices=[0])
+    with pytest.raises(UserError, match=r"nmt.device: there is no CUDA device"):
+        load(nmt_model, monkeypatch, 0, devices=[0])
+    with pytest.raises(UserError, match=r"nmt.device: there is no CUDA device"):
+        torch_device(named)
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: 1)
+    monkeypatch.setattr(ctranslate2_engine, "_load_cublas", lambda: False)
+    with pytest.raises(UserError, match="CTranslate2 finds no libcublas"):
+        CTranslate2Engine(open_model(nmt_model), named, threads=1)
+    engine = CTranslate2Engine(open_model(nmt_model), NmtOptions(compute_type="int8"), threads=2)
+    assert (engine.device, engine.parallel, loaded[0]["compute_type"]) == ("cpu", 2, "int8")
+
+
+def test_torch_takes_the_first_gpu_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    assert torch_device(NmtOptions()) == "cuda:0"
+    assert torch_device(NmtOptions(devices=[2, 1])) == "cuda:1"
+    assert torch_device(NmtOptions(device="cpu")) == "cpu"
+    with pytest.raises(UserError, match=r"nmt.devices: there is no GPU 3; .* has 0, 1, 2"):
+        torch_device(NmtOptions(devices=[1, 3]))
 
 
 @pytest.mark.parametrize(
