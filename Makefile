@@ -71,7 +71,7 @@ test: setup-dev
 
 # The sample on a cluster of its own, which is gone afterwards however this ends.
 test-flink: setup-dev
-	@trap '$(BIN)/python -m beam_jobs.runners.flink down --folder .flink/test' EXIT; \
+	@trap '$(BIN)/python -m paraloom.beam_jobs.runners.flink down --folder .flink/test' EXIT; \
 	trap 'exit 130' INT TERM; \
 	$(BIN)/pytest -m flink
 
@@ -80,10 +80,10 @@ test-dataflow: setup-dev
 	$(BIN)/pytest -m dataflow
 
 flink-up: setup
-	$(BIN)/python -m beam_jobs.runners.flink up
+	$(BIN)/python -m paraloom.beam_jobs.runners.flink up
 
 flink-down: setup
-	$(BIN)/python -m beam_jobs.runners.flink down
+	$(BIN)/python -m paraloom.beam_jobs.runners.flink down
 
 # Each breaks something in a run and compares what it ends with; those on Flink start a cluster.
 test-faults: setup-dev
@@ -102,7 +102,7 @@ experiments: setup
 
 # After a change of a configuration key: docs/configuration.md and configs/schema.json.
 docs: setup
-	$(BIN)/python -m pipeline.config.documentation
+	$(BIN)/python -m paraloom.pipeline.config.documentation
 
 # After a change in pyproject.toml. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate \

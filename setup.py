@@ -1,5 +1,15 @@
-"""For tools that ask for a setup.py, such as Beam's --setup_file; see pyproject.toml."""
+"""The folders at the top are the packages `paraloom.models`, …; the rest is in pyproject.toml."""
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
-setup()
+FOLDERS = ("models", "beam_jobs", "pipeline")
+
+setup(
+    packages=["paraloom"]
+    + [
+        f"paraloom.{name}"
+        for folder in FOLDERS
+        for name in find_packages(include=[folder, f"{folder}.*"])
+    ],
+    package_dir={f"paraloom.{folder}": folder for folder in FOLDERS},
+)

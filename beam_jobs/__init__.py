@@ -1,1 +1,4 @@
 """One module per Beam job, the shared schema and the shard files they read and write."""
+
+if __name__ != "paraloom.beam_jobs":  # a second copy of every class, in a checkout
+    raise ImportError(f"{__name__} is now called paraloom.beam_jobs")

@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
-from beam_jobs.directions import BACK, Direction
-from beam_jobs.io import schema, storage
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.directions import BACK, Direction
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.shards import (
     Measurements,
     Receipt,
     Saved,
@@ -36,17 +36,17 @@ from beam_jobs.io.shards import (
     read_shard,
     receipts,
 )
-from beam_jobs.runners import dataflow
-from beam_jobs.runners.crash_recovery import begin
-from beam_jobs.runners.launch import Result, launch, local_workers
-from beam_jobs.runners.rejections import Limit
-from beam_jobs.transforms.first_occurrences import (
+from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.runners.crash_recovery import begin
+from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
+from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.transforms.first_occurrences import (
     Occurrences,
     WithFirstOccurrences,
     distinct_texts,
     spread,
 )
-from beam_jobs.transforms.translations import (
+from paraloom.beam_jobs.transforms.translations import (
     TranslatorFactory,
     by_candidate,
     count,
@@ -54,12 +54,12 @@ from beam_jobs.transforms.translations import (
     join_translations,
     with_translations,
 )
-from beam_jobs.transforms.unit_dofn import UnitDoFn
-from models.cpu import cores
-from models.languages import ENGLISH
-from models.nmt.families.base import Languages
-from models.nmt.options import NmtOptions
-from models.text.tokens import moses_tokens
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.cpu import cores
+from paraloom.models.languages import ENGLISH
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.text.tokens import moses_tokens
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""

@@ -12,8 +12,8 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import (
     Deciles,
     Measurements,
     Receipt,
@@ -22,8 +22,8 @@ from beam_jobs.io.shards import (
     read_whole,
     with_columns,
 )
-from beam_jobs.runners.launch import Result, launch
-from beam_jobs.transforms.order_statistics import (
+from paraloom.beam_jobs.runners.launch import Result, launch
+from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
     OrderStatistics,
@@ -31,7 +31,7 @@ from beam_jobs.transforms.order_statistics import (
     position,
     sortable,
 )
-from beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema
 
 
 class Direction(NamedTuple):

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io import schema
-from beam_jobs.io.bitext import READERS, Bitext, Block, Range, find_ranges, read_bitext
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.bitext import READERS, Bitext, Block, Range, find_ranges, read_bitext
+from paraloom.beam_jobs.io.shards import (
     REPEATS,
     Measurements,
     Receipt,
@@ -26,18 +26,18 @@ from beam_jobs.io.shards import (
     content_key,
     read_receipt,
 )
-from beam_jobs.runners.launch import Result, launch
-from beam_jobs.runners.rejections import Limit
-from beam_jobs.transforms.conditions import FAILED, reasons
-from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
-from beam_jobs.transforms.predicates import Predicate
-from beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
-from beam_jobs.transforms.unit_dofn import UnitDoFn
-from models.cpu import cores
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.nmt.families.base import Languages
-from models.text.tokens import moses_tokens
+from paraloom.beam_jobs.runners.launch import Result, launch
+from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.transforms.conditions import FAILED, reasons
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.repeated_pairs import Repeats, WithRepeats
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.text.tokens import moses_tokens
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""

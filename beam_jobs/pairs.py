@@ -32,22 +32,22 @@ from apache_beam.typehints.row_type import RowTypeConstraint
 from apache_beam.typehints.schemas import named_fields_from_element_type
 from apache_beam.utils.shared import Shared
 
-from beam_jobs.bucket import decile_ranks, deciles_of, score_columns
-from beam_jobs.directions import BACK
-from beam_jobs.io import schema
-from beam_jobs.runners.launch import NAMESPACE
-from beam_jobs.score import Scoring, score_table
-from beam_jobs.transforms.order_statistics import OrderStatistics, Targets
-from beam_jobs.transforms.translations import (
+from paraloom.beam_jobs.bucket import decile_ranks, deciles_of, score_columns
+from paraloom.beam_jobs.directions import BACK
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.runners.launch import NAMESPACE
+from paraloom.beam_jobs.score import Scoring, score_table
+from paraloom.beam_jobs.transforms.order_statistics import OrderStatistics, Targets
+from paraloom.beam_jobs.transforms.translations import (
     TranslatorFactory,
     count,
     drawing_seed,
     with_translations,
 )
-from models.cpu import cores
-from models.nmt.families.base import Languages
-from models.nmt.options import NmtOptions
-from models.scorers import PairScorer
+from paraloom.models.cpu import cores
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.scorers import PairScorer
 
 _TYPES = {pa.string(): str, pa.float32(): np.float32, pa.int16(): np.int16, pa.int8(): np.int8}
 
@@ -106,7 +106,7 @@ class ScorePairs(beam.PTransform):
     `scored = translated.pairs | ScorePairs(["trigram_overlap", "unigram_f1"])`
 
     Args:
-        scorers: names of `models.scorers.SCORERS` and of `sources`.
+        scorers: names of `paraloom.models.scorers.SCORERS` and of `sources`.
         options: `resources` of the scorers by name (paths that all workers see), `sources` of
             scorers of your own (`docs/scorers.md`), `language` of references and translations.
     """
@@ -162,7 +162,7 @@ class CTranslate2ModelHandler(ModelHandler[str, PredictionResult, Any]):
         self.factory = TranslatorFactory(model, options or NmtOptions(), None)
 
     def load_model(self) -> Any:
-        """The `models.nmt.translate.Translator`."""
+        """The `paraloom.models.nmt.translate.Translator`."""
         return self.factory.open(cores())
 
     def run_inference(

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
-from beam_jobs.io import schema
-from beam_jobs.io.remote import localise
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.remote import localise
+from paraloom.beam_jobs.io.shards import (
     EARLIER,
     DamagedError,
     Measurements,
@@ -32,20 +32,20 @@ from beam_jobs.io.shards import (
     read_whole,
     with_columns,
 )
-from beam_jobs.io.storage import MissingError
-from beam_jobs.runners import dataflow
-from beam_jobs.runners.launch import Result, launch, local_workers
-from beam_jobs.runners.rejections import Limit
-from beam_jobs.transforms.translations import TranslatorFactory
-from beam_jobs.transforms.unit_dofn import UnitDoFn
-from models.cpu import cores
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.nmt.gpu import required
-from models.scorers import SCORERS, PairScorer
-from models.scorers.base import Resource, Scorer
-from models.scorers.pair_scorer import outside
-from models.scorers.plugins import ScorerSource
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
+from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.nmt.gpu import required
+from paraloom.models.scorers import SCORERS, PairScorer
+from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.pair_scorer import outside
+from paraloom.models.scorers.plugins import ScorerSource
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
@@ -132,7 +132,8 @@ def run(
 
     Args:
         scorers: the scores of the output; those that the input already has are copied.
-        resources: of the scorers, by name (`models.scorers`): paths, or the translation model.
+        resources: of the scorers, by name (`paraloom.models.scorers`): paths, or the
+            translation model.
         sources: of scorers that are not in `SCORERS`.
         keys: of what a score depends on besides the pairs. A column with the same key in an earlier
             output of a unit is copied.

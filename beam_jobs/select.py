@@ -14,22 +14,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
-from beam_jobs.runners.launch import Result, launch, local_workers
-from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
-from beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
-from beam_jobs.transforms.order_statistics import (
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
+from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
+from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
+from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
+from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
     OrderStatistics,
     Targets,
     position,
 )
-from beam_jobs.transforms.predicates import Predicate
-from beam_jobs.transforms.unit_dofn import UnitDoFn
-from models.languages import ENGLISH
-from models.text.controls import spaced
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.controls import spaced
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""

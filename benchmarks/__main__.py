@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 BENCHMARKS = (
     *("back_translation", "scoring", "all_scorers", "memory"),

@@ -16,21 +16,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs.analysis import sampling
-from beam_jobs.io.shards import read_shard, receipts, units
-from beam_jobs.select import Criteria
-from beam_jobs.transforms.predicates import Predicate
 from benchmarks.experiments.__main__ import ROOT, train
 from benchmarks.experiments.cells import Cell, Inputs, folder_of
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Claim, Table
-from models.cpu import cores
-from models.embeddings.options import EmbeddingOptions
-from models.errors import UserError
-from models.files import atomic_file
-from pipeline.manifest import Manifest
-from pipeline.records import AutoSelectRecord
-from pipeline.report.auto_select import candidate_name
+from paraloom.beam_jobs.analysis import sampling
+from paraloom.beam_jobs.io.shards import read_shard, receipts, units
+from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.cpu import cores
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import AutoSelectRecord
+from paraloom.pipeline.report.auto_select import candidate_name
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -23,15 +23,15 @@ import numpy as np
 import pyarrow as pa
 import sacrebleu
 
-from beam_jobs import back_translate
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
 from benchmarks.report import Measured
-from models.cpu import cores
-from models.errors import UserError
-from models.nmt.families.base import Languages
-from models.nmt.options import Engine, NmtOptions
-from models.nmt.translate import Translator
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import Engine, NmtOptions
+from paraloom.models.nmt.translate import Translator
 
 
 def variants(reference: Engine) -> dict[str, NmtOptions]:

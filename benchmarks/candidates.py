@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.transforms.candidates import diverse_candidates
 from benchmarks.noisy_bitext import read_sides
 from benchmarks.report import Measured
-from models.nmt.options import NmtOptions, SamplingOptions
-from models.nmt.translate import Translator
-from models.scorers import PairScorer
+from paraloom.beam_jobs.transforms.candidates import diverse_candidates
+from paraloom.models.nmt.options import NmtOptions, SamplingOptions
+from paraloom.models.nmt.translate import Translator
+from paraloom.models.scorers import PairScorer
 
 MAX_OVERLAP = 0.5
 """The default of `select.max_overlap`."""

@@ -14,18 +14,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from beam_jobs.runners.local.fork_server import fork_server
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
 
 if __name__ == "__main__":  # workers import at the same time, as those of a command do
     fork_server.prepare_for(["--direct_num_workers", sys.argv[2]])
 
-from beam_jobs import bucket, score, select
-from beam_jobs.analysis import human_likeness, idf
-from beam_jobs.io.shards import receipts, units
-from models.scorers import ENCODER
-from models.scorers import SCORERS as ALL
-from models.scorers.learned.human_classifier import train_classifier
-from models.text.idf import compact_idf, write_idf
+from paraloom.beam_jobs import bucket, score, select
+from paraloom.beam_jobs.analysis import human_likeness, idf
+from paraloom.beam_jobs.io.shards import receipts, units
+from paraloom.models.scorers import ENCODER
+from paraloom.models.scorers import SCORERS as ALL
+from paraloom.models.scorers.learned.human_classifier import train_classifier
+from paraloom.models.text.idf import compact_idf, write_idf
 
 SCORERS = ("translation_score", "trigram_overlap", "paragram_similarity")
 ALL_SCORERS = (

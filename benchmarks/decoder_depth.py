@@ -21,12 +21,12 @@ from typing import Any
 import sacrebleu
 
 from benchmarks.report import Measured
-from models.nmt.options import NmtOptions
-from models.nmt.train import train_nmt
-from models.nmt.training_data import HeldOut, hold_out
-from models.nmt.translate import Translator
-from pipeline.cli import main as paraloom
-from pipeline.config.read import read_config
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.train import train_nmt
+from paraloom.models.nmt.training_data import HeldOut, hold_out
+from paraloom.models.nmt.translate import Translator
+from paraloom.pipeline.cli import main as paraloom
+from paraloom.pipeline.config.read import read_config
 
 DEPTHS = ((3, 3), (6, 1))
 """Layers of encoder and decoder; the first is what the other is compared with."""

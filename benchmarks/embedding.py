@@ -25,11 +25,11 @@ from torch import Tensor
 
 from benchmarks import generated
 from benchmarks.report import Measured
-from models.cpu import cores
-from models.embeddings.encoders import build_encoder, random_vectors
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.cpu import cores
+from paraloom.models.embeddings.encoders import build_encoder, random_vectors
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
 
 DIM = 300
 ROUNDS = 5

@@ -22,8 +22,8 @@ import torch
 
 from benchmarks.embedding import captions, encoder, rates
 from benchmarks.report import Measured
-from models.cpu import cores
-from models.embeddings.model import load_encoder
+from paraloom.models.cpu import cores
+from paraloom.models.embeddings.model import load_encoder
 
 
 def wordpiece(sentences: Sequence[str], path: str | None) -> Any:

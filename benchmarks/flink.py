@@ -22,13 +22,13 @@ from typing import Any
 
 import psutil
 
-from beam_jobs import bucket, score
-from beam_jobs.io.shards import Shard, units
-from beam_jobs.runners.flink import cluster as clusters
-from beam_jobs.runners.flink.programs import NAMES, TASK_MANAGERS
 from benchmarks import generated
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.report import Measured
+from paraloom.beam_jobs import bucket, score
+from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.beam_jobs.runners.flink import cluster as clusters
+from paraloom.beam_jobs.runners.flink.programs import NAMES, TASK_MANAGERS
 
 
 @contextmanager

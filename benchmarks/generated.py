@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Receipt, Shard, commit, content_key
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Receipt, Shard, commit, content_key
 
 WORDS = 20_000
 _SYLLABLES = np.array([c + v for c in "bdfghklmnprstvz" for v in "aeiou"])
@@ -97,7 +97,7 @@ def write(
 
 def write_vectors_for(folder: Path, dim: int = 300) -> None:
     """Random word vectors for the made-up words, in the compact form, and as `vectors.txt`."""
-    from models.text.vectors import compact_vectors, write_vectors
+    from paraloom.models.text.vectors import compact_vectors, write_vectors
 
     rng = np.random.default_rng(1)
     matrix = rng.standard_normal((WORDS, dim)).astype(np.float32)

@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.report import Measured
-from models.agreement.cuts import Judged, measure, recommend
-from models.agreement.resampling import numbered
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.scorers import SCORERS
-from pipeline.judging.agreement import JudgedPairs
-from pipeline.judging.labels import default_names, read_labels, score_labels
+from paraloom.models.agreement.cuts import Judged, measure, recommend
+from paraloom.models.agreement.resampling import numbered
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.judging.agreement import JudgedPairs
+from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
 
 ROOT = Path(__file__).resolve().parents[1]
 PRECISIONS = (0.8, 0.9)

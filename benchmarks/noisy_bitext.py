@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 
 class Line(NamedTuple):

@@ -62,7 +62,7 @@ def score(
     vectors: Mapping[str, np.ndarray],
     tokenize: Tokenizer,
 ) -> dict[str, list[float]]:
-    """The columns that `models.scorers.PairScorer` computes, as lists."""
+    """The columns that `paraloom.models.scorers.PairScorer` computes, as lists."""
     columns: dict[str, list[float]] = {
         "reference_tokens": [],
         "translation_tokens": [],

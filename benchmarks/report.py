@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from models.files import atomic_file
+from paraloom.models.files import atomic_file
 
 RESULTS = Path(__file__).parent / "results"
 

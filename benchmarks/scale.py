@@ -22,16 +22,16 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from beam_jobs.io.shards import receipts
-from beam_jobs.runners.launch import Result
 from benchmarks import generated
 from benchmarks.measure import Cost, cost
-from models.files import digest
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.plan import key_of, plan
-from pipeline.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
-from pipeline.stage import Run, pairs_record
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.models.files import digest
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import key_of, plan
+from paraloom.pipeline.records import BackTranslateRecord, NmtRecord, PairsRecord, StageRecord
+from paraloom.pipeline.stage import Run, pairs_record
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "score": ("score",),
@@ -90,7 +90,7 @@ def size(folder: Path) -> int:
 def measure(folder: Path, rows: int, shard_rows: int, workers: int) -> list[tuple[str, Cost, int]]:
     """Make a run and measure its commands: name, cost, and bytes that were added on disk."""
     config, run, log = make_run(folder, rows, shard_rows), folder / "run", folder / "log.txt"
-    paraloom = [sys.executable, "-m", "pipeline.cli"]
+    paraloom = [sys.executable, "-m", "paraloom.pipeline.cli"]
     beam = ["--", "--direct_num_workers", str(workers)]
     found = []
     before = size(run / "back_translate")

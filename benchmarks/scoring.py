@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs.io.shards import receipts
 from benchmarks import generated, plain_scoring
 from benchmarks.corpus_stages import SCORERS
 from benchmarks.measure import cost
 from benchmarks.report import Measured
-from models.cpu import cores
-from models.text.vectors import read_vectors
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.models.cpu import cores
+from paraloom.models.text.vectors import read_vectors
 
 
 def plain(folder: Path, rows: int) -> float:

@@ -24,8 +24,8 @@ import pyarrow as pa
 from scipy.stats import spearmanr
 
 from benchmarks.report import Measured
-from models.scorers import PairScorer
-from models.scorers.learned.sentence_similarity import open_sentence_model
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.learned.sentence_similarity import open_sentence_model
 
 Pairs = tuple[pa.Array, pa.Array]
 

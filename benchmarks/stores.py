@@ -4,7 +4,7 @@ python -m benchmarks.stores [--shards N] [--rows N] [--code FOLDER] [--receipts 
 
 `ingest`, and `score`, `bucket` and `select` of generated pairs in many small shards, with one
 worker, on this machine's disk, on moto's server, and on `gcp-storage-emulator`; both servers are
-in this process and count the requests. Operations are what the code asks of `beam_jobs.io.storage`.
+in this process and count the requests. Operations are calls of `paraloom.beam_jobs.io.storage`.
 `--code` is another checkout to measure. With `--receipts`, only so many receipts are read and set
 aside on Google's storage, which answers each request after a delay.
 """
@@ -30,9 +30,9 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from beam_jobs.io import shards, storage
-from beam_jobs.runners.launch import connect
 from benchmarks.scale import make_run
+from paraloom.beam_jobs.io import shards, storage
+from paraloom.beam_jobs.runners.launch import connect
 
 ROOT = Path(__file__).resolve().parents[1]
 OPERATIONS = (
@@ -132,7 +132,7 @@ def measure(name: str, code: Path, shards_: int, rows: int) -> list[tuple[str, i
 
 def inside(counted: Path, arguments: list[str]) -> int:
     """The command, which leaves the number of its operations at `counted`."""
-    from pipeline.cli import main as paraloom
+    from paraloom.pipeline.cli import main as paraloom
 
     operations: Counter[str] = Counter()
     busy = threading.local()

@@ -28,14 +28,14 @@ import torch
 from benchmarks.embedding import captions
 from benchmarks.plain_training import PlainEncoder, PlainGRAN, PlainLSTM, PlainTrainer
 from benchmarks.report import Measured
-from models.cpu import cores
-from models.embeddings.encoders import build_encoder, kinds, random_vectors
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind
-from models.embeddings.training.data import Pairs, Shards, learnable, stack
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.cpu import cores
+from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.training.data import Pairs, Shards, learnable, stack
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.trainer import Memory
+from paraloom.models.embeddings.vocabulary import Vocabulary
 
 ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")
 IN_FULL = ("word-avg", "bilstm-avg")  # compared for --steps steps, the others for one mega-batch

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs import back_translate
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Unit, read_shard, units, write_shard
-from beam_jobs.transforms.conditions import parse_condition, reasons
 from benchmarks.noisy_bitext import KINDS, Line, Sides, add_noise, read_sides
 from benchmarks.report import Measured
-from models.nmt.options import NmtOptions
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
+from paraloom.beam_jobs.transforms.conditions import parse_condition, reasons
+from paraloom.models.nmt.options import NmtOptions
 
 CONDITIONS = (
     "source_language = cs",

@@ -34,14 +34,14 @@ def arguments(own: argparse.Namespace, options: PipelineOptions) -> list[str]:
 
 def give(command: list[str]) -> None:
     """Give the command on this worker; what it prints goes to the job's log."""
-    from beam_jobs.io import remote
-    from models.errors import UserError
+    from paraloom.beam_jobs.io import remote
+    from paraloom.models.errors import UserError
 
     place = command.index("--config") + 1
     command[place] = remote.localise(command[place])
     line = ""
     with subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *command],
+        [sys.executable, "-m", "paraloom.pipeline.cli", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -32,7 +32,7 @@ cp -r models beam_jobs pipeline "$root/opt/paraloom/"
 in_root docker/install.sh package
 
 in_root env -C / paraloom doctor
-chroot "$root" env -C /tmp /opt/python/bin/python -m beam_jobs.runners.flink.pool --service_port=50321 &
+chroot "$root" env -C /tmp /opt/python/bin/python -m paraloom.beam_jobs.runners.flink.pool --service_port=50321 &
 pool=$!
 sleep 5
 in_root env -C /tmp python - <<'PYTHON'
@@ -40,7 +40,7 @@ import apache_beam as beam
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 
-from beam_jobs.pairs import ScorePairs
+from paraloom.beam_jobs.pairs import ScorePairs
 
 
 def keep(row):

@@ -12,7 +12,7 @@ class UserError(Exception):
 
     >>> raise UserError("data/a.gz: no such file")
     Traceback (most recent call last):
-    models.errors.UserError: data/a.gz: no such file
+    paraloom.models.errors.UserError: data/a.gz: no such file
     """
 
 

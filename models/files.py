@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, TextIO
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 LOCKS = "PARALOOM_LOCKS"
 """Environment variable: `off` takes no locks, for file systems that have none."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from models.errors import UserError
-from models.structured import read_json
+from paraloom.models.errors import UserError
+from paraloom.models.structured import read_json
 
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
 _FILES = re.compile(r"([\w-]+/)?[^/]+\.(json|model|spm|txt)|README\.md|model\.bin")

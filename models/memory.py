@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 _SPARE = 64 << 20  # bytes of tensors that no file has, such as masks
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")

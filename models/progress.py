@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
-from models.printing import on_one_line, say
+from paraloom.models.printing import on_one_line, say
 
 _LINE_EVERY = 15.0  # seconds between lines
 SHOW_CURSOR = "\x1b[?25h\n"

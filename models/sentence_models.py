@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from models import hub
-from models.errors import UserError, in_one_line
-from models.files import check_regular, read_regular, reading_errors
-from models.memory import bounded_by_files
-from models.structured import check_sizes
+from paraloom.models import hub
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.files import check_regular, read_regular, reading_errors
+from paraloom.models.memory import bounded_by_files
+from paraloom.models.structured import check_sizes
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -65,7 +65,7 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
 
 
 _INCOMPLETE = "the list of modules is damaged: it needs a type and a path of each"
-_TRUSTED = ("sentence_transformers.", "torch.nn.", "models.embeddings.")
+_TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files that name classes
 # These take time or Python objects; `bounded_by_files` sees only tensors.
 _LARGEST = {

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from models.errors import UserError
-from models.files import read_regular, reading_errors
+from paraloom.models.errors import UserError
+from paraloom.models.files import read_regular, reading_errors
 
 LARGEST = 1 << 20
 """Characters of a YAML text, and its values after aliases are replaced by what they stand for."""

@@ -19,10 +19,10 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from beam_jobs.runners.local.fork_server import fork_server
-from beam_jobs.runners.local.limits import limit_in
-from models.errors import UserError
-from models.printing import INTERRUPTED, Lossy, not_text, say, show
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
+from paraloom.beam_jobs.runners.local.limits import limit_in
+from paraloom.models.errors import UserError
+from paraloom.models.printing import INTERRUPTED, Lossy, not_text, say, show
 
 PANELS = {
     "corpus": "Build a corpus",
@@ -42,7 +42,7 @@ class Command(NamedTuple):
     """One command."""
 
     name: str  # on the command line
-    module: str  # below `pipeline.commands`; it defines `command`
+    module: str  # below `paraloom.pipeline.commands`; it defines `command`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether it accepts Beam's options after `--`
     literal: bool = False  # whether arguments are values even if they begin with "-", as ids may
@@ -54,7 +54,7 @@ class Command(NamedTuple):
 
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
-        name = f"pipeline.commands.{self.module}"
+        name = f"paraloom.pipeline.commands.{self.module}"
         if name not in sys.modules:
             gc.disable()  # modules leave no garbage, and visiting all their objects takes long
             try:

@@ -6,7 +6,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from models.printing import visible
+from paraloom.models.printing import visible
 
 
 class _Visible(Console):

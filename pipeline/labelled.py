@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from models.embeddings.datasets.similarity import LabelledPairs, read_ranking
-from models.errors import UserError
-from models.files import digest
-from pipeline.config import Config
-from pipeline.stage import Run
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.stage import Run
 
 
 def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:

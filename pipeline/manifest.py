@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 
-from beam_jobs.io import remote, storage
-from beam_jobs.runners.remote_jobs import RemoteJob
-from models.errors import UserError
-from models.files import locked_folder
-from models.structured import check_numbers
-from pipeline.config import Config
-from pipeline.config.recorded import Written
-from pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models.errors import UserError
+from paraloom.models.files import locked_folder
+from paraloom.models.structured import check_numbers
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.recorded import Written
+from paraloom.pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
 
 _LIBRARIES = (
     "paraloom",

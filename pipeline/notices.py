@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.languages import ENGLISH, language_name, parse_language, short_code
-from models.printing import say
-from pipeline.config import Config
+from paraloom.models.languages import ENGLISH, language_name, parse_language, short_code
+from paraloom.models.printing import say
+from paraloom.pipeline.config import Config
 
 if TYPE_CHECKING:
-    from models.embeddings.model import SentenceEncoder
+    from paraloom.models.embeddings.model import SentenceEncoder
 
 _FILES = {
     "score": ("score.paragram", "score.phrases", "score.idf"),

@@ -2,12 +2,12 @@
 
 from contextlib import suppress
 
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from pipeline.config import Config
-from pipeline.rounds import repeat_rounds
-from pipeline.stage import Run, Stage
-from pipeline.stages import STAGES
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.rounds import repeat_rounds
+from paraloom.pipeline.stage import Run, Stage
+from paraloom.pipeline.stages import STAGES
 
 
 def plan(config: Config) -> tuple[Stage, ...]:

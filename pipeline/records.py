@@ -12,11 +12,11 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, field_validator
 
-from beam_jobs.io.shards import Deciles, Saved
-from beam_jobs.runners.remote_jobs import RemoteJob
-from models.languages import ENGLISH, short_code
-from models.nmt.options import Precision
-from models.scorers.plugins import column_of
+from paraloom.beam_jobs.io.shards import Deciles, Saved
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models.languages import ENGLISH, short_code
+from paraloom.models.nmt.options import Precision
+from paraloom.models.scorers.plugins import column_of
 
 StageName = Annotated[str, Field(pattern=r"^(rounds/[0-9]+/)?[A-Za-z0-9_]+$")]
 """The name of a stage, which is the path of its folder below the run's."""
@@ -320,7 +320,7 @@ class EvaluatedGroup(Lenient):
 
 
 class Evaluation(Lenient):
-    """What `models.embeddings.applications.evaluation.Report.json` gives."""
+    """What `paraloom.models.embeddings.applications.evaluation.Report.json` gives."""
 
     models: list[str]
     groups: dict[str, EvaluatedGroup]

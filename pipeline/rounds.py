@@ -14,12 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from beam_jobs.io import remote
-from beam_jobs.io.shards import DamagedError, content_key
-from pipeline.config import Config
-from pipeline.labelled import check_labelled, labelled_digests, read_labelled
-from pipeline.records import LoopRecord, StageRecord
-from pipeline.stage import RANKING, RESULTS, Run, Stage, stage_path
+from paraloom.beam_jobs.io import remote
+from paraloom.beam_jobs.io.shards import DamagedError, content_key
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.labelled import check_labelled, labelled_digests, read_labelled
+from paraloom.pipeline.records import LoopRecord, StageRecord
+from paraloom.pipeline.stage import RANKING, RESULTS, Run, Stage, stage_path
 
 
 def repeat_rounds(stages: Sequence[Stage], rounds: int) -> tuple[Stage, ...]:
@@ -73,8 +73,8 @@ def make_loop(run: Run, key: str) -> LoopRecord:
     A score is Pearson × 100, the mean over the data sets; a data set on which an encoder gives all
     pairs the same similarity counts as 0. Of equally good rounds the first is best.
     """
-    from models.embeddings.applications.evaluation import agreement
-    from models.embeddings.model import load_encoder
+    from paraloom.models.embeddings.applications.evaluation import agreement
+    from paraloom.models.embeddings.model import load_encoder
 
     labelled = read_labelled(run.config.select.labelled_paths)
     scores = []

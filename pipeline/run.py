@@ -10,30 +10,30 @@ from pathlib import Path
 
 from apache_beam.options.pipeline_options import StandardOptions
 
-from beam_jobs.back_translate import distinct_folder
-from beam_jobs.io import remote, storage
-from beam_jobs.io.shards import EARLIER, DamagedError
-from beam_jobs.runners import dataflow
-from beam_jobs.runners.launch import connect, parse_options
-from beam_jobs.runners.remote_jobs import listening
-from models.errors import UserError
-from models.files import check_inside
-from models.hub import is_hub_name
-from models.memory import forget_peak, peak_memory
-from models.options import InputPath
-from models.printing import say
-from pipeline import notices
-from pipeline.cards.data_card import write_data_card
-from pipeline.cards.encoder_card import write_encoder_cards
-from pipeline.config import Config
-from pipeline.manifest import Manifest, locked
-from pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
-from pipeline.report import write_report
-from pipeline.report.final_view import restrict
-from pipeline.report.summary import show_summary
-from pipeline.rounds import copy_finished
-from pipeline.stage import PAIR_STAGES, Run, Stage
-from pipeline.stages import STAGES
+from paraloom.beam_jobs.back_translate import distinct_folder
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.shards import EARLIER, DamagedError
+from paraloom.beam_jobs.runners import dataflow
+from paraloom.beam_jobs.runners.launch import connect, parse_options
+from paraloom.beam_jobs.runners.remote_jobs import listening
+from paraloom.models.errors import UserError
+from paraloom.models.files import check_inside
+from paraloom.models.hub import is_hub_name
+from paraloom.models.memory import forget_peak, peak_memory
+from paraloom.models.options import InputPath
+from paraloom.models.printing import say
+from paraloom.pipeline import notices
+from paraloom.pipeline.cards.data_card import write_data_card
+from paraloom.pipeline.cards.encoder_card import write_encoder_cards
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.manifest import Manifest, locked
+from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
+from paraloom.pipeline.report import write_report
+from paraloom.pipeline.report.final_view import restrict
+from paraloom.pipeline.report.summary import show_summary
+from paraloom.pipeline.rounds import copy_finished
+from paraloom.pipeline.stage import PAIR_STAGES, Run, Stage
+from paraloom.pipeline.stages import STAGES
 
 
 def run_stages(
@@ -238,7 +238,7 @@ def check_links(folder: str) -> None:
 
 
 def remove_temporary(folder: str) -> None:
-    """Remove what a killed process left under a temporary name (`models.files`)."""
+    """Remove what a killed process left under a temporary name (`paraloom.models.files`)."""
     here = remote.local_workdir(folder)
     for name in ("manifest.json", "evaluation.json", *(stage.name for stage in STAGES)):
         for path in (*here.glob(f".{name}.*"), *here.glob(f"rounds/*/.{name}.*")):

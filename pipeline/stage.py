@@ -9,21 +9,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from beam_jobs.io import remote, storage
-from beam_jobs.io.bitext import Bitext, find_bitext
-from beam_jobs.io.digests import file_digest
-from beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
-from beam_jobs.runners.launch import Result
-from beam_jobs.select import Criteria
-from beam_jobs.transforms.predicates import Predicate
-from models.errors import UserError
-from models.files import CARD, digest
-from models.languages import ENGLISH
-from models.printing import not_text
-from models.scorers import ENCODER, SCORERS
-from pipeline.config.options import Config, InputOptions
-from pipeline.manifest import Manifest
-from pipeline.records import InputFile, Kind, PairsRecord, StageRecord
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.bitext import Bitext, find_bitext
+from paraloom.beam_jobs.io.digests import file_digest
+from paraloom.beam_jobs.io.shards import Receipt, Saved, Shard, content_key, read_whole, receipts
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.errors import UserError
+from paraloom.models.files import CARD, digest
+from paraloom.models.languages import ENGLISH
+from paraloom.models.printing import not_text
+from paraloom.models.scorers import ENCODER, SCORERS
+from paraloom.pipeline.config.options import Config, InputOptions
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import InputFile, Kind, PairsRecord, StageRecord
 
 PAIR_STAGES = ("ingest", "pivot", "back_translate", "score", "bucket", "corpus")
 """The stages that produce pairs, in their order; `pivot` only in runs with plain text."""

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from beam_jobs.analysis import statistics
-from beam_jobs.io import storage
-from beam_jobs.io.shards import receipts
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.text import statistics as text_statistics
-from pipeline.console import number_table
-from pipeline.records import CorpusStatistics, Moments, Statistics
+from paraloom.beam_jobs.analysis import statistics
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text import statistics as text_statistics
+from paraloom.pipeline.console import number_table
+from paraloom.pipeline.records import CorpusStatistics, Moments, Statistics
 
 VERSION = statistics.VERSION
 """Bump when the same corpora give other values."""

@@ -5,20 +5,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from beam_jobs import back_translate
-from beam_jobs.directions import Direction
-from beam_jobs.io import remote, storage
-from beam_jobs.io.shards import Shard, receipts, units
-from models import hub
-from models.files import digest
-from models.nmt import NmtOptions
-from models.nmt.engines.build import check_family
-from models.nmt.families.base import Languages, Layout
-from models.nmt.families.registry import open_model
-from pipeline.cards.metadata import license_of
-from pipeline.config import Config
-from pipeline.records import BackTranslateRecord, TranslationModel
-from pipeline.stage import Run, pairs_record
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.directions import Direction
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.shards import Shard, receipts, units
+from paraloom.models import hub
+from paraloom.models.files import digest
+from paraloom.models.nmt import NmtOptions
+from paraloom.models.nmt.engines.build import check_family
+from paraloom.models.nmt.families.base import Languages, Layout
+from paraloom.models.nmt.families.registry import open_model
+from paraloom.pipeline.cards.metadata import license_of
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
+from paraloom.pipeline.stage import Run, pairs_record
 
 
 class Model(NamedTuple):

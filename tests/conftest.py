@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.runners.launch import connect
 from tests import google_store
 from tests.google_store import GoogleStore
 from tests.object_store import BUCKET, object_store

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.cli import main
+from paraloom.pipeline.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = ("ingest", "back_translate", "score", "bucket", "corpus")
@@ -18,7 +18,7 @@ def popen(name: str, folder: Path, *more: str) -> subprocess.Popen[str]:
     """The real command, in a process group of its own."""
     arguments = [name, "--config", str(folder / "config.yaml"), *(more or ONE)]
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *arguments],
+        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,

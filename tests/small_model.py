@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from models.nmt.options import NmtTrainingOptions
-from models.nmt.train import train_nmt
+from paraloom.models.nmt.options import NmtTrainingOptions
+from paraloom.models.nmt.train import train_nmt
 from tests.sample import sample_rows
 
 TEXTS = 600

@@ -18,20 +18,20 @@ import pytest
 import torch
 import yaml
 
-from beam_jobs.io.bitext import Bitext
 from benchmarks.experiments import context, labelled, paranmt, phrases, revisiting, supervised
 from benchmarks.experiments.__main__ import PRINTED
 from benchmarks.experiments.cells import Inputs
-from models import scorers
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.scorers.plugins import source_of
-from pipeline.cli import COMMANDS
-from pipeline.config import read_config
-from pipeline.stages import STAGES
+from paraloom.beam_jobs.io.bitext import Bitext
+from paraloom.models import scorers
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.scorers.plugins import source_of
+from paraloom.pipeline.cli import COMMANDS
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.stages import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [

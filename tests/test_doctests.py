@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    ".".join(("paraloom", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
     for room in ("models", "beam_jobs", "pipeline")
     for path in (ROOT / room).rglob("*.py")
     if ">>> " in path.read_text("utf-8")

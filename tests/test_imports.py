@@ -1,6 +1,8 @@
 """Imports run only downwards: pipeline → beam_jobs → models. Modules and folders stay small."""
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -13,20 +15,32 @@ MAY_IMPORT = {
     "beam_jobs": {"models", "beam_jobs"},
     "pipeline": {"models", "beam_jobs", "pipeline"},
 }
-OURS = {*MAY_IMPORT, "tests", "benchmarks"}
+OURS = {*MAY_IMPORT, "paraloom", "tests", "benchmarks"}
 FILES = sorted(path for package in MAY_IMPORT for path in (ROOT / package).rglob("*.py"))
 
 
 def imported(path: Path) -> set[str]:
-    """The top-level packages that a file imports, wherever in it."""
-    found = set()
+    """The packages that a file imports, wherever in it: the top-level ones, and our folders."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {name.name.split(".")[0] for name in node.names}
+            names |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            found.add(str(node.module).split(".")[0])
-    return found
+            names |= {f"{node.module}.{name.name}" for name in node.names}
+    return {name.removeprefix("paraloom.").split(".")[0] for name in names}
+
+
+def test_our_imports_are_seen() -> None:
+    assert {"pipeline", "beam_jobs", "models"} <= imported(ROOT / "pipeline" / "run.py")
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_the_names_without_paraloom_are_gone(package: str) -> None:
+    """Else a checkout would have a second copy of every class."""
+    code = f"import {package}.errors" if package == "models" else f"import {package}.score"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.endswith(f"ImportError: {package} is now called paraloom.{package}\n")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -53,16 +67,14 @@ def test_folders_are_small() -> None:
 def test_imports_form_no_circle() -> None:
     """Not even by imports within functions."""
     names = {
-        path.relative_to(ROOT)
-        .with_suffix("")
-        .as_posix()
-        .replace("/", ".")
-        .removesuffix(".__init__")
+        ".".join(("paraloom", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
         for path in FILES
     }
     graph: dict[str, set[str]] = {}
     for path in FILES:
-        module = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+        module = ".".join(("paraloom", *path.relative_to(ROOT).with_suffix("").parts))
         read = graph.setdefault(module.removesuffix(".__init__"), set())
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from models.embeddings.options import EmbeddingOptions
-from pipeline.config.documentation import schema
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.pipeline.config.documentation import schema
 from tests.test_docs import ROOT, TABLES, text_of
 
 PAGE = text_of(ROOT / "docs" / "papers.md")
 HEAD = ["paper", "what it says", "here", "as in the paper?"]
-OUR_CODE = ("models", "pipeline", "beam_jobs", "benchmarks")
+OUR_CODE = ("paraloom", "benchmarks")
 
 
 def rows(text: str) -> list[list[str]]:
@@ -29,8 +29,13 @@ def names(text: str) -> list[str]:
     return plain + [
         shown if shown == module else f"{module}.{shown}"
         for shown, path in re.findall(r"\[`([\w.]+)`\]\(\.\./([\w/]+)\.py\)", text)
-        for module in [path.removesuffix("/__init__").replace("/", ".")]
+        for module in [_module(path)]
     ]
+
+
+def _module(path: str) -> str:
+    name = path.removesuffix("/__init__").replace("/", ".")
+    return name if name.startswith("benchmarks") else f"paraloom.{name}"
 
 
 def resolve(name: str) -> Any:
@@ -104,7 +109,7 @@ def missing(text: str) -> list[str]:
 
 def _wrong_value(key: str, value: str) -> list[str]:
     """What is wrong with a value of a key of `embeddings`."""
-    from models.embeddings.encoders import kinds
+    from paraloom.models.embeddings.encoders import kinds
 
     typed: Any = {"true": True, "false": False, "null": None}.get(value, value)
     typed = float(typed) if str(typed).replace(".", "").isdigit() else typed
@@ -131,7 +136,8 @@ def test_every_row_says_where_it_is_and_how_it_differs() -> None:
 
 def test_the_check_finds_what_does_not_exist() -> None:
     text = """
-    `models.embeddings.encoders.gran.Gran` `models.embeddings.nothing.GRAN` `benchmarks.report.none`
+    `paraloom.models.embeddings.encoders.gran.Gran` `paraloom.models.embeddings.nothing.GRAN`
+    `benchmarks.report.none`
     [`GRAN.none`](../models/embeddings/encoders/gran.py) [`GRAN`](../models/none.py)
     `embeddings.lambda` `embeddings.model: gran-6` `embeddings.cell: peep` `configs/none.yaml`
     table `wg7`, tables `wg1` and `wg10`
@@ -139,9 +145,11 @@ def test_the_check_finds_what_does_not_exist() -> None:
     found = missing(text)
     assert len(found) == 11, found
     good = """
-    [`GRAN`](../models/embeddings/encoders/gran.py) [`pipeline.rounds`](../pipeline/rounds.py)
+    [`GRAN`](../models/embeddings/encoders/gran.py)
+    [`paraloom.pipeline.rounds`](../pipeline/rounds.py)
     [`uniform_vectors`](../models/embeddings/encoders/__init__.py)
-    `models.embeddings.encoders.gran.GRAN.forward` `models.embeddings.options.EmbeddingOptions.tags`
+    `paraloom.models.embeddings.encoders.gran.GRAN.forward`
+    `paraloom.models.embeddings.options.EmbeddingOptions.tags`
     `embeddings.lambda_c` `embeddings.model: gran-3` `embeddings.pairs.weight`
     `embeddings.tags: end`
     `embeddings.mega_batch: 1` `configs/gran.yaml` table `wg1`

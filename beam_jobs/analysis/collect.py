@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 import apache_beam as beam
 import pyarrow as pa
 
-from beam_jobs.io import storage
-from beam_jobs.runners.launch import Unit, beam_options, watch_pipeline
-from beam_jobs.runners.remote_jobs import name_job
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.runners.launch import Unit, beam_options, watch_pipeline
+from paraloom.beam_jobs.runners.remote_jobs import name_job
 
 
 def collect(

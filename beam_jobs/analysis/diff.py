@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, read_shard, read_whole
-from beam_jobs.transforms.duplicates import row_hash
-from models.cpu import cores
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, read_shard, read_whole
+from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.models.cpu import cores
 
 ROW = "(the row itself)"
 """Used instead of a column name if only one side has a row."""

@@ -16,11 +16,11 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.io.shards import Unit, read_shard
-from beam_jobs.transforms.duplicates import normalised, row_hash
-from models.hashing import text_hashes, threshold
-from models.scorers.learned.human_classifier import fold_of
+from paraloom.beam_jobs.analysis.collect import collect, concatenate
+from paraloom.beam_jobs.io.shards import Unit, read_shard
+from paraloom.beam_jobs.transforms.duplicates import normalised, row_hash
+from paraloom.models.hashing import text_hashes, threshold
+from paraloom.models.scorers.learned.human_classifier import fold_of
 
 VERSION = 1
 """Bump when the sample or its folds change for the same input."""

@@ -8,11 +8,11 @@ from operator import attrgetter
 import apache_beam as beam
 import pyarrow as pa
 
-from beam_jobs.analysis.collect import collect
-from beam_jobs.io.shards import Unit, read_shard
-from beam_jobs.transforms.merging import Merge
-from models.languages import ENGLISH
-from models.text.idf import WordCounts, count_words, merge_counts
+from paraloom.beam_jobs.analysis.collect import collect
+from paraloom.beam_jobs.io.shards import Unit, read_shard
+from paraloom.beam_jobs.transforms.merging import Merge
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.idf import WordCounts, count_words, merge_counts
 
 VERSION = 1
 """Bump when the counts change for the same input."""

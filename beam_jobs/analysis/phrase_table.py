@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Unit, read_shard
-from beam_jobs.transforms.duplicates import row_hash
-from beam_jobs.transforms.merging import Merge
-from models.languages import ENGLISH
-from models.text.phrases import SCHEMA, find_phrases, merge_phrases
-from models.text.tokens import PairText
+from paraloom.beam_jobs.analysis.collect import collect, concatenate
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Unit, read_shard
+from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.beam_jobs.transforms.merging import Merge
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.phrases import SCHEMA, find_phrases, merge_phrases
+from paraloom.models.text.tokens import PairText
 
 ROWS = 2_000_000
 """Sentence pairs per round."""

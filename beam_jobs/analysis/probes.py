@@ -14,13 +14,20 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.analysis.sampling import Sample
-from beam_jobs.io.shards import Measurements, Receipt, Shard, content_key, read_shard, write_receipt
-from beam_jobs.runners.launch import launch
-from beam_jobs.transforms.unit_dofn import UnitDoFn
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.options import EmbeddingOptions
-from models.languages import ENGLISH
+from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.io.shards import (
+    Measurements,
+    Receipt,
+    Shard,
+    content_key,
+    read_shard,
+    write_receipt,
+)
+from paraloom.beam_jobs.runners.launch import launch
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.languages import ENGLISH
 
 VERSION = 1
 """Bump when a probe gives another score for the same pairs."""
@@ -124,7 +131,7 @@ class _RunProbe(UnitDoFn):
         torch.set_num_threads(1)  # more threads do not speed up small products
 
     def make(self, probe: Probe) -> Receipt:
-        from models.embeddings.tasks.paraphrases import run_probe as train
+        from paraloom.models.embeddings.tasks.paraphrases import run_probe as train
 
         sample = Sample(table=_table(self.shard), thresholds=self.thresholds)
         rows = probe.subset.rows(sample, probe.seed)

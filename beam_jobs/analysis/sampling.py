@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Unit, read_shard
-from beam_jobs.select import Criteria, judge
-from beam_jobs.transforms.duplicates import row_hash
-from models.hashing import splitmix64, threshold
+from paraloom.beam_jobs.analysis.collect import collect, concatenate
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Unit, read_shard
+from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.models.hashing import splitmix64, threshold
 
 VERSION = 2
 """Bump when the job samples other rows from the same input."""

@@ -20,17 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.analysis.idf import MERGE_COUNTS
-from beam_jobs.io import remote, storage
-from beam_jobs.io.bitext import genres
-from beam_jobs.transforms.duplicates import row_hash
-from beam_jobs.transforms.unit_dofn import OneCoreDoFn
-from models.errors import UserError
-from models.files import check_regular
-from models.hashing import threshold
-from models.languages import ENGLISH
-from models.text.idf import (
+from paraloom.beam_jobs.analysis.collect import collect, concatenate
+from paraloom.beam_jobs.analysis.idf import MERGE_COUNTS
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.bitext import genres
+from paraloom.beam_jobs.transforms.duplicates import row_hash
+from paraloom.beam_jobs.transforms.unit_dofn import OneCoreDoFn
+from paraloom.models.errors import UserError
+from paraloom.models.files import check_regular
+from paraloom.models.hashing import threshold
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.idf import (
     COUNTS,
     WordCounts,
     compact_idf,
@@ -39,9 +39,9 @@ from models.text.idf import (
     merge_counts,
     write_idf,
 )
-from models.text.statistics import Moments, entropy, merge_moments, sentence_moments
-from models.text.tokens import PairText
-from models.text.vectors import WordVectors, open_vectors
+from paraloom.models.text.statistics import Moments, entropy, merge_moments, sentence_moments
+from paraloom.models.text.tokens import PairText
+from paraloom.models.text.vectors import WordVectors, open_vectors
 
 VERSION = 2
 """Bump when the statistics change for the same input."""
@@ -180,7 +180,7 @@ class _Count(OneCoreDoFn):
     def setup(self) -> None:
         super().setup()
         if self.spacy:
-            from models.text.parses import Parser
+            from paraloom.models.text.parses import Parser
 
             self.parser = Parser(self.spacy)
 

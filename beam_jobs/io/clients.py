@@ -19,7 +19,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 try:
     from apache_beam.io.gcp import gcsio

@@ -1,8 +1,8 @@
 """Copying of a stage's output; object stores have neither links nor renames."""
 
-from beam_jobs.io import storage
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.shards import Receipt, read_whole, receipts, write_receipt
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.shards import Receipt, read_whole, receipts, write_receipt
 
 
 def copy_pairs(source: str, target: str) -> None:

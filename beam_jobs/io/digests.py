@@ -12,10 +12,10 @@ from typing import Any
 
 from apache_beam.io.filesystems import FileSystems
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from models.files import read_regular, user_cache
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.models.files import read_regular, user_cache
 
 _SETTLED = 2.0  # seconds; a file may change again with the same times
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import EARLIER, Receipt, receipt_path
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import EARLIER, Receipt, receipt_path
 
 HASHES = "hashes"
 """The folder of a job's files between its steps, see `WithDuplicates`."""

@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs.io.thrift import BINARY, LIST, STRUCT, Items, Struct, dumps, loads
+from paraloom.beam_jobs.io.thrift import BINARY, LIST, STRUCT, Items, Struct, dumps, loads
 
 _MAGIC = b"PAR1"
 

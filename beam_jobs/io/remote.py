@@ -18,10 +18,10 @@ from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from models.files import lock, open_lock, user_cache
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.models.files import lock, open_lock, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
 _LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}

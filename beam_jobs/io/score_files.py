@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from beam_jobs.io.bitext.files import expand
-from beam_jobs.io.bitext.lines import file_errors, open_text
-from beam_jobs.io.schema import CANDIDATE
-from beam_jobs.io.storage import open_file
-from models.errors import UserError
-from models.scorers.elsewhere.numbers import numbers
+from paraloom.beam_jobs.io.bitext.files import expand
+from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
+from paraloom.beam_jobs.io.schema import CANDIDATE
+from paraloom.beam_jobs.io.storage import open_file
+from paraloom.models.errors import UserError
+from paraloom.models.scorers.elsewhere.numbers import numbers
 
 _PARQUET = b"PAR1"
 _WRONG_ROW = re.compile(r"(?:Row #(\d+): )?Expected \d+ columns, got (\d+): (.*)")

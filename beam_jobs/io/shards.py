@@ -31,12 +31,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from beam_jobs.io import schema, storage
-from beam_jobs.io.part_files import PartFile, decode, encode, extended
-from beam_jobs.io.storage import MissingError
-from models.errors import UserError
-from models.memory import peak_memory
-from models.nmt.options import Precision
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.part_files import PartFile, decode, encode, extended
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.models.errors import UserError
+from paraloom.models.memory import peak_memory
+from paraloom.models.nmt.options import Precision
 
 EARLIER = "earlier"
 """The folder of receipts that are out of date."""

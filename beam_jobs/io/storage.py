@@ -25,9 +25,9 @@ import xxhash
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from beam_jobs.io.clients import Write, store
-from models.errors import UserError
-from models.files import atomic_file, open_regular, read_regular, temporary_path
+from paraloom.beam_jobs.io.clients import Write, store
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, open_regular, read_regular, temporary_path
 
 _BLOCK = 1 << 23
 

@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, PrivateAttr
 
-from beam_jobs.io import storage
-from beam_jobs.io.storage import MissingError
-from beam_jobs.runners.local.fork_server import CRASHED, WORKER
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs.runners.local.fork_server import CRASHED, WORKER
 
 Groups = list[list[int]]
 
@@ -39,7 +39,7 @@ class Suspect(BaseModel):
 
 
 class Attempt(BaseModel):
-    """The record of one attempt at a unit; implements `models.nmt.translate.RetryHints`."""
+    """One attempt at a unit; implements `paraloom.models.nmt.translate.RetryHints`."""
 
     key: str
     number: int  # 1 for the first attempt

@@ -4,8 +4,8 @@ import argparse
 import difflib
 from collections.abc import Sequence
 
-from beam_jobs.runners.dataflow import RUNNER
-from models.errors import UserError
+from paraloom.beam_jobs.runners.dataflow import RUNNER
+from paraloom.models.errors import UserError
 
 
 def check_known(

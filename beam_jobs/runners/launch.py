@@ -24,25 +24,25 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from beam_jobs.io import remote, storage
-from beam_jobs.io import shards as shard_files
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.shards import Receipt
-from beam_jobs.runners import crash_recovery, dataflow
-from beam_jobs.runners.crash_recovery import Attempt
-from beam_jobs.runners.dataflow import jobs as service
-from beam_jobs.runners.known_options import check_known
-from beam_jobs.runners.local.interrupts import ends_when_interrupted
-from beam_jobs.runners.local.limits import check_limits
-from beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
-from beam_jobs.runners.loopback import servers_of
-from beam_jobs.runners.rejections import Limit, RejectionWatch
-from beam_jobs.runners.remote_jobs import User, name_job
-from beam_jobs.runners.worker_errors import user_error
-from models.cpu import cores
-from models.errors import UserError
-from models.printing import Lossy
-from models.progress import Meter, meter
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io import shards as shard_files
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.shards import Receipt
+from paraloom.beam_jobs.runners import crash_recovery, dataflow
+from paraloom.beam_jobs.runners.crash_recovery import Attempt
+from paraloom.beam_jobs.runners.dataflow import jobs as service
+from paraloom.beam_jobs.runners.known_options import check_known
+from paraloom.beam_jobs.runners.local.interrupts import ends_when_interrupted
+from paraloom.beam_jobs.runners.local.limits import check_limits
+from paraloom.beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
+from paraloom.beam_jobs.runners.loopback import servers_of
+from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch
+from paraloom.beam_jobs.runners.remote_jobs import User, name_job
+from paraloom.beam_jobs.runners.worker_errors import user_error
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.printing import Lossy
+from paraloom.models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
 """The namespace of the jobs' Beam counters."""
@@ -292,7 +292,7 @@ def run_pipeline(
 def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
     if options.view_as(StandardOptions).runner != "FlinkRunner":
         return nullcontext()
-    from beam_jobs.runners.flink.submit import ready
+    from paraloom.beam_jobs.runners.flink.submit import ready
 
     return ready(options)
 

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Receipt, read_receipt
-from beam_jobs.io.storage import MissingError
-from models.errors import UserError
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Receipt, read_receipt
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.models.errors import UserError
 
 ENOUGH_ROWS = 1_000
 """A running job is judged once so many rows are done, a finished one by all of its rows: the first

@@ -12,10 +12,10 @@ from typing import IO, Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from pydantic import BaseModel, ConfigDict
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import content_key
-from models.printing import say
-from models.progress import Meter
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.printing import say
+from paraloom.models.progress import Meter
 
 
 class RemoteJob(BaseModel):

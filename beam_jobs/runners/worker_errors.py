@@ -2,9 +2,9 @@
 
 import re
 
-from beam_jobs.io.shards import DamagedError
-from beam_jobs.io.storage import MissingError
-from models.errors import UserError
+from paraloom.beam_jobs.io.shards import DamagedError
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.models.errors import UserError
 
 _ERRORS = {kind.__name__: kind for kind in (UserError, DamagedError, MissingError)}
 _USER_ERROR = re.compile(rf"\b({'|'.join(_ERRORS)}): (.*?)(?: \[while running |\\n|\n|$)")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from models.languages import ENGLISH
-from models.scorers import PairScorer
+from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers import PairScorer
 
 
 def best_candidates(table: pa.Table) -> np.ndarray:
@@ -20,9 +20,9 @@ def diverse_candidates(table: pa.Table, max_overlap: float, language: str = ENGL
     """Translations of each source that differ from each other, bool [n].
 
     The best one is kept; then, again and again, the one whose largest overlap with those kept is
-    the smallest, as long as it is at most `max_overlap`. The overlap is that of token trigrams
-    (`models.scorers.tokens.trigram_overlap`), or the F1 of tokens if a side has no trigram. The
-    earlier of two equally good candidates is kept.
+    the smallest, as long as it is at most `max_overlap`. The overlap is `trigram_overlap`
+    (`paraloom.models.scorers.tokens`), or the F1 of tokens if a side has no trigram. The earlier of
+    two equally good candidates is kept.
     """
     sources = _sources(table)
     place = np.arange(len(sources)) - np.flatnonzero(best_candidates(table))[sources]

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.transforms.duplicates import normalised
-from beam_jobs.transforms.predicates import Predicate
-from models.languages import ENGLISH
-from models.nmt.families.base import Languages
-from models.text.language_identifier import check_language, may_be
-from models.text.tokens import moses_tokens
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.languages import ENGLISH
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.text.language_identifier import check_language, may_be
+from paraloom.models.text.tokens import moses_tokens
 
 # A full stop, question or exclamation mark of any script, then closing quotes and brackets.
 _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」』\s]*$"

@@ -21,8 +21,8 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.transforms.merging import Merge, MergeGlobally
-from models.hashing import text_hashes
+from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally
+from paraloom.models.hashing import text_hashes
 
 CAPACITY = 1 << 15
 """Keys of each weight that a sketch keeps."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,

@@ -10,7 +10,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from beam_jobs.transforms.duplicates import (
+from paraloom.beam_jobs.transforms.duplicates import (
     ByPartition,
     Hashes,
     grouped,

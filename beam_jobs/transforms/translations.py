@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 
-from beam_jobs.directions import Direction
-from beam_jobs.io import schema
-from beam_jobs.io.remote import localise
-from beam_jobs.runners.launch import NAMESPACE
-from models.nmt.families.base import Languages
-from models.nmt.options import NmtOptions
+from paraloom.beam_jobs.directions import Direction
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.remote import localise
+from paraloom.beam_jobs.runners.launch import NAMESPACE
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import NmtOptions
 
 if TYPE_CHECKING:
-    from models.nmt.translate import Counters
+    from paraloom.models.nmt.translate import Counters
 
 COUNTERS = ("sentences", "tokens", "batches", "milliseconds", "rejects", "retries")
 
@@ -33,8 +33,8 @@ class TranslatorFactory(NamedTuple):
 
     def open(self, threads: int, accelerator: str | None = None) -> Any:
         """Load the model, on a GPU if `accelerator` asks for one: a `Translator`."""
-        from models.nmt.engines.base import on_accelerator
-        from models.nmt.translate import Translator
+        from paraloom.models.nmt.engines.base import on_accelerator
+        from paraloom.models.nmt.translate import Translator
 
         folder, options = localise(self.model), on_accelerator(self.options, accelerator)
         return Translator(folder, options, languages=self.languages, threads=threads)

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import apache_beam as beam
 import pyarrow as pa
 
-from beam_jobs.io.part_files import PartFile
-from beam_jobs.io.shards import Measurements, Receipt, commit, finished
-from beam_jobs.runners.launch import Unit
-from beam_jobs.runners.rejections import check_not_stopped
+from paraloom.beam_jobs.io.part_files import PartFile
+from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit, finished
+from paraloom.beam_jobs.runners.launch import Unit
+from paraloom.beam_jobs.runners.rejections import check_not_stopped
 
 
 class OneCoreDoFn(beam.DoFn):

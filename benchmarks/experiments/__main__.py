@@ -32,9 +32,9 @@ from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.phrases import PhraseCell, PhraseTaskCell
 from benchmarks.experiments.report import show, write
 from benchmarks.experiments.tables import Table
-from models.cpu import cores
-from models.errors import UserError
-from models.progress import meter
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.progress import meter
 
 KINDS: dict[type, Any] = {
     Cell: cells,

@@ -29,20 +29,20 @@ from benchmarks.experiments.cells import (
     transfer_folders,
 )
 from benchmarks.experiments.tables import Claim, Table, printed_claims
-from models.embeddings import tasks
-from models.embeddings.applications.decoder_spaces import (
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.applications.decoder_spaces import (
     Agreement,
     Space,
     compare_spaces,
     in_space,
 )
-from models.embeddings.applications.transfer import evaluate
-from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from models.embeddings.datasets.transfer import find_tasks
-from models.embeddings.encoders.context import Vector
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.options import ContextOptions
+from paraloom.models.embeddings.applications.transfer import evaluate
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
+from paraloom.models.embeddings.datasets.transfer import find_tasks
+from paraloom.models.embeddings.encoders.context import Vector
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.options import ContextOptions
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 BOOKS = ("holmes.txt", "pride.txt", "cities.txt")

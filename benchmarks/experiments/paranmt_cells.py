@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from beam_jobs.io.schema import decile
 from benchmarks.experiments.cells import (
     Inputs,
     Scores,
@@ -26,13 +25,14 @@ from benchmarks.experiments.cells import (
     save_scores,
     transfer_folders,
 )
-from models.embeddings.applications import transfer
-from models.embeddings.applications.evaluation import Embed, correlation, scores
-from models.embeddings.datasets.similarity import read_sick, read_sts
-from models.embeddings.datasets.transfer import find_tasks
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
+from paraloom.beam_jobs.io.schema import decile
+from paraloom.models.embeddings.applications import transfer
+from paraloom.models.embeddings.applications.evaluation import Embed, correlation, scores
+from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
+from paraloom.models.embeddings.datasets.transfer import find_tasks
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import train
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")

@@ -17,25 +17,25 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from beam_jobs.analysis import phrase_table
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, units
 from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table, printed_claims
-from models.embeddings import tasks
-from models.embeddings.applications.evaluation import Model, cosines
-from models.embeddings.applications.phrase_tests import (
+from paraloom.beam_jobs.analysis import phrase_table
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.applications.evaluation import Model, cosines
+from paraloom.models.embeddings.applications.phrase_tests import (
     read_semeval2013,
     read_turney2012,
     semeval2013,
     turney2012,
 )
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.options import PhrasesOptions
-from models.embeddings.training.phrase_data import read_phrase_data
-from models.errors import UserError
-from models.text.vectors import load_vectors
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.embeddings.training.phrase_data import read_phrase_data
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import load_vectors
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _NEGATIVES = (9, 29, 99)

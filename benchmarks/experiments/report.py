@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.experiments.tables import ERRORS, Claim, Found, Table
-from models.files import atomic_file
+from paraloom.models.files import atomic_file
 
 
 def show(table: Table, found: Found) -> None:

@@ -28,10 +28,10 @@ from benchmarks.experiments.cells import (
     save_scores,
 )
 from benchmarks.experiments.tables import MEASURES, Claim, Table, printed_claims
-from models.embeddings.applications.evaluation import correlation
-from models.embeddings.datasets.similarity import SEMEVAL
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Tags
+from paraloom.models.embeddings.applications.evaluation import correlation
+from paraloom.models.embeddings.datasets.similarity import SEMEVAL
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Tags
 
 ENCODERS = {
     "AVG": "word-avg",

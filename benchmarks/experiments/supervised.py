@@ -20,9 +20,9 @@ from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.labelled import YEARS, LabelledCell
 from benchmarks.experiments.revisiting import BOTH, REGULARISERS, as_printed, options_of
 from benchmarks.experiments.tables import Table
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
-from models.embeddings.tasks.options import SimilarityOptions
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import train
+from paraloom.models.embeddings.tasks.options import SimilarityOptions
 
 _LAMBDA = 1e-5  # of both, towards the universal encoder
 _WG5 = {

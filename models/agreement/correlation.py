@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.agreement.resampling import (
+from paraloom.models.agreement.resampling import (
     RESAMPLES,
     Floats,
     Ints,

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.agreement.precision import DECILES, best_deciles
-from models.agreement.resampling import (
+from paraloom.models.agreement.precision import DECILES, best_deciles
+from paraloom.models.agreement.resampling import (
     RESAMPLES,
     Floats,
     Ints,
@@ -24,7 +24,7 @@ from models.agreement.resampling import (
     percentile_interval,
     resamples,
 )
-from models.agreement.weights import weights_of
+from paraloom.models.agreement.weights import weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from models.agreement.resampling import CONFIDENCE, Floats, Ints
+from paraloom.models.agreement.resampling import CONFIDENCE, Floats, Ints
 
 DECILES = 10
 _Z = float(ndtri((1 + CONFIDENCE) / 2))
@@ -28,7 +28,9 @@ def exact_deciles(values: NDArray[Any]) -> Ints:
     """
     order = np.argsort(values, kind="stable")
     decile = np.empty(len(order), np.int64)
-    bounds = [k * len(order) // DECILES for k in range(1, DECILES)]  # as `beam_jobs.bucket`
+    bounds = [
+        k * len(order) // DECILES for k in range(1, DECILES)
+    ]  # as `paraloom.beam_jobs.bucket`
     decile[order] = np.searchsorted(bounds, np.arange(len(order)), side="right")
     return decile
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.agreement.precision import DECILES
-from models.agreement.resampling import Floats, Ints
+from paraloom.models.agreement.precision import DECILES
+from paraloom.models.agreement.resampling import Floats, Ints
 
 _HEAVIEST = 3.0  # times the mean: heavier weights would leave the result to a few pairs
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from models.embeddings.applications.evaluation import (
+from paraloom.models.embeddings.applications.evaluation import (
     Compare,
     Model,
     Rank,
@@ -22,23 +22,23 @@ from models.embeddings.applications.evaluation import (
     cosines,
     dots,
 )
-from models.embeddings.encoders import build_encoder, embedding_matrices, kinds
-from models.embeddings.encoders.average import Average
-from models.embeddings.encoders.base import Encoder
-from models.embeddings.encoders.context import Context
-from models.embeddings.export import check
-from models.embeddings.export import folder as files
-from models.embeddings.export.errors import InexpressibleError
-from models.embeddings.export.layout import native_layout, our_layout
-from models.embeddings.heads import Head, open_head
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind
-from models.embeddings.settings import FORMAT, read_settings
-from models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from models.errors import UserError
-from models.files import atomic_folder
-from models.languages import ENGLISH
-from models.printing import say
+from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, kinds
+from paraloom.models.embeddings.encoders.average import Average
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.encoders.context import Context
+from paraloom.models.embeddings.export import check
+from paraloom.models.embeddings.export import folder as files
+from paraloom.models.embeddings.export.errors import InexpressibleError
+from paraloom.models.embeddings.export.layout import native_layout, our_layout
+from paraloom.models.embeddings.heads import Head, open_head
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.settings import FORMAT, read_settings
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder
+from paraloom.models.languages import ENGLISH
+from paraloom.models.printing import say
 
 _HEAD = "head.safetensors"
 _NO_ENCODER = "not the configuration of an encoder"

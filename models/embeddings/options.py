@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Field
 
-from models.embeddings.tasks.options import (
+from paraloom.models.embeddings.tasks.options import (
     READ_THE_CORPUS,
     ContextOptions,
     InputFiles,
@@ -15,7 +15,7 @@ from models.embeddings.tasks.options import (
     SimilarityOptions,
     TaskOptions,
 )
-from models.options import (
+from paraloom.models.options import (
     Count,
     Fraction,
     InputFile,

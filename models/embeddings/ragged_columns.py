@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.hashing import splitmix64
+from paraloom.models.hashing import splitmix64
 
 Kind = Literal["words", "trigrams"]
 """What the ids of a column number: the entries of a vocabulary of words or of trigrams."""

@@ -1,7 +1,7 @@
 """The module with which sentence-transformers loads encoders that its own modules cannot compute.
 
-Those that they can compute are saved as theirs (`models.embeddings.export`). The folders of all
-others name this class. From version 6 on, sentence-transformers loads modules of other packages
+Those that they can compute are saved as theirs (`paraloom.models.embeddings.export`). The folders
+of all others name this class. From version 6 on, sentence-transformers loads modules of other packages
 only on request: `SentenceTransformer(folder, trust_remote_code=True)`. No code is read from the
 folder either way.
 """
@@ -13,8 +13,8 @@ from typing import Any, Self
 import pyarrow as pa
 from torch import nn
 
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.vocabulary import ids_by_kind
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.vocabulary import ids_by_kind
 
 
 class MosesEncoder(nn.Module):

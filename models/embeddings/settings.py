@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.options import Count
-from models.structured import read_json
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.options import Count
+from paraloom.models.structured import read_json
 
 FORMAT = 1  # of the folder; bump when this code could not read it
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
-from models.errors import UserError
-from models.files import atomic_file, opened
-from models.languages import ENGLISH
-from models.text.tokens import moses_tokens
+from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, opened
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.tokens import moses_tokens
 
 UNKNOWN = "<unk>"
 BEGIN, END = "<s>", "</s>"

@@ -4,7 +4,7 @@ Importing this package imports neither torch nor fairseq nor CTranslate2; buildi
 does. With the default engine it imports CTranslate2 only, once the model has been converted.
 """
 
-from models.nmt.options import NmtOptions, NmtTrainingOptions
-from models.nmt.translate import Counters, Translator
+from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
+from paraloom.models.nmt.translate import Counters, Translator
 
 __all__ = ["Counters", "NmtOptions", "NmtTrainingOptions", "Translator"]

@@ -14,15 +14,15 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from models.errors import UserError
-from models.memory import bounded_by_files
-from models.nmt.weights import check_finite
+from paraloom.models.errors import UserError
+from paraloom.models.memory import bounded_by_files
+from paraloom.models.nmt.weights import check_finite
 
 if TYPE_CHECKING:
     import torch
     from fairseq.data import Dictionary
 
-    from models.nmt.model_folder import ModelFolder
+    from paraloom.models.nmt.model_folder import ModelFolder
 
 _POSITIONS = 1024  # fairseq's default
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from models.errors import UserError
-from models.files import atomic_folder, digest, lock, open_lock, read_regular, user_cache
-from models.options import Count
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, digest, lock, open_lock, read_regular, user_cache
+from paraloom.models.options import Count
 
 _RECORD = "paraloom.json"
 

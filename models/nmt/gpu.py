@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from models.errors import UserError
-from models.nmt.options import NmtOptions
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.options import NmtOptions
 
 
 def devices() -> list[int]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from models.errors import UserError
-from models.files import digest
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
 
 CHECKPOINT = "checkpoint.pt"
 SENTENCEPIECE = "sentencepiece.model"

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
+from paraloom.models.options import Count, InputPath, Options, PositiveNumber, Rate, Size
 
 Engine = Literal["ctranslate2", "fairseq", "transformers"]
 Precision = Literal["float32", "float16", "bfloat16", "int8", "int8_float16"]

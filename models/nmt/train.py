@@ -16,15 +16,15 @@ from typing import Any
 
 import yaml
 
-from models.cpu import cores
-from models.errors import UserError
-from models.files import atomic_folder, digest, open_log
-from models.nmt import fairseq_run
-from models.nmt.convert import forget
-from models.nmt.families.fairseq import FairseqModel
-from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
-from models.nmt.options import NmtOptions, NmtTrainingOptions
-from models.nmt.training_data import (
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, digest, open_log
+from paraloom.models.nmt import fairseq_run
+from paraloom.models.nmt.convert import forget
+from paraloom.models.nmt.families.fairseq import FairseqModel
+from paraloom.models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
+from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
+from paraloom.models.nmt.training_data import (
     HeldOut,
     hold_out,
     train_subwords,
@@ -32,8 +32,8 @@ from models.nmt.training_data import (
     write_pieces,
     write_text,
 )
-from models.printing import show
-from models.progress import meter
+from paraloom.models.printing import show
+from paraloom.models.progress import meter
 
 REPORT = "training.json"
 _AVERAGED = 3  # checkpoints
@@ -243,7 +243,7 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
     """
     import torch
 
-    from models.nmt.checkpoint import read_state
+    from paraloom.models.nmt.checkpoint import read_state
 
     states = {}
     for path in sorted(checkpoints.glob("update_*.pt"), key=_updates):
@@ -279,7 +279,7 @@ def _bleu(folder: Path, held_out: HeldOut, part: slice, beam: int | None, thread
     """BLEU (sacrebleu) of a model's translations; rejected sentences count as empty."""
     import sacrebleu
 
-    from models.nmt.translate import Translator
+    from paraloom.models.nmt.translate import Translator
 
     options = NmtOptions(device="cpu") if beam is None else NmtOptions(device="cpu", beam=beam)
     rows, _ = Translator(folder, options, threads=threads).translate(held_out.sources[part])

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from models.errors import UserError
-from models.nmt.model_folder import SENTENCEPIECE
-from models.nmt.options import NmtTrainingOptions
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.model_folder import SENTENCEPIECE
+from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
 _LONGEST = 200  # subwords of a side; longer pairs are rarely translations of each other

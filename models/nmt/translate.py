@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.hub import fetch
-from models.nmt.engines.base import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
-from models.nmt.engines.build import build_engine, check_engine, one_line
-from models.nmt.families.base import Languages
-from models.nmt.families.registry import open_model
-from models.nmt.options import NmtOptions, Precision
-from models.text.controls import find_control
+from paraloom.models.hub import fetch
+from paraloom.models.nmt.engines.base import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
+from paraloom.models.nmt.engines.build import build_engine, check_engine, one_line
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.families.registry import open_model
+from paraloom.models.nmt.options import NmtOptions, Precision
+from paraloom.models.text.controls import find_control
 
 SCHEMA = pa.schema(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 if TYPE_CHECKING:
     import torch

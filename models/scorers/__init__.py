@@ -9,8 +9,8 @@ models. Other packages and files may bring scorers too (`plugins`), and scores m
 and programs (`elsewhere`).
 """
 
-from models.scorers.base import Outcome, Resource, Scorer
-from models.scorers.pair_scorer import PairScorer
-from models.scorers.registry import ENCODER, SCORERS
+from paraloom.models.scorers.base import Outcome, Resource, Scorer
+from paraloom.models.scorers.pair_scorer import PairScorer
+from paraloom.models.scorers.registry import ENCODER, SCORERS
 
 __all__ = ["ENCODER", "SCORERS", "Outcome", "PairScorer", "Resource", "Scorer"]

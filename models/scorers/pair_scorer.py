@@ -11,12 +11,12 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.scorers.base import Outcome, Scorer
-from models.scorers.plugins import ScorerSource
-from models.scorers.registry import SCORERS
-from models.text.tokens import PairText
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers.base import Outcome, Scorer
+from paraloom.models.scorers.plugins import ScorerSource
+from paraloom.models.scorers.registry import SCORERS
+from paraloom.models.text.tokens import PairText
 
 _ROWS = 16_384  # scored at once: more than a shard has by default, so that it is one block
 _MOST_TOKENS = np.iinfo(np.int16).max

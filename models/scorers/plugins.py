@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from models.errors import UserError
-from models.scorers.base import Scorer
+from paraloom.models.errors import UserError
+from paraloom.models.scorers.base import Scorer
 
 GROUP = "paraloom.scorers"
 """The group of entry points; an entry point's name is the scorer's, its value a `Scorer`."""
@@ -154,7 +154,9 @@ def _digest(code: str) -> str:
 
 def _checked(found: Any, where: str) -> Scorer:
     if not isinstance(found, Scorer):
-        raise UserError(f"{where}: must be a models.scorers.Scorer, not {type(found).__name__}")
+        raise UserError(
+            f"{where}: must be a paraloom.models.scorers.Scorer, not {type(found).__name__}"
+        )
     if wrong := _wrong(found):
         raise UserError(f"{where}: {wrong}")
     return found

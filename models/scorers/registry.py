@@ -1,24 +1,24 @@
 """The scorers of Paraloom by name, which is also that of their column."""
 
-from models.scorers.base import Resource, Scorer
-from models.scorers.learned.encoder_similarity import encoder_similarity, open_encoder
-from models.scorers.learned.human_classifier import open_classifier
-from models.scorers.learned.human_likeness import human_likeness
-from models.scorers.learned.paragram_similarity import paragram_similarity
-from models.scorers.learned.reference_score import open_translation_model, reference_score
-from models.scorers.learned.sentence_similarity import (
+from paraloom.models.scorers.base import Resource, Scorer
+from paraloom.models.scorers.learned.encoder_similarity import encoder_similarity, open_encoder
+from paraloom.models.scorers.learned.human_classifier import open_classifier
+from paraloom.models.scorers.learned.human_likeness import human_likeness
+from paraloom.models.scorers.learned.paragram_similarity import paragram_similarity
+from paraloom.models.scorers.learned.reference_score import open_translation_model, reference_score
+from paraloom.models.scorers.learned.sentence_similarity import (
     cross_encoder,
     open_cross_encoder,
     open_sentence_model,
     sentence_similarity,
 )
-from models.scorers.tokens.edit_distance import edit_distance
-from models.scorers.tokens.length_ratio import length_ratio
-from models.scorers.tokens.mean_idf import mean_idf
-from models.scorers.tokens.trigram_overlap import trigram_overlap
-from models.scorers.tokens.unigram_f1 import unigram_f1
-from models.scorers.tokens.word_order import word_order
-from models.text.vectors import load_vectors
+from paraloom.models.scorers.tokens.edit_distance import edit_distance
+from paraloom.models.scorers.tokens.length_ratio import length_ratio
+from paraloom.models.scorers.tokens.mean_idf import mean_idf
+from paraloom.models.scorers.tokens.trigram_overlap import trigram_overlap
+from paraloom.models.scorers.tokens.unigram_f1 import unigram_f1
+from paraloom.models.scorers.tokens.word_order import word_order
+from paraloom.models.text.vectors import load_vectors
 
 ENCODER = "encoder_similarity"
 """The scorer that the first round does not have: its encoder is trained in the round before."""

@@ -7,10 +7,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.text.tokens import moses_tokens
-from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, open_vectors, write_vectors
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.tokens import moses_tokens
+from paraloom.models.text.vectors import (
+    UNKNOWN,
+    WordVectors,
+    compact_vectors,
+    open_vectors,
+    write_vectors,
+)
 
 COUNTS = pa.schema([("word", pa.string()), ("documents", pa.int64()), ("occurrences", pa.int64())])
 """The table of `WordCounts`."""
@@ -71,7 +77,7 @@ def write_idf(counts: WordCounts, text: Path) -> None:
 
 
 def compact_idf(text: Path | str, folder: Path | str) -> int:
-    """Convert the text form to the compact form of `models.text.vectors`; the number of words."""
+    """Convert the text form to the compact form, see `paraloom.models.text.vectors`; the number of words."""
     compact_vectors(text, folder)
     found = open_vectors(folder)
     if found.dim != 1:

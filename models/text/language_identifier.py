@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models.errors import UserError
-from models.languages import short_code
+from paraloom.models.errors import UserError
+from paraloom.models.languages import short_code
 
 _CODES = """
 af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel", "spancat")
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import LCSseq
 
-from models.text.tokens import PairText, TokenIds
+from paraloom.models.text.tokens import PairText, TokenIds
 
 LONGEST = 6
 """The largest number of words in a phrase."""

@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from models.text.tokens import PairText, TokenIds
-from models.text.vectors import WordVectors
+from paraloom.models.text.tokens import PairText, TokenIds
+from paraloom.models.text.vectors import WordVectors
 
 
 @dataclass(frozen=True, slots=True)

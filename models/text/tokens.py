@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models.languages import ENGLISH, is_unspaced, short_code
+from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
 # Most English sentences are plain: words, numbers, commas, apostrophes and one final mark. By the
 # rules of Moses a token of theirs begins after white space and at every mark, and nowhere else,
@@ -21,7 +21,7 @@ _WORD = r"(?:[A-Za-z]+(?:-[A-Za-z]+)*(?:'[A-Za-z]+)?|[0-9]+)"
 _NO_ABBREVIATION = r"(?:[A-Za-z]+-)*(?:[a-z]{4,}|[a-z]{2}[a-uw-z]|[a-z][a-rt-z])"
 _PLAIN = rf"^(?:{_WORD},? )*(?:{_WORD}(?: ?[?!]| [.])?|{_NO_ABBREVIATION}[.])$"
 
-# The scripts of `models.languages.is_unspaced`, as names of Unicode; ー is of no script.
+# The scripts of `paraloom.models.languages.is_unspaced`, as names of Unicode; ー is of no script.
 _SCRIPTS = (
     "Han Hiragana Katakana Bopomofo Khmer Tai_Tham Lao Myanmar Tai_Le New_Tai_Lue Tai_Viet Thai"
 )

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from models.errors import UserError
-from models.files import atomic_file, atomic_folder, opened
-from models.hashing import text_hashes
-from models.text.word2vec import HEADER, LARGEST, binary_blocks, check_dimension, is_binary
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, atomic_folder, opened
+from paraloom.models.hashing import text_hashes
+from paraloom.models.text.word2vec import HEADER, LARGEST, binary_blocks, check_dimension, is_binary
 
 UNKNOWN = "UUUNKKK"  # the row for unknown words in PARAGRAM files
 _BLOCK = 8 << 20  # bytes of text parsed at once

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from models.errors import UserError
-from models.files import opened
+from paraloom.models.errors import UserError
+from paraloom.models.files import opened
 
 LARGEST = 1e12  # of a value, so that sums of squares fit float32
 HEADER = re.compile(rb"[ \t]*(\d{1,12})[ \t]+(\d{1,12})[ \t]*\r?(?:\n|\Z)")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from pipeline.records import Candidate
+from paraloom.pipeline.records import Candidate
 
 
 def grow_ranges(scores: Mapping[int, float]) -> list[tuple[int, ...]]:

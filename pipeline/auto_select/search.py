@@ -13,18 +13,18 @@ from statistics import fmean
 
 import numpy as np
 
-from beam_jobs.analysis import probes, sampling
-from beam_jobs.analysis.probes import Subset
-from beam_jobs.analysis.sampling import Sample
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, content_key, units, write_shard
-from beam_jobs.select import Criteria
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.options import EmbeddingOptions
-from models.errors import UserError
-from models.files import digest
-from models.languages import ENGLISH
-from pipeline.auto_select.ranges import (
+from paraloom.beam_jobs.analysis import probes, sampling
+from paraloom.beam_jobs.analysis.probes import Subset
+from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Shard, content_key, units, write_shard
+from paraloom.beam_jobs.select import Criteria
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.languages import ENGLISH
+from paraloom.pipeline.auto_select.ranges import (
     best_deciles,
     error_of_difference,
     grow_ranges,
@@ -32,8 +32,8 @@ from pipeline.auto_select.ranges import (
     pooled_deviation,
     scorer_of_the_best_decile,
 )
-from pipeline.config.options import AutoOptions
-from pipeline.records import AutoSelectRecord, Candidate, Lead
+from paraloom.pipeline.config.options import AutoOptions
+from paraloom.pipeline.records import AutoSelectRecord, Candidate, Lead
 
 VERSION = 1
 """Bump when the same scores lead to another selection."""

@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
-from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Deciles
-from models.languages import language_name
-from models.scorers import ENCODER
-from pipeline.cards.data_card_metadata import PART_FILES, Release, card_metadata, dtype, title
-from pipeline.cards.metadata import front_matter
-from pipeline.judging.record import JudgedRecord
-from pipeline.records import (
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.shards import Deciles
+from paraloom.models.languages import language_name
+from paraloom.models.scorers import ENCODER
+from paraloom.pipeline.cards.data_card_metadata import (
+    PART_FILES,
+    Release,
+    card_metadata,
+    dtype,
+    title,
+)
+from paraloom.pipeline.cards.metadata import front_matter
+from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.records import (
     BackTranslateRecord,
     BucketRecord,
     InputSection,
@@ -21,9 +27,15 @@ from pipeline.records import (
     ScoringModelRecord,
     UsedModel,
 )
-from pipeline.report.describe import count, decoding, resolve_auto, score, selection_in_words
-from pipeline.report.final_view import best_round, final_view, verdict
-from pipeline.report.render import Markdown, code, plain, render_markdown
+from paraloom.pipeline.report.describe import (
+    count,
+    decoding,
+    resolve_auto,
+    score,
+    selection_in_words,
+)
+from paraloom.pipeline.report.final_view import best_round, final_view, verdict
+from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
 
 _TEXTS = {
     "id": "unique in the run, or with several translations of `source` the same for all of them; "

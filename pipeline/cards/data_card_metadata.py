@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from models.languages import language_name
-from models.licenses import license_metadata
-from pipeline.cards.metadata import hub_languages
-from pipeline.records import ConfigRecord, InputSection
+from paraloom.models.languages import language_name
+from paraloom.models.licenses import license_metadata
+from paraloom.pipeline.cards.metadata import hub_languages
+from paraloom.pipeline.records import ConfigRecord, InputSection
 
 PART_FILES = "part-*.parquet"
 """The part files of a corpus, as readers of its card find them."""

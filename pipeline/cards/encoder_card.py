@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from beam_jobs.io import storage
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.settings import EncoderSettings
-from models.files import CARD, OWN_CARD
-from models.languages import ENGLISH, language_name
-from models.printing import say
-from models.structured import parse_json
-from pipeline.cards.data_card import model_name
-from pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
-from pipeline.cards.metadata import front_matter, yaml_block
-from pipeline.publishing.provenance import harmless
-from pipeline.records import (
+from paraloom.beam_jobs.io import storage
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.settings import EncoderSettings
+from paraloom.models.files import CARD, OWN_CARD
+from paraloom.models.languages import ENGLISH, language_name
+from paraloom.models.printing import say
+from paraloom.models.structured import parse_json
+from paraloom.pipeline.cards.data_card import model_name
+from paraloom.pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
+from paraloom.pipeline.cards.metadata import front_matter, yaml_block
+from paraloom.pipeline.publishing.provenance import harmless
+from paraloom.pipeline.records import (
     BackTranslateRecord,
     Correlation,
     EvaluateRecord,
@@ -28,10 +28,10 @@ from pipeline.records import (
     RunRecord,
     TrainingRecord,
 )
-from pipeline.report.describe import correlation, count, resolve_auto, selection_in_words
-from pipeline.report.evaluation import evaluation_table
-from pipeline.report.final_view import final_view, round_view
-from pipeline.report.render import Markdown, code, render_markdown
+from paraloom.pipeline.report.describe import correlation, count, resolve_auto, selection_in_words
+from paraloom.pipeline.report.evaluation import evaluation_table
+from paraloom.pipeline.report.final_view import final_view, round_view
+from paraloom.pipeline.report.render import Markdown, code, render_markdown
 
 _KINDS = {
     "word-avg": "the mean of the vectors of its words",

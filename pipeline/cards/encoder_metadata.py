@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from models.licenses import license_metadata
-from pipeline.cards.metadata import hub_languages
-from pipeline.records import Correlation, Evaluation
+from paraloom.models.licenses import license_metadata
+from paraloom.pipeline.cards.metadata import hub_languages
+from paraloom.pipeline.records import Correlation, Evaluation
 
 _TASK = {"type": "semantic-similarity", "name": "Semantic Similarity"}
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from models.errors import UserError
-from models.languages import short_code
-from models.structured import parse_yaml
-from pipeline.report.render import Markdown
+from paraloom.models.errors import UserError
+from paraloom.models.languages import short_code
+from paraloom.models.structured import parse_yaml
+from paraloom.pipeline.report.render import Markdown
 
 
 class _Dumper(yaml.SafeDumper):

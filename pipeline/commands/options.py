@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from models.errors import UserError
-from models.files import atomic_file, check_writable
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, check_writable
 
 
 def _writable(file: str | None) -> str | None:
@@ -81,7 +81,7 @@ def beam_options(
         given = [*given, f"--on_interrupt={on_interrupt}"]
     if on is None:
         return given
-    from beam_jobs.runners.flink.cluster import default_folder, read
+    from paraloom.beam_jobs.runners.flink.cluster import default_folder, read
 
     return [*read(default_folder()).arguments(given), *given]
 

@@ -4,7 +4,7 @@
 the configuration page.
 """
 
-from pipeline.config.options import Config
-from pipeline.config.read import read_config
+from paraloom.pipeline.config.options import Config
+from paraloom.pipeline.config.read import read_config
 
 __all__ = ["Config", "read_config"]

@@ -1,6 +1,7 @@
 """The JSON Schema and the page of the configuration, both made from the declared keys.
 
-`python -m pipeline.config.documentation` writes `configs/schema.json` and `docs/configuration.md`.
+`python -m paraloom.pipeline.config.documentation` writes `configs/schema.json` and
+`docs/configuration.md`.
 """
 
 import json
@@ -10,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from pipeline.config.options import Config
+from paraloom.pipeline.config.options import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"

@@ -7,21 +7,27 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 
-from beam_jobs.io import schema
-from beam_jobs.io.bitext import READERS, Format
-from beam_jobs.select import PerSource
-from beam_jobs.transforms.conditions import parse_condition
-from beam_jobs.transforms.predicates import Predicate
-from models.embeddings.options import EmbeddingOptions, ParagramOptions
-from models.languages import ENGLISH, is_code, short_code
-from models.nmt.families.base import Languages
-from models.nmt.options import NmtOptions
-from models.options import Count, Fraction, InputFile, InputPath, Options, PositiveNumber
-from models.scorers import ENCODER, SCORERS
-from models.scorers.elsewhere.columns import ColumnScorer
-from models.scorers.elsewhere.commands import TIMEOUT, CommandScorer
-from models.scorers.plugins import ScorerSource, check_name, column_of, installed, source_of
-from pipeline.config.recorded import Written
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.bitext import READERS, Format
+from paraloom.beam_jobs.select import PerSource
+from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
+from paraloom.models.languages import ENGLISH, is_code, short_code
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.options import Count, Fraction, InputFile, InputPath, Options, PositiveNumber
+from paraloom.models.scorers import ENCODER, SCORERS
+from paraloom.models.scorers.elsewhere.columns import ColumnScorer
+from paraloom.models.scorers.elsewhere.commands import TIMEOUT, CommandScorer
+from paraloom.models.scorers.plugins import (
+    ScorerSource,
+    check_name,
+    column_of,
+    installed,
+    source_of,
+)
+from paraloom.pipeline.config.recorded import Written
 
 InputGlob = Annotated[str, InputPath(copied=False, checked=False)]
 HubModel = Annotated[str, InputPath(copied=False, hub=True)]
@@ -385,12 +391,8 @@ class Config(Options):
                 "encoder; set it to 1"
             )
         if not self.select.labelled:
-            raise ValueError(
-                f"select.labelled: loop.rounds is {self.loop.rounds}, and labelled pairs decide "
-                "which round is best; name a file or folder of them"
-            )
+            reason = "and labelled pairs decide which round is best; name a file or folder of them"
+            raise ValueError(f"select.labelled: loop.rounds is {self.loop.rounds}, {reason}")
         if self.select.deciles is None and self.select.by not in CHOSEN:
-            raise ValueError(
-                f"select.deciles: loop.rounds is {self.loop.rounds}, but without a selection by "
-                "decile every round would train on the same pairs; name deciles"
-            )
+            reason = "but without deciles every round would train on the same pairs; name some"
+            raise ValueError(f"select.deciles: loop.rounds is {self.loop.rounds}, {reason}")

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
 
-from models.errors import UserError
-from models.printing import not_text
-from models.structured import parse_yaml, read_yaml
-from pipeline.config.options import Config
-from pipeline.config.recorded import Written
+from paraloom.models.errors import UserError
+from paraloom.models.printing import not_text
+from paraloom.models.structured import parse_yaml, read_yaml
+from paraloom.pipeline.config.options import Config
+from paraloom.pipeline.config.recorded import Written
 
 
 def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:

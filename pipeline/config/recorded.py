@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from models.scorers.elsewhere.commands import shown_words
+from paraloom.models.scorers.elsewhere.commands import shown_words
 
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _QUERY = re.compile(r"\b(https?://[^\s?]*)\?[^\s,;)]*")

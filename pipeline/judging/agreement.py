@@ -11,16 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, read_shard
-from models.agreement.correlation import spearman
-from models.agreement.cuts import Judged, recommend
-from models.agreement.precision import DECILES
-from models.scorers import SCORERS
-from pipeline.judging.judges import alpha
-from pipeline.judging.judgments import Judgment, Key
-from pipeline.judging.record import Agreement, CutResult, ScoreAgreement
-from pipeline.records import ScorerRecord
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, read_shard
+from paraloom.models.agreement.correlation import spearman
+from paraloom.models.agreement.cuts import Judged, recommend
+from paraloom.models.agreement.precision import DECILES
+from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.judging.judges import alpha
+from paraloom.pipeline.judging.judgments import Judgment, Key
+from paraloom.pipeline.judging.record import Agreement, CutResult, ScoreAgreement
+from paraloom.pipeline.records import ScorerRecord
 
 _TEXTS = ("reference", "translation")
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from models.agreement.precision import by_decile
-from pipeline.judging.record import Agreement, CutResult, Interval, ScoreAgreement
+from paraloom.models.agreement.precision import by_decile
+from paraloom.pipeline.judging.record import Agreement, CutResult, Interval, ScoreAgreement
 
 
 def cut_in_words(cut: CutResult) -> str:

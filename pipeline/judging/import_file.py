@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from beam_jobs.io import schema
-from models.embeddings.datasets.lines import tab_separated
-from models.errors import UserError
-from pipeline.judging.judgments import (
+from paraloom.beam_jobs.io import schema
+from paraloom.models.embeddings.datasets.lines import tab_separated
+from paraloom.models.errors import UserError
+from paraloom.pipeline.judging.judgments import (
     Action,
     Fluency,
     JudgeFile,
@@ -22,7 +22,7 @@ from pipeline.judging.judgments import (
     Score,
     checked_name,
 )
-from pipeline.judging.sampling import Pair, ScoredRun, as_pairs
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, as_pairs
 
 
 class Row(BaseModel):

@@ -9,7 +9,7 @@ from typing import Literal
 import krippendorff
 import numpy as np
 
-from pipeline.judging.judgments import Judgment
+from paraloom.pipeline.judging.judgments import Judgment
 
 
 def describe_judges(judgments: Sequence[Judgment]) -> list[str]:

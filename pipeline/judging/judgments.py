@@ -18,10 +18,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from models.files import check_inside, locked_folder, open_regular
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.models.files import check_inside, locked_folder, open_regular
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"

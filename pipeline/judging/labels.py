@@ -1,7 +1,7 @@
 """Labelled files: pairs of sentences that people labelled elsewhere, with labels from 0 to 100.
 
-STS (0 to 5) and SICK (1 to 5) as `models.embeddings.datasets.similarity` reads them, the Microsoft
-Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-separated with a header that has
+STS (0 to 5) and SICK (1 to 5) as `paraloom.models.embeddings.datasets.similarity` reads them, the
+Microsoft Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-separated with a header that has
 `reference`, `paraphrase` or `translation`, `score`, and perhaps `reference_id`.
 """
 
@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models.agreement.precision import DECILES, exact_deciles
-from models.embeddings.datasets.lines import tab_separated
-from models.embeddings.datasets.similarity import judgment_columns, read_labelled
-from models.errors import UserError
-from models.scorers import ENCODER, SCORERS, PairScorer
-from models.scorers.plugins import ScorerSource
-from pipeline.judging.agreement import JudgedPairs
+from paraloom.models.agreement.precision import DECILES, exact_deciles
+from paraloom.models.embeddings.datasets.lines import tab_separated
+from paraloom.models.embeddings.datasets.similarity import judgment_columns, read_labelled
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
+from paraloom.models.scorers.plugins import ScorerSource
+from paraloom.pipeline.judging.agreement import JudgedPairs
 
 _MRPC = ("Quality", "#1 String", "#2 String")
 

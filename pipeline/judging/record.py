@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from pipeline.records import Lenient, StageRecord
+from paraloom.pipeline.records import Lenient, StageRecord
 
 Interval = tuple[float, float]
 
@@ -16,13 +16,13 @@ class ScoreAgreement(Lenient):
     judged: list[int]
     rows: list[int]  # pairs of the run or of the file in each decile, without copies
     precision: list[float | None]
-    """Share of good pairs in the best 1, 2, … deciles, with weights (`models.agreement.weights`);
-    None where a decile has no judged pairs."""
+    """Share of good pairs in the best 1, 2, … deciles, with weights
+    (`paraloom.models.agreement.weights`); None where a decile has no judged pairs."""
     higher_is_better: bool = True
 
 
 class CutResult(Lenient):
-    """A set of deciles of a score, as `models.agreement.cuts.Cut`."""
+    """A set of deciles of a score, as `paraloom.models.agreement.cuts.Cut`."""
 
     score: str
     deciles: list[int]

@@ -17,15 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Shard, read_shard, receipts
-from models.errors import UserError
-from models.hashing import text_hashes
-from pipeline.judging.judgments import Key
-from pipeline.manifest import Manifest
-from pipeline.records import BucketRecord, RunRecord
-from pipeline.report.final_view import best_round, check_current, current
-from pipeline.stage import stage_path
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes
+from paraloom.pipeline.judging.judgments import Key
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import BucketRecord, RunRecord
+from paraloom.pipeline.report.final_view import best_round, check_current, current
+from paraloom.pipeline.stage import stage_path
 
 _TEXTS = ("source", "reference", "translation")
 _HASH = "hash"

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ValidationError
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
-from models.errors import UserError
-from pipeline.judging.judgments import JudgeNameError
-from pipeline.judging.session import Answer, RefusedError, Session, Target
+from paraloom.models.errors import UserError
+from paraloom.pipeline.judging.judgments import JudgeNameError
+from paraloom.pipeline.judging.session import Answer, RefusedError, Session, Target
 
 PAGE = Path(__file__).parent / "page"
 _HOST = "127.0.0.1"

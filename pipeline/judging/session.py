@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.judging.judgments import Action, Fluency, JudgeFile, Key, Score, checked_name
-from pipeline.judging.sampling import Pair
+from paraloom.pipeline.judging.judgments import Action, Fluency, JudgeFile, Key, Score, checked_name
+from paraloom.pipeline.judging.sampling import Pair
 
 Scale = Literal["0-100", "yes-no"]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from models.errors import UserError
-from models.licenses import HUB_LICENSES
-from pipeline.cards.data_card_metadata import Release, Split
-from pipeline.publishing.files import TEST, as_pairs, held_out, total_hash
+from paraloom.models.errors import UserError
+from paraloom.models.licenses import HUB_LICENSES
+from paraloom.pipeline.cards.data_card_metadata import Release, Split
+from paraloom.pipeline.publishing.files import TEST, as_pairs, held_out, total_hash
 
 
 def check_rows(folder: Path, release: Release, share: float, rows: int, total: np.ndarray) -> None:

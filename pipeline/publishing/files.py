@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beam_jobs.io import schema
-from beam_jobs.transforms.duplicates import normalised, row_hash
-from models.hashing import text_hashes, threshold
-from pipeline.cards.data_card_metadata import Configuration, Split
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.transforms.duplicates import normalised, row_hash
+from paraloom.models.hashing import text_hashes, threshold
+from paraloom.pipeline.cards.data_card_metadata import Configuration, Split
 
 TRAIN, TEST = "train", "test"
 FOLDERS = ("data", "pairs")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from models.errors import UserError
-from pipeline.publishing.files import FOLDERS, TEST, TRAIN
-from pipeline.publishing.release import ABOUT
+from paraloom.models.errors import UserError
+from paraloom.pipeline.publishing.files import FOLDERS, TEST, TRAIN
+from paraloom.pipeline.publishing.release import ABOUT
 
 _SHARDS = [f"{folder}/{split}-*-of-*.parquet" for folder in FOLDERS for split in (TRAIN, TEST)]
 """The files that a later release may no longer have."""

@@ -8,12 +8,12 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from models.errors import UserError
-from models.files import digest, read_regular
-from models.hub import is_hub_name
-from models.options import InputPath
-from pipeline.config import Config
-from pipeline.records import RunRecord, UsedModel
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest, read_regular
+from paraloom.models.hub import is_hub_name
+from paraloom.models.options import InputPath
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import RunRecord, UsedModel
 
 SUMS = "SHA256SUMS"
 

@@ -16,18 +16,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, read_shard, read_whole, receipts
-from models.errors import UserError
-from models.files import atomic_folder, check_regular, lock, open_lock, read_regular
-from models.licenses import HUB_LICENSES, license_name
-from models.structured import parse_json
-from pipeline.cards.data_card import data_card
-from pipeline.cards.data_card_metadata import Release
-from pipeline.manifest import Manifest
-from pipeline.publishing.check import check_card, check_rows
-from pipeline.publishing.files import FOLDERS, write_configurations
-from pipeline.publishing.provenance import (
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Shard, read_shard, read_whole, receipts
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, check_regular, lock, open_lock, read_regular
+from paraloom.models.licenses import HUB_LICENSES, license_name
+from paraloom.models.structured import parse_json
+from paraloom.pipeline.cards.data_card import data_card
+from paraloom.pipeline.cards.data_card_metadata import Release
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.publishing.check import check_card, check_rows
+from paraloom.pipeline.publishing.files import FOLDERS, write_configurations
+from paraloom.pipeline.publishing.provenance import (
     SUMS,
     check_no_traces,
     first_change,
@@ -35,8 +35,8 @@ from pipeline.publishing.provenance import (
     read_sums,
     write_sums,
 )
-from pipeline.records import PairsRecord, RunRecord
-from pipeline.report.final_view import check_current, current
+from paraloom.pipeline.records import PairsRecord, RunRecord
+from paraloom.pipeline.report.final_view import check_current, current
 
 VERSION = 2
 """Bump when `ABOUT` has other keys."""
@@ -155,7 +155,7 @@ def finished_record(run: str) -> RunRecord:
 
 
 def remove_temporary(out: Path) -> None:
-    """Remove what a killed process left beside a release (`models.files.atomic_folder`)."""
+    """Remove what a killed process left of a release (`paraloom.models.files.atomic_folder`)."""
     name = re.compile(rf"\.{re.escape(out.name)}\.(old\.)?[a-z0-9_]{{8}}")
     known = {*FOLDERS, "provenance", "README.md", LICENSE, SUMS, out.name}
     for path in out.parent.iterdir() if out.parent.is_dir() else ():

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 import yaml
 from markupsafe import Markup
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import content_key
-from models.languages import short_code
-from pipeline.judging.judgments import judgments_digest
-from pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
-from pipeline.report.describe import resolve_auto, score
-from pipeline.report.final_view import best_round, final_view, rounds
-from pipeline.report.judgments import agreement
-from pipeline.report.render import render_html
-from pipeline.report.report_data import read_scores, regions
-from pipeline.report.savings import savings
-from pipeline.stage import stage_path
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.languages import short_code
+from paraloom.pipeline.judging.judgments import judgments_digest
+from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
+from paraloom.pipeline.report.describe import resolve_auto, score
+from paraloom.pipeline.report.final_view import best_round, final_view, rounds
+from paraloom.pipeline.report.judgments import agreement
+from paraloom.pipeline.report.render import render_html
+from paraloom.pipeline.report.report_data import read_scores, regions
+from paraloom.pipeline.report.savings import savings
+from paraloom.pipeline.stage import stage_path
 
 VERSION = 3
 """Bump when the report looks different for the same run."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
-from pipeline.records import AutoSelectRecord, Candidate
-from pipeline.report.describe import deciles_in_words, readable
+from paraloom.pipeline.records import AutoSelectRecord, Candidate
+from paraloom.pipeline.report.describe import deciles_in_words, readable
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from models.scorers import SCORERS
-from pipeline.judging.record import JudgedRecord
-from pipeline.records import (
+from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.records import (
     AutoSelectRecord,
     NmtSection,
     RunRecord,

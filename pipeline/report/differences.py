@@ -5,7 +5,7 @@ import re
 from markupsafe import Markup, escape
 from rapidfuzz.distance import LCSseq
 
-from models.languages import ENGLISH, is_unspaced
+from paraloom.models.languages import ENGLISH, is_unspaced
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _CHARACTER = re.compile(r"[A-Za-z0-9]+|\S")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pipeline.records import Correlation, EvaluateRecord
-from pipeline.report.describe import correlation
+from paraloom.pipeline.records import Correlation, EvaluateRecord
+from paraloom.pipeline.report.describe import correlation
 
 
 class EvaluationTable(NamedTuple):

@@ -3,18 +3,18 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from models.errors import UserError
-from models.scorers import ENCODER
-from pipeline.config.options import CHOSEN
-from pipeline.judging.record import JudgedRecord
-from pipeline.records import (
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import ENCODER
+from paraloom.pipeline.config.options import CHOSEN
+from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.records import (
     AutoSelectRecord,
     LoopRecord,
     PairsRecord,
     RunRecord,
     StageRecord,
 )
-from pipeline.stage import RANKING, RESULTS, stage_path
+from paraloom.pipeline.stage import RANKING, RESULTS, stage_path
 
 
 class Round(NamedTuple):

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import receipts
-from pipeline.judging.agreement import join, measure
-from pipeline.judging.describe import by_agreement, cumulative_shares
-from pipeline.judging.judgments import read_judgments
-from pipeline.judging.record import Agreement, Interval, ScoreAgreement
-from pipeline.records import BucketRecord, RunRecord
-from pipeline.report.describe import readable
-from pipeline.report.plots import Scale
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.pipeline.judging.agreement import join, measure
+from paraloom.pipeline.judging.describe import by_agreement, cumulative_shares
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.judging.record import Agreement, Interval, ScoreAgreement
+from paraloom.pipeline.records import BucketRecord, RunRecord
+from paraloom.pipeline.report.describe import readable
+from paraloom.pipeline.report.plots import Scale
 
 _PRECISIONS = (0.8, 0.9)
 _LINE = 12.0  # least distance between the baselines of two lines of text

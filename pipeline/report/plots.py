@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.records import AutoSelectRecord, PairsRecord
-from pipeline.report.describe import percent
-from pipeline.report.report_data import Array, Density
+from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
+from paraloom.pipeline.report.describe import percent
+from paraloom.pipeline.report.report_data import Array, Density
 
 WIDTH = 340
 _LEVELS = 6  # shades of the density

@@ -10,9 +10,9 @@ from statistics import fmean
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from models.printing import visible
-from pipeline.judging import describe as judged
-from pipeline.report import (
+from paraloom.models.printing import visible
+from paraloom.pipeline.judging import describe as judged
+from paraloom.pipeline.report import (
     auto_select,
     describe,
     differences,
@@ -21,9 +21,9 @@ from pipeline.report import (
     plots,
     savings,
 )
-from pipeline.report.describe import count
-from pipeline.report.final_view import rounds, verdict
-from pipeline.report.report_data import SHOWN_DECILES
+from paraloom.pipeline.report.describe import count
+from paraloom.pipeline.report.final_view import rounds, verdict
+from paraloom.pipeline.report.report_data import SHOWN_DECILES
 
 
 def render_html(template: str, **values: object) -> Markup:

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Deciles, Receipt, read_shard, receipts
-from beam_jobs.transforms.predicates import Predicate
-from pipeline.records import SelectSection
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.shards import Deciles, Receipt, read_shard, receipts
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.pipeline.records import SelectSection
 
 BINS = 40
 CELLS = 32  # a side of the density's grid

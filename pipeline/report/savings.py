@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipeline.records import BackTranslateRecord, PairsRecord, RunRecord
+from paraloom.pipeline.records import BackTranslateRecord, PairsRecord, RunRecord
 
 
 class Saving(NamedTuple):

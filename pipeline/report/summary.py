@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from beam_jobs.io.shards import Deciles
-from beam_jobs.select import tsv_path
-from pipeline import statistics
-from pipeline.console import console, number_table
-from pipeline.records import (
+from paraloom.beam_jobs.io.shards import Deciles
+from paraloom.beam_jobs.select import tsv_path
+from paraloom.pipeline import statistics
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
     EvaluateRecord,
@@ -17,13 +17,13 @@ from pipeline.records import (
     StageRecord,
     StatisticsRecord,
 )
-from pipeline.report import report_path
-from pipeline.report.auto_select import mean_deviation, selection_lines
-from pipeline.report.describe import chosen_epoch, deciles_in_words
-from pipeline.report.evaluation import evaluation_table
-from pipeline.report.final_view import final_view, restrict, rounds, verdict
-from pipeline.report.savings import Saving, hours_in_words, savings
-from pipeline.stage import Run
+from paraloom.pipeline.report import report_path
+from paraloom.pipeline.report.auto_select import mean_deviation, selection_lines
+from paraloom.pipeline.report.describe import chosen_epoch, deciles_in_words
+from paraloom.pipeline.report.evaluation import evaluation_table
+from paraloom.pipeline.report.final_view import final_view, restrict, rounds, verdict
+from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
+from paraloom.pipeline.stage import Run
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:

@@ -1,17 +1,17 @@
 """The stages of a run, in order: one module for each, with its `STAGE`.
 
 A module has in one place what its stage depends on, the fingerprint of its result, how the result
-is made and how it is checked: see `pipeline.stage.Stage`. A new stage is a module and a line here;
-one that makes the resource of a scorer is only a module, with the name of the resource.
+is made and how it is checked: see `paraloom.pipeline.stage.Stage`. A new stage is a module and a
+line here; one that makes the resource of a scorer is only a module, with the name of the resource.
 
     ingest → nmt → back_translate → score → bucket → choice → corpus → embeddings → evaluate
         pivot ↗     paragram, idf, … ↗                             ↘ statistics
 
-With several rounds, `pipeline.rounds` repeats the stages from `score` on.
+With several rounds, `paraloom.pipeline.rounds` repeats the stages from `score` on.
 """
 
-from pipeline.stage import Stage
-from pipeline.stages import (
+from paraloom.pipeline.stage import Stage
+from paraloom.pipeline.stages import (
     auto_select,
     back_translate,
     bucket,
@@ -25,7 +25,7 @@ from pipeline.stages import (
     score,
     statistics,
 )
-from pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.stages.resources import RESOURCES
 
 STAGES: tuple[Stage, ...] = (
     ingest.STAGE,

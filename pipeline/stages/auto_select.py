@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from beam_jobs.analysis import probes, sampling
-from models.errors import UserError
-from models.files import digest
-from pipeline.auto_select.search import VERSION, auto_select, small_encoder
-from pipeline.config import Config
-from pipeline.labelled import check_labelled, labelled_digests, read_labelled
-from pipeline.records import AutoSelectRecord
-from pipeline.stage import Run, Stage
+from paraloom.beam_jobs.analysis import probes, sampling
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.pipeline.auto_select.search import VERSION, auto_select, small_encoder
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.labelled import check_labelled, labelled_digests, read_labelled
+from paraloom.pipeline.records import AutoSelectRecord
+from paraloom.pipeline.stage import Run, Stage
 
 
 def fingerprint(run: Run) -> Any:
@@ -58,7 +58,7 @@ def make(run: Run, key: str) -> AutoSelectRecord:
 
 def check(config: Config) -> None:
     """Check the name of the encoder and the labelled pairs."""
-    from models.embeddings.encoders import kinds
+    from paraloom.models.embeddings.encoders import kinds
 
     try:
         kinds(config.select.auto.model)

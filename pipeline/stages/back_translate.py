@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from beam_jobs import back_translate
-from beam_jobs.directions import BACK
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from models.files import digest
-from pipeline.config import Config
-from pipeline.records import BackTranslateRecord
-from pipeline.stage import Run, Stage, shards_are_valid
-from pipeline.translation import Model, backward, decoding, shares_translations, translate
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.directions import BACK
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import BackTranslateRecord
+from paraloom.pipeline.stage import Run, Stage, shards_are_valid
+from paraloom.pipeline.translation import Model, backward, decoding, shares_translations, translate
 
 
 def fingerprint(run: Run) -> Any:

@@ -1,9 +1,9 @@
 """bucket: the decile of every score."""
 
-from beam_jobs import bucket
-from beam_jobs.io.shards import units
-from pipeline.records import BucketRecord
-from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.beam_jobs import bucket
+from paraloom.beam_jobs.io.shards import units
+from paraloom.pipeline.records import BucketRecord
+from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
 def make(run: Run, key: str) -> BucketRecord:

@@ -3,14 +3,14 @@
 from dataclasses import asdict
 from typing import Any
 
-from beam_jobs import select
-from beam_jobs.io import storage
-from beam_jobs.io.copy_stage import copy_pairs
-from beam_jobs.io.shards import units
-from models.languages import ENGLISH
-from pipeline.judging.record import JudgedRecord
-from pipeline.records import AutoSelectRecord, PairsRecord
-from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.beam_jobs import select
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.copy_stage import copy_pairs
+from paraloom.beam_jobs.io.shards import units
+from paraloom.models.languages import ENGLISH
+from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
+from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
 def criteria(run: Run) -> select.Criteria:

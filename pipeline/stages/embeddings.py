@@ -4,19 +4,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.io import remote
-from models.cpu import cores
-from models.embeddings import tasks
-from models.embeddings.options import AUTO
-from models.embeddings.tasks.options import READ_THE_CORPUS
-from models.errors import UserError
-from models.files import atomic_folder, digest
-from models.languages import ENGLISH, short_code
-from pipeline.config import Config
-from pipeline.manifest import versions
-from pipeline.records import InputFile, TrainingRecord
-from pipeline.stage import Run, Stage, folder_is_valid
-from pipeline.stages.resources import paragram
+from paraloom.beam_jobs.io import remote
+from paraloom.models.cpu import cores
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.options import AUTO
+from paraloom.models.embeddings.tasks.options import READ_THE_CORPUS
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, digest
+from paraloom.models.languages import ENGLISH, short_code
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.manifest import versions
+from paraloom.pipeline.records import InputFile, TrainingRecord
+from paraloom.pipeline.stage import Run, Stage, folder_is_valid
+from paraloom.pipeline.stages.resources import paragram
 
 
 def depends_on(config: Config) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def _uses_own_vectors(config: Config) -> bool:
 
 def fingerprint(run: Run) -> Any:
     """The options that change the weights, and the content of the files they name."""
-    from models.embeddings.tasks.paraphrases import weight_options
+    from paraloom.models.embeddings.tasks.paraphrases import weight_options
 
     options = run.config.embeddings
     values = weight_options(options)
@@ -94,7 +94,7 @@ def make(run: Run, key: str) -> TrainingRecord:
 
 def check(config: Config) -> None:
     """Check the options of the encoder."""
-    from models.embeddings.encoders import check_encoder
+    from paraloom.models.embeddings.encoders import check_encoder
 
     try:
         check_encoder(config.embeddings)

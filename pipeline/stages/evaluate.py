@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from beam_jobs.io import remote, storage
-from models.files import digest
-from pipeline.records import EvaluateRecord, Evaluation
-from pipeline.stage import Run, Stage
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.models.files import digest
+from paraloom.pipeline.records import EvaluateRecord, Evaluation
+from paraloom.pipeline.stage import Run, Stage
 
 
 def evaluation_path(run: Run) -> str:
@@ -16,8 +16,8 @@ def evaluation_path(run: Run) -> str:
 
 def make(run: Run, key: str) -> EvaluateRecord:
     """Evaluate the encoder."""
-    from models.embeddings.applications.evaluation import evaluate_models
-    from models.embeddings.model import load_encoder
+    from paraloom.models.embeddings.applications.evaluation import evaluate_models
+    from paraloom.models.embeddings.model import load_encoder
 
     options = run.config.evaluate
     encoder = load_encoder(remote.localise(run.folder("embeddings")))

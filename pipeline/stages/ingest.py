@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from beam_jobs import ingest
-from beam_jobs.transforms.conditions import TOKEN_COLUMNS
-from models.errors import UserError
-from models.languages import short_code
-from pipeline.config import Config
-from pipeline.records import PairsRecord
-from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs.transforms.conditions import TOKEN_COLUMNS
+from paraloom.models.errors import UserError
+from paraloom.models.languages import short_code
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
 
 
 def fingerprint(run: Run) -> Any:

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from pipeline.config import Config
-from pipeline.judging.agreement import join, measure
-from pipeline.judging.describe import cut_in_words
-from pipeline.judging.judgments import judgments_digest, read_judgments
-from pipeline.judging.record import JudgedRecord
-from pipeline.stage import Run, Stage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.judging.agreement import join, measure
+from paraloom.pipeline.judging.describe import cut_in_words
+from paraloom.pipeline.judging.judgments import judgments_digest, read_judgments
+from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.stage import Run, Stage
 
 VERSION = 1
 """Bump when the same judgments lead to another selection."""

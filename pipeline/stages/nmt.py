@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from models.cpu import cores
-from models.errors import UserError
-from pipeline.config import Config
-from pipeline.records import NmtRecord, NmtTraining
-from pipeline.stage import Run, Stage, folder_is_valid
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import NmtRecord, NmtTraining
+from paraloom.pipeline.stage import Run, Stage, folder_is_valid
 
 
 def fingerprint(run: Run) -> Any:
@@ -20,7 +20,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> NmtRecord:
     """Train on the pairs of the input."""
-    from models.nmt.train import train_nmt
+    from paraloom.models.nmt.train import train_nmt
 
     metrics = train_nmt(
         [Path(path) for path in run.local_files("ingest")],

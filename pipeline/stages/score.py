@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from beam_jobs import score
-from beam_jobs.io import storage
-from beam_jobs.io.shards import content_key, units
-from models.errors import UserError
-from models.files import digest
-from models.scorers import ENCODER, SCORERS, Scorer
-from models.scorers.base import Resource
-from models.scorers.pair_scorer import TOKEN_COUNTS
-from pipeline.config import Config
-from pipeline.records import ScoreRecord, ScorerRecord
-from pipeline.stage import Run, Stage, pairs_record, shards_are_valid
-from pipeline.stages.resources import RESOURCES
-from pipeline.stages.resources.columns import ColumnsRecord
-from pipeline.stages.resources.pair_models import model_names
-from pipeline.stages.resources.translation_model import scoring_model
+from paraloom.beam_jobs import score
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import content_key, units
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.scorers import ENCODER, SCORERS, Scorer
+from paraloom.models.scorers.base import Resource
+from paraloom.models.scorers.pair_scorer import TOKEN_COUNTS
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.records import ScoreRecord, ScorerRecord
+from paraloom.pipeline.stage import Run, Stage, pairs_record, shards_are_valid
+from paraloom.pipeline.stages.resources import RESOURCES
+from paraloom.pipeline.stages.resources.columns import ColumnsRecord
+from paraloom.pipeline.stages.resources.pair_models import model_names
+from paraloom.pipeline.stages.resources.translation_model import scoring_model
 
 
 def resource_paths(run: Run) -> dict[str, str]:

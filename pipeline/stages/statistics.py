@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from models.files import digest
-from pipeline import statistics
-from pipeline.config.options import Config, StatisticsOptions
-from pipeline.notices import notify, of_parser
-from pipeline.records import PairsRecord, StatisticsRecord
-from pipeline.stage import Run, Stage
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.pipeline import statistics
+from paraloom.pipeline.config.options import Config, StatisticsOptions
+from paraloom.pipeline.notices import notify, of_parser
+from paraloom.pipeline.records import PairsRecord, StatisticsRecord
+from paraloom.pipeline.stage import Run, Stage
 
 
 def fingerprint(run: Run) -> Any:
@@ -40,7 +40,7 @@ def make(run: Run, key: str) -> StatisticsRecord:
 
 def check(config: Config) -> None:
     """Check that the parser can be loaded."""
-    from models.text.parses import Parser
+    from paraloom.models.text.parses import Parser
 
     if spacy := _options(config).spacy:
         try:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, write_shard
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, write_shard
 
 
 @pytest.fixture

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import models.nmt.translate
-from beam_jobs import back_translate
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Unit, units, write_shard
-from beam_jobs.runners.launch import Result, beam_options
-from beam_jobs.transforms.translations import COUNTERS
-from models.errors import UserError
-from models.nmt import gpu
-from models.nmt.engines.base import Hypothesis, Ranked
-from models.nmt.options import NmtOptions
-from models.nmt.translate import RetryHints, Translator
+import paraloom.models.nmt.translate
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Unit, units, write_shard
+from paraloom.beam_jobs.runners.launch import Result, beam_options
+from paraloom.beam_jobs.transforms.translations import COUNTERS
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import gpu
+from paraloom.models.nmt.engines.base import Hypothesis, Ranked
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.translate import RetryHints, Translator
 from tests.small_model import new_pairs
 
 ONE = ["--direct_num_workers", "1"]
@@ -96,7 +96,7 @@ def test_a_process_loads_the_model_once(
             loads.append(os.getpid())
             super().__init__(*args, **kwargs)
 
-    monkeypatch.setattr(models.nmt.translate, "Translator", Counting)
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Counting)
     result = run(work(shard_rows=1), tmp_path / "out", nmt_model)
     assert len(result.receipts) == 12
     assert loads == [os.getpid()]
@@ -121,7 +121,7 @@ def test_a_sentence_that_breaks_the_engine_is_set_apart(
 
             return wait
 
-    monkeypatch.setattr(models.nmt.translate, "build_engine", lambda *args: Engine())
+    monkeypatch.setattr(paraloom.models.nmt.translate, "build_engine", lambda *args: Engine())
     texts = [*sentences[:5], "zlomyslná věta", *sentences[5:], "slovo " * 200]
     result = run(work(texts), tmp_path / "out", nmt_model)
     assert [row["source"] for row in rows(result)] == sentences
@@ -156,7 +156,7 @@ def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
                 raise RuntimeError("the device is gone")
             return lambda: [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
 
-    monkeypatch.setattr(models.nmt.translate, "build_engine", lambda *args: Engine())
+    monkeypatch.setattr(paraloom.models.nmt.translate, "build_engine", lambda *args: Engine())
     with pytest.raises(UserError, match=r"does not work .*the device is gone"):
         run(work(), tmp_path / "out", nmt_model)
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 1  # the shard before
@@ -179,7 +179,7 @@ def test_finished_shards_are_not_translated_twice(
             texts.extend(sentences.to_pylist())
             return super().translate(sentences, hints)
 
-    monkeypatch.setattr(models.nmt.translate, "Translator", Watching)
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Watching)
     (out / "receipts" / "part-00000-00001.json").unlink()  # killed before it was finished
     again = run(work(), out, nmt_model)
     assert texts == [row["source"] for row in rows(first)[4:8]]

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import models.nmt.translate
-from beam_jobs import back_translate
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Unit, units, write_shard
-from beam_jobs.runners.launch import Result
-from models.nmt.options import NmtOptions, SamplingOptions
-from models.nmt.translate import SCHEMA, Counters, Translator
+import paraloom.models.nmt.translate
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Unit, units, write_shard
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.models.nmt.options import NmtOptions, SamplingOptions
+from paraloom.models.nmt.translate import SCHEMA, Counters, Translator
 from tests.small_model import new_pairs
 
 N_BEST = NmtOptions(beam=4, candidates=3)
@@ -101,7 +101,7 @@ def test_candidates_keep_the_order_of_the_translator(
             counters = Counters(sentences=len(sentences), seconds=0.1)
             return pa.RecordBatch.from_pylist(rows, SCHEMA), counters
 
-    monkeypatch.setattr(models.nmt.translate, "Translator", Counting)
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Counting)
     result = run(work, tmp_path / "out", tmp_path, N_BEST, distinct=distinct)
     rows = [row for table in tables(result) for row in table.to_pylist()]
     assert [row["id"] for row in rows] == [f"id-{i // 3}" for i in range(36)]

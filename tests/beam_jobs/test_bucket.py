@@ -7,15 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs import bucket
-from beam_jobs.bucket import decile_ranks, summarise
-from beam_jobs.io import schema
-from beam_jobs.io import shards as shard_files
-from beam_jobs.io.part_files import encode
-from beam_jobs.io.shards import Deciles, Shard, read_shard, units, write_shard
-from beam_jobs.runners.launch import Result
-from models.errors import UserError
-from models.hashing import text_hashes
+from paraloom.beam_jobs import bucket
+from paraloom.beam_jobs.bucket import decile_ranks, summarise
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io import shards as shard_files
+from paraloom.beam_jobs.io.part_files import encode
+from paraloom.beam_jobs.io.shards import Deciles, Shard, read_shard, units, write_shard
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes
 
 ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)

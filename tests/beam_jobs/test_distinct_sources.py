@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import models.nmt.translate
-from beam_jobs import back_translate
-from beam_jobs.back_translate import distinct_folder
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Unit, receipts, units, write_shard
-from beam_jobs.runners.launch import Result
-from models.nmt.options import NmtOptions
-from models.nmt.translate import SCHEMA, Counters, RetryHints
+import paraloom.models.nmt.translate
+from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.back_translate import distinct_folder
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Unit, receipts, units, write_shard
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.translate import SCHEMA, Counters, RetryHints
 from tests.run_helpers import part_file
 from tests.small_model import new_pairs
 
@@ -58,7 +58,7 @@ class Reversing:
 
 @pytest.fixture
 def reversing(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    monkeypatch.setattr(models.nmt.translate, "Translator", Reversing)
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Reversing)
     Reversing.seen = Counter()
     return Reversing.seen
 
@@ -76,7 +76,7 @@ class Drawing(Reversing):
 
 @pytest.fixture
 def drawing(reversing: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    monkeypatch.setattr(models.nmt.translate, "Translator", Drawing)
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Drawing)
     return reversing
 
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from beam_jobs import ingest
-from beam_jobs.io import schema
-from beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
-from beam_jobs.io.shards import Saved, receipts
-from beam_jobs.runners.launch import Result
-from beam_jobs.transforms.conditions import parse_condition
-from models.errors import UserError
-from models.nmt.families.base import Languages
+from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
+from paraloom.beam_jobs.io.shards import Saved, receipts
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages
 
 ONE = ["--direct_num_workers", "1"]
 

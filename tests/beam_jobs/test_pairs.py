@@ -11,11 +11,11 @@ import pytest
 from apache_beam.metrics.metric import MetricsFilter
 from apache_beam.testing.util import assert_that, equal_to
 
-from beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
-from models.hashing import text_hashes
-from models.nmt.options import NmtOptions
-from models.nmt.translate import Translator
-from models.scorers import PairScorer
+from paraloom.beam_jobs.pairs import BackTranslate, ExactDeciles, ScorePairs
+from paraloom.models.hashing import text_hashes
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.translate import Translator
+from paraloom.models.scorers import PairScorer
 from tests.small_model import new_pairs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "beam.md"

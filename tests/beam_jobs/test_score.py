@@ -6,16 +6,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs import score
-from beam_jobs.io import schema
-from beam_jobs.io.part_files import encode
-from beam_jobs.io.shards import receipts, units, write_shard
-from beam_jobs.runners.launch import Result
-from beam_jobs.score import score_table
-from models.errors import UserError
-from models.scorers import PairScorer
-from models.scorers.pair_scorer import Scores
-from models.scorers.plugins import FileScorer
+from paraloom.beam_jobs import score
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.part_files import encode
+from paraloom.beam_jobs.io.shards import receipts, units, write_shard
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.score import score_table
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.pair_scorer import Scores
+from paraloom.models.scorers.plugins import FileScorer
 from tests.run_helpers import part_file
 
 ONE = ["--direct_num_workers", "1"]
@@ -149,7 +149,7 @@ def test_columns_that_the_job_does_not_know_are_left_out(tmp_path: Path) -> None
 
 REASONS = """
 import numpy as np
-from models.scorers import Outcome, Scorer
+from paraloom.models.scorers import Outcome, Scorer
 
 def function(pairs):
     reasons = ["", "no verb,\\n no noun", ""][: len(pairs)]
@@ -172,7 +172,7 @@ def test_a_scorer_gives_reasons_for_pairs_without_a_value() -> None:
 
 
 def test_a_value_outside_the_range_sets_its_row_apart() -> None:
-    text = "from models.scorers import Scorer\n"
+    text = "from paraloom.models.scorers import Scorer\n"
     text += "s = Scorer(function=lambda pairs: [0.0, 1.5, 1.0], meaning='', unit='')"
     scorer = PairScorer(["s"], sources=[FileScorer("s", "s.py", text)])
     scored, rejected = score_table(table(), scorer, ("s",))
@@ -181,7 +181,7 @@ def test_a_value_outside_the_range_sets_its_row_apart() -> None:
 
 
 CHECKED = """
-from models.scorers import Outcome, Scorer
+from paraloom.models.scorers import Outcome, Scorer
 
 def function(pairs):
     words = pairs.translation_text.to_pylist()

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs import select
-from beam_jobs.io.shards import DamagedError, Shard, units
-from beam_jobs.select import Criteria, judge, tsv_path
-from beam_jobs.transforms.duplicates import normalised
+from paraloom.beam_jobs import select
+from paraloom.beam_jobs.io.shards import DamagedError, Shard, units
+from paraloom.beam_jobs.select import Criteria, judge, tsv_path
+from paraloom.beam_jobs.transforms.duplicates import normalised
 
 ONE = ["--direct_num_workers", "1"]
 ALL: dict[str, Any] = {

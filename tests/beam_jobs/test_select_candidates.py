@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from beam_jobs import bucket, select
-from beam_jobs.analysis.diff import diff_shards
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, units, write_shard
-from beam_jobs.select import Criteria, PerSource, judge
+from paraloom.beam_jobs import bucket, select
+from paraloom.beam_jobs.analysis.diff import diff_shards
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.beam_jobs.select import Criteria, PerSource, judge
 
 ONE = ["--direct_num_workers", "1"]
 SCORE = ("translation_score",)

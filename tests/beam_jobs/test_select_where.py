@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, commit, read_shard, units
-from beam_jobs.select import Criteria, judge, run, tsv_path
-from beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, commit, read_shard, units
+from paraloom.beam_jobs.select import Criteria, judge, run, tsv_path
+from paraloom.beam_jobs.transforms.predicates import Predicate
 
 SCORERS = ("trigram_overlap", "unigram_f1")
 WHERE = ("trigram_overlap <= 0.5", "unigram_f1_decile in 2..7", "reference_tokens >= 6")

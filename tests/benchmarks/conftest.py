@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.experiments.cells import Inputs
-from models.embeddings.datasets.similarity import ENTAILMENT
+from paraloom.models.embeddings.datasets.similarity import ENTAILMENT
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 

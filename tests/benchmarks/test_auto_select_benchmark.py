@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io.shards import commit
 from benchmarks.auto_select import main, prepare
 from benchmarks.experiments.cells import Inputs, folder_of
-from models.embeddings.options import EmbeddingOptions
-from pipeline.records import Candidate
+from paraloom.beam_jobs.io.shards import commit
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.pipeline.records import Candidate
 
 RUN = Candidate(scorer="unigram_f1", deciles=(0, 1), rows=20, pairs=20, scores=(1.0,)).model_dump()
 

@@ -12,8 +12,8 @@ from benchmarks.experiments.cells import Cell, Inputs, Scores, cell_path
 from benchmarks.experiments.report import judge, write
 from benchmarks.experiments.revisiting import tables
 from benchmarks.experiments.tables import Claim, Table
-from models.embeddings.encoders import kinds
-from models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.encoders import kinds
+from paraloom.models.embeddings.options import EmbeddingOptions
 
 BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(dim=3))
 

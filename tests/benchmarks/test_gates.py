@@ -9,10 +9,10 @@ from benchmarks.experiments import gates, supervised
 from benchmarks.experiments.__main__ import main
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.parsers import TREES, train_parser
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.judged_precision import main, split, within
-from models.languages import ENGLISH
-from pipeline.judging.labels import read_labels, score_labels
+from paraloom.models.languages import ENGLISH
+from paraloom.pipeline.judging.labels import read_labels, score_labels
 from tests.sample import real_data
 
 

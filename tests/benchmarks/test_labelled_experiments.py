@@ -2,9 +2,9 @@ from benchmarks.experiments.cells import Inputs, digest, load_scores
 from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
 from benchmarks.experiments.report import judgements, lines
 from benchmarks.experiments.tables import Claim, Table
-from models.embeddings.encoders import kinds
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.options import SimilarityOptions
+from paraloom.models.embeddings.encoders import kinds
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.options import SimilarityOptions
 
 
 def test_tables_name_encoders_and_claims_name_rows(inputs: Inputs) -> None:

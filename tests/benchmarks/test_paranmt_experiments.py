@@ -21,9 +21,9 @@ from benchmarks.experiments.paranmt_cells import (
 )
 from benchmarks.experiments.report import write
 from benchmarks.experiments.tables import Claim, Table, printed_claims
-from models.embeddings.encoders import kinds
-from models.embeddings.options import EmbeddingOptions
-from models.errors import UserError
+from paraloom.models.embeddings.encoders import kinds
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.errors import UserError
 from tests.benchmarks.conftest import WORDS
 
 SMALL = EmbeddingOptions(dim=4, epochs=1, mega_batch=1, initial_vectors=None, loaders=0)

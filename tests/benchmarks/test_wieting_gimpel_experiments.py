@@ -14,8 +14,8 @@ from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.report import judgements, write
 from benchmarks.experiments.revisiting import CorrelationCell
 from benchmarks.experiments.tables import Table
-from models.embeddings.encoders import check_encoder
-from models.text.vectors import write_vectors
+from paraloom.models.embeddings.encoders import check_encoder
+from paraloom.models.text.vectors import write_vectors
 from tests.benchmarks.conftest import WORDS
 
 NOWHERE = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))

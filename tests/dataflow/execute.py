@@ -25,8 +25,8 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 from apache_beam.utils.subprocess_server import pick_port
 
-from beam_jobs.runners.flink.reach import reachable
-from beam_jobs.runners.loopback import loopback_servers
+from paraloom.beam_jobs.runners.flink.reach import reachable
+from paraloom.beam_jobs.runners.loopback import loopback_servers
 from tests.dataflow.double import Job
 from tests.dataflow.image import Image
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Beam's pool, which otherwise listens on all interfaces.
 _POOL = """
 from apache_beam.runners.worker.worker_pool_main import main
-from beam_jobs.runners.loopback import loopback_servers
+from paraloom.beam_jobs.runners.loopback import loopback_servers
 with loopback_servers():
     main()
 """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from beam_jobs.runners.flink import install, programs
+from paraloom.beam_jobs.runners.flink import install, programs
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"

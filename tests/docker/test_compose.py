@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from beam_jobs.runners.flink import install, programs
+from paraloom.beam_jobs.runners.flink import install, programs
 
 pytestmark = pytest.mark.compose
 
@@ -186,7 +186,7 @@ def test_the_walk_through(containers: Containers) -> None:
             break
         time.sleep(1)  # the cluster is coming up: every check ends in one line
     assert process.returncode == 0, said
-    paraloom = [sys.executable, "-m", "pipeline.cli"]
+    paraloom = [sys.executable, "-m", "paraloom.pipeline.cli"]
     here = {"cwd": containers.runs, "env": {**os.environ, **ONE_CORE, "PYTHONPATH": str(ROOT)}}
     corpus = [*paraloom, "corpus", "--config", "sample.yaml", "--set", "run=here"]
     subprocess.run(corpus, check=True, **here)  # type: ignore[call-overload]

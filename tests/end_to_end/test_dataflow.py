@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from beam_jobs.io import storage
-from beam_jobs.runners.launch import connect
-from pipeline.manifest import Manifest
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.pipeline.manifest import Manifest
 from tests.dataflow.double import ACTIVE, Dataflow, Job, dataflow
 from tests.dataflow.execute import in_image
 from tests.dataflow.image import image
@@ -66,7 +66,7 @@ def service(
 
 def paraloom(cwd: Path, *arguments: str, machine: str = "launcher") -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *arguments],
+        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cwd / machine)},
         stdout=subprocess.PIPE,

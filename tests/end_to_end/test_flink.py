@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from beam_jobs.runners.flink import cluster as clusters
-from beam_jobs.runners.flink.programs import NAMES, Cluster
-from beam_jobs.runners.flink.reach import get
+from paraloom.beam_jobs.runners.flink import cluster as clusters
+from paraloom.beam_jobs.runners.flink.programs import NAMES, Cluster
+from paraloom.beam_jobs.runners.flink.reach import get
 from tests.listening import exposed, listening
 from tests.sample import write_small_sample
 
@@ -32,7 +32,7 @@ STAGES = ("ingest", "back_translate", "score", "bucket", "corpus", "statistics",
 
 def paraloom(*arguments: str, cwd: Path = ROOT, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *arguments],
+        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PARALOOM_FLINK": str(FOLDER)},
         stdout=subprocess.PIPE,
@@ -52,7 +52,8 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> str:
 def flink(command: str, *arguments: str) -> None:
     place = ["--folder", str(FOLDER)]
     subprocess.run(
-        [sys.executable, "-m", "beam_jobs.runners.flink", command, *place, *arguments], check=True
+        [sys.executable, "-m", "paraloom.beam_jobs.runners.flink", command, *place, *arguments],
+        check=True,
     )
 
 

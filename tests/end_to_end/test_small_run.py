@@ -26,7 +26,7 @@ def paraloom(
     *arguments: str | Path, text: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.cli", *map(str, arguments)],
+        [sys.executable, "-m", "paraloom.pipeline.cli", *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         input=text,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.runners.flink import cluster
+from paraloom.beam_jobs.runners.flink import cluster
 from tests.faults.ground import Ground
 
 

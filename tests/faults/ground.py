@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.cli import main as paraloom
+from paraloom.pipeline.cli import main as paraloom
 from tests.small_model import new_pairs, train_small_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,7 +80,7 @@ class Ground:
         """Give the command, in a process group of its own."""
         command = [stage, "--config", str(self.folder / f"{name}.yaml"), "--", *self.beam]
         return subprocess.Popen(
-            [sys.executable, "-m", "pipeline.cli", *command],
+            [sys.executable, "-m", "paraloom.pipeline.cli", *command],
             cwd=ROOT,
             env={**self.env, **env},
             stdout=subprocess.DEVNULL,

@@ -16,8 +16,8 @@ from typing import Any
 
 import yaml
 
-from beam_jobs.io import remote, storage
-from beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.runners.launch import connect
 from tests.faults.ground import HERE, Ground, main
 from tests.google_store import BUCKET as GOOGLE_BUCKET
 from tests.google_store import google_store

@@ -16,7 +16,7 @@ PATCH = '''
 import os, signal
 
 if "FAULT" in os.environ:
-    from models.nmt.engines.ctranslate2 import CTranslate2Engine
+    from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine
 
     mark, rows, how = os.environ["FAULT"].split("|")
     submit = CTranslate2Engine.submit

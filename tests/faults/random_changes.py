@@ -24,14 +24,14 @@ from typing import Any
 
 import yaml
 
-from beam_jobs.io.shards import read_shard, receipts
-from models.scorers import ENCODER
-from pipeline.cli import main as paraloom
-from pipeline.commands.run.status import status
-from pipeline.config.options import Config
-from pipeline.manifest import Manifest
-from pipeline.report.final_view import best_round, current, outdated
-from pipeline.stage import PAIR_STAGES
+from paraloom.beam_jobs.io.shards import read_shard, receipts
+from paraloom.models.scorers import ENCODER
+from paraloom.pipeline.cli import main as paraloom
+from paraloom.pipeline.commands.run.status import status
+from paraloom.pipeline.config.options import Config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.report.final_view import best_round, current, outdated
+from paraloom.pipeline.stage import PAIR_STAGES
 from tests.faults.ground import Ground, main
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 
 import psutil
 
-from beam_jobs.runners.crash_recovery import unfinished
+from paraloom.beam_jobs.runners.crash_recovery import unfinished
 from tests.faults.ground import Ground, main
 
 NAME = "killed"

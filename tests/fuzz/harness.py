@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from models.errors import UserError
-from pipeline.cli import main
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
 
 SECONDS = 60  # that a case may take; a busy machine is no failure
 MEMORY = 2 << 30  # bytes by which a case may enlarge the process

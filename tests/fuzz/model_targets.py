@@ -14,15 +14,15 @@ from random import Random
 import pyarrow as pa
 import torch
 
-from models.embeddings.applications.opened import open_model
-from models.embeddings.encoders import build_encoder, kinds
-from models.embeddings.heads import open_head
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.nmt.families.base import Languages
-from models.nmt.options import NmtOptions
-from models.nmt.translate import Translator
+from paraloom.models.embeddings.applications.opened import open_model
+from paraloom.models.embeddings.encoders import build_encoder, kinds
+from paraloom.models.embeddings.heads import open_head
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import NmtOptions
+from paraloom.models.nmt.translate import Translator
 from tests.fuzz.harness import Case, allowed
 from tests.fuzz.mutations import changed, damaged
 from tests.hub_models import FAMILIES, save
@@ -108,8 +108,8 @@ def _linked_model(folder: Path) -> Path:
 
 def dictionaries(random: Random, folder: Path) -> None:
     """The dictionaries of a fairseq model."""
-    from models.nmt.checkpoint import build_model, read_checkpoint
-    from models.nmt.model_folder import ModelFolder
+    from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
+    from paraloom.models.nmt.model_folder import ModelFolder
 
     place = _linked_model(folder)
     path = random.choice(sorted(place.glob("dict.*.txt")))
@@ -128,7 +128,7 @@ def checkpoint(random: Random, folder: Path) -> None:
     """The settings in the checkpoint of a fairseq model, old ones or hydra's, or its bytes
     in either form of torch.
     """
-    from models.nmt.checkpoint import read_state
+    from paraloom.models.nmt.checkpoint import read_state
 
     place = _linked_model(folder)
     path = place / "checkpoint.pt"

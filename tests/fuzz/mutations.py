@@ -7,7 +7,7 @@ import gzip
 from random import Random
 from typing import Any, get_args
 
-from models.options import Options
+from paraloom.models.options import Options
 
 TOKENS = (
     b"\0", b"\n", b"\r\n", b"\r", b"\t", b" ", b"\xff", b"\xef\xbb\xbf", b"\x1f\x8b", b"\xc3",

@@ -18,16 +18,16 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from beam_jobs.io import orphans, part_files, score_files, shards, storage
-from beam_jobs.io.bitext import READERS, find_bitext, read_bitext
-from beam_jobs.runners import crash_recovery
-from beam_jobs.runners.local.fork_server import CRASHED
-from models.embeddings.datasets.phrases import read_phrase_pairs
-from models.embeddings.datasets.similarity import read_labelled
-from models.embeddings.datasets.synonyms import read_synonyms
-from models.structured import parse_yaml
-from models.text.vectors import compact_vectors, load_vectors, open_vectors
-from pipeline.config.options import Config
+from paraloom.beam_jobs.io import orphans, part_files, score_files, shards, storage
+from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
+from paraloom.beam_jobs.runners import crash_recovery
+from paraloom.beam_jobs.runners.local.fork_server import CRASHED
+from paraloom.models.embeddings.datasets.phrases import read_phrase_pairs
+from paraloom.models.embeddings.datasets.similarity import read_labelled
+from paraloom.models.embeddings.datasets.synonyms import read_synonyms
+from paraloom.models.structured import parse_yaml
+from paraloom.models.text.vectors import compact_vectors, load_vectors, open_vectors
+from paraloom.pipeline.config.options import Config
 from tests.fuzz.harness import Case, allowed, command, write_json
 from tests.fuzz.model_targets import MODEL_TARGETS
 from tests.fuzz.mutations import NASTY, changed, configured, damaged

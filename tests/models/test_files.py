@@ -13,13 +13,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.files import (
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.files import (
     atomic_file,
     atomic_folder,
     check_writable,

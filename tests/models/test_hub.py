@@ -12,8 +12,8 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from models import hub
-from models.errors import UserError
+from paraloom.models import hub
+from paraloom.models.errors import UserError
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -112,7 +112,7 @@ def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
     assert program
     done = subprocess.run(
         [program, f"HF_HOME={tmp_path}/home", "HF_ENDPOINT=http://127.0.0.1:9",
-         sys.executable, "-m", "pipeline.cli", "select", "--config", str(config)],
+         sys.executable, "-m", "paraloom.pipeline.cli", "select", "--config", str(config)],
         cwd=Path(__file__).resolve().parents[3], capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")

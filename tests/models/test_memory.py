@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # In a process of its own: an old one may still hold the memory that its allocator gives again.
 PROGRAM = """
 import numpy as np
-from models.memory import forget_peak, peak_memory
+from paraloom.models.memory import forget_peak, peak_memory
 
 size = 64 << 20
 forget_peak()

@@ -6,17 +6,17 @@ import pickle
 import pytest
 from pydantic import ValidationError
 
-from beam_jobs.io.shards import content_key
-from models.embeddings.options import EmbeddingOptions, ParagramOptions
-from models.embeddings.tasks.options import (
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
+from paraloom.models.embeddings.tasks.options import (
     ContextOptions,
     MaLSTMOptions,
     PhrasesOptions,
     SimilarityOptions,
 )
-from models.embeddings.tasks.paraphrases import weight_options
-from models.nmt.options import NmtOptions, NmtTrainingOptions
-from pipeline.config.options import AutoOptions
+from paraloom.models.embeddings.tasks.paraphrases import weight_options
+from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
+from paraloom.pipeline.config.options import AutoOptions
 
 SMALL = NmtTrainingOptions(pieces=2000, learning_rate=0.004)
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)

@@ -38,7 +38,8 @@ def on_terminal(code: str, *, kill: signal.Signals | None = None) -> tuple[str, 
 
 def test_sigterm_shows_the_cursor_again() -> None:
     shown, code = on_terminal(
-        "import time\nfrom models.progress import meter\nwith meter('score', 2): time.sleep(60)",
+        "import time\nfrom paraloom.models.progress import meter\n"
+        "with meter('score', 2): time.sleep(60)",
         kill=signal.SIGTERM,
     )
     assert code == -signal.SIGTERM
@@ -52,7 +53,7 @@ def test_standard_error_that_goes_to_a_log_stays_off_the_bar(tmp_path: Path) -> 
     shown, code = on_terminal(
         f"""
 import os, sys, threading
-from models.progress import meter
+from paraloom.models.progress import meter
 terminal = os.fdopen(os.dup(2), "w")
 os.dup2(os.open({str(log)!r}, os.O_WRONLY | os.O_CREAT), 2)
 with meter("score", 2, stream=terminal):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from models.errors import UserError
-from models.structured import LARGEST, parse_json, parse_yaml, read_json, read_yaml
+from paraloom.models.errors import UserError
+from paraloom.models.structured import LARGEST, parse_json, parse_yaml, read_json, read_yaml
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [{','.join(9 * [f'*{old}'])}]\n"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from beam_jobs.io import storage
-from beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.runners.launch import connect
 from tests.object_store import BUCKET, object_store
 from tests.once import made_once
 from tests.run_helpers import command

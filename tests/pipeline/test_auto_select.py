@@ -11,19 +11,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis.probes import Subset
-from beam_jobs.analysis.sampling import Sample
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Shard, read_shard, write_shard
-from beam_jobs.select import Criteria
-from beam_jobs.transforms.predicates import Predicate
-from models.embeddings.options import EmbeddingOptions
-from models.errors import UserError
-from pipeline.auto_select.search import _Search, auto_select, small_encoder
-from pipeline.config.options import AutoOptions
-from pipeline.labelled import read_labelled
-from pipeline.records import AutoSelectRecord
-from pipeline.report.auto_select import selection_lines
+from paraloom.beam_jobs.analysis.probes import Subset
+from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Shard, read_shard, write_shard
+from paraloom.beam_jobs.select import Criteria
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.errors import UserError
+from paraloom.pipeline.auto_select.search import _Search, auto_select, small_encoder
+from paraloom.pipeline.config.options import AutoOptions
+from paraloom.pipeline.labelled import read_labelled
+from paraloom.pipeline.records import AutoSelectRecord
+from paraloom.pipeline.report.auto_select import selection_lines
 from tests.run_helpers import again, ran
 
 CRITERIA = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)

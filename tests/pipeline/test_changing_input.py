@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from beam_jobs.io import storage
+from paraloom.beam_jobs.io import storage
 from tests.run_helpers import again
 
 

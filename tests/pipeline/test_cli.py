@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from pipeline.cli import COMMANDS, PANELS, Command, main
-from pipeline.config import Config
+from paraloom.pipeline.cli import COMMANDS, PANELS, Command, main
+from paraloom.pipeline.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +39,10 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 
 def real(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "pipeline.cli", *arguments], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "paraloom.pipeline.cli", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
 
 
@@ -100,7 +103,7 @@ def test_a_run_folder_that_cannot_be_written(
 
 AFTER_A_COMMAND = """
 import sys
-from pipeline.cli import main
+from paraloom.pipeline.cli import main
 main(["--version"])
 streams = sys.stdin.buffer.read(), sys.stdout.buffer.write(b"x"), sys.stderr.fileno()
 sys.exit(streams != (b"", 1, 2))
@@ -114,7 +117,7 @@ def test_standard_streams_may_be_closed() -> None:
 
 def test_an_error_is_no_result_where_standard_error_is_closed() -> None:
     closed = ["sh", "-c", 'exec "$0" "$@" 2>&-', sys.executable]
-    command = [*closed, "-m", "pipeline.cli", "nothing"]
+    command = [*closed, "-m", "paraloom.pipeline.cli", "nothing"]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (2, b"")
 
@@ -130,12 +133,12 @@ def test_a_bug_is_told_in_one_line_and_not_hidden(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import pipeline.run
+    import paraloom.pipeline.run
 
     def bug(*args: Any, **kwargs: Any) -> NoReturn:
         raise kind("Traceback …\nthe last line\x1b")
 
-    monkeypatch.setattr(pipeline.run, "run_stages", bug)
+    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", bug)
     assert main(["select", "--config", str(config)]) == 2
     first, second, *rest = capsys.readouterr().err.splitlines()
     assert first.startswith("paraloom: an error that nobody foresaw")
@@ -156,7 +159,7 @@ def test_only_a_difference_ends_with_1(stream: str, argument: str, target: str) 
         os.close(descriptor)
         descriptor = os.open(target, os.O_WRONLY)
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: descriptor}
-    command = [sys.executable, "-m", "pipeline.cli", argument]
+    command = [sys.executable, "-m", "paraloom.pipeline.cli", argument]
     done = subprocess.run(command, cwd=ROOT, stdout=streams["stdout"], stderr=streams["stderr"])
     os.close(descriptor)
     assert done.returncode == 2
@@ -165,12 +168,12 @@ def test_only_a_difference_ends_with_1(stream: str, argument: str, target: str) 
 def test_an_interrupt_says_what_to_do(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import pipeline.run
+    import paraloom.pipeline.run
 
     def interrupted(*args: Any, **kwargs: Any) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline.run, "run_stages", interrupted)
+    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", interrupted)
     assert main(["select", "--config", str(config)]) == 130
     assert "the same command resumes" in said(capsys)
 
@@ -179,18 +182,18 @@ def test_an_interrupt_of_an_import_is_one(
     config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Modules that pybind11 made turn it into an ImportError."""
-    import pipeline.run
+    import paraloom.pipeline.run
 
     def interrupted(*args: Any, **kwargs: Any) -> NoReturn:
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    monkeypatch.setattr(pipeline.run, "run_stages", interrupted)
+    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", interrupted)
     assert main(["select", "--config", str(config)]) == 130
     assert "the same command resumes" in said(capsys)
 
 
 def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pipeline.run
+    import paraloom.pipeline.run
 
     calls = []
 
@@ -199,7 +202,7 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) 
     ) -> None:
         calls.append((config.seed, targets, list(beam), force))
 
-    monkeypatch.setattr(pipeline.run, "run_stages", run_stages)
+    monkeypatch.setattr(paraloom.pipeline.run, "run_stages", run_stages)
     path = str(config)
     assert main(["bucket", "--config", path, "--set", "seed=4", "--", "--runner", "X"]) == 0
     assert main(["corpus", "--force", "--config", path]) == 0
@@ -256,7 +259,7 @@ def test_every_command_is_documented(command: Command) -> None:
 def test_the_list_of_commands_imports_none_of_them() -> None:
     code = """
 import sys, time
-from pipeline.cli import main
+from paraloom.pipeline.cli import main
 assert main(["--help"]) == 0
 heavy = {"torch", "apache_beam", "pyarrow", "numpy"} & sys.modules.keys()
 assert not heavy, heavy
@@ -298,6 +301,6 @@ def test_a_usage_error_is_one_line(
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
     environment = {**os.environ, "_PARALOOM_COMPLETE": "complete_bash", "COMP_WORDS": words}
     environment["COMP_CWORD"] = str(words.count(" "))
-    command = [sys.executable, "-m", "pipeline.cli"]
+    command = [sys.executable, "-m", "paraloom.pipeline.cli"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert expected in done.stdout.split()

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import UserError
-from pipeline.config import Config, read_config
-from pipeline.config.read import recorded_config
-from pipeline.run import localised, remote_paths
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.read import recorded_config
+from paraloom.pipeline.run import localised, remote_paths
 
 GOOD = """
 run: runs/x
@@ -263,7 +263,7 @@ def test_declared_files_by_key(tmp_path: Path) -> None:
 def test_remote_files_are_replaced_by_local_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("beam_jobs.io.remote.localise", lambda path: f"/copy/{path[5:]}")
+    monkeypatch.setattr("paraloom.beam_jobs.io.remote.localise", lambda path: f"/copy/{path[5:]}")
     config = read(
         tmp_path,
         GOOD,

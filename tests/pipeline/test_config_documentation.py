@@ -8,12 +8,12 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from models.options import Options
-from pipeline.config import Config
-from pipeline.config.documentation import PAGE, SCHEMA, page, schema
+from paraloom.models.options import Options
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.documentation import PAGE, SCHEMA, page, schema
 
 CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
-REMEDY = "write it with `python -m pipeline.config.documentation`"
+REMEDY = "write it with `python -m paraloom.pipeline.config.documentation`"
 
 
 def sections_in(kind: Any) -> Iterator[type[Options]]:

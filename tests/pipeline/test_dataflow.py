@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
+from paraloom.pipeline.cli import main
 from tests.google_store import BUCKET
 
 OPTIONS = ["--runner=DataflowRunner", "--project=p", "--region=r", "--sdk_container_image=i"]
@@ -69,7 +69,7 @@ def test_what_ctrl_c_does_goes_to_the_jobs(
     def run(config: object, targets: object, arguments: list[str], *, force: bool) -> None:
         given.append(arguments)
 
-    monkeypatch.setattr("pipeline.run.run_stages", run)
+    monkeypatch.setattr("paraloom.pipeline.run.run_stages", run)
     config = str(write_config(tmp_path))
     command = ["select", "--config", config, "--on-interrupt", choice, "--", "--runner=x"]
     assert main(command) == 0

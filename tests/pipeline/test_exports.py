@@ -11,10 +11,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io.shards import Receipt, write_shard
-from beam_jobs.select import export_tsv
-from models.nmt.families.subwords import SentencePieces
-from pipeline.cli import main
+from paraloom.beam_jobs.io.shards import Receipt, write_shard
+from paraloom.beam_jobs.select import export_tsv
+from paraloom.models.nmt.families.subwords import SentencePieces
+from paraloom.pipeline.cli import main
 from tests.run_helpers import again
 
 BREAKS = ("\n", "\t", "\r", "\0", "\x0b", "\x1c", "\x7f", "\x85", "\u2028", "\u2029")

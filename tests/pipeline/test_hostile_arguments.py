@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from models.files import digest
-from pipeline.cli import main
+from paraloom.models.files import digest
+from paraloom.pipeline.cli import main
 
 LONG = "/tmp/" + 5000 * "x"
 
@@ -106,7 +106,7 @@ def test_errors_of_the_system_are_one_line(
         def raising(*_: Any) -> None:
             raise error
 
-        monkeypatch.setattr("pipeline.commands.run.status.status", raising)
+        monkeypatch.setattr("paraloom.pipeline.commands.run.status.status", raising)
         return line(capsys, "status", str(tmp_path))
 
     full = OSError(28, "No space left on device", "/a/b\x1b")

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from models.nmt import NmtOptions, Translator
-from pipeline.cli import main
+from paraloom.models.nmt import NmtOptions, Translator
+from paraloom.pipeline.cli import main
 
 from .conftest import ROWS
 

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.errors import UserError
-from pipeline.cli import main
-from pipeline.commands.run.status import status
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.plan import key_of
-from pipeline.stage import Run
-from pipeline.stages import STAGES
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.status import status
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import key_of
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import STAGES
 from tests.run_helpers import again, kill_in, parts, ran
 
 WriteConfig = Callable[..., Path]

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from models.scorers import ENCODER
-from pipeline.cli import main
-from pipeline.judging.judgments import Action, JudgeFile
-from pipeline.judging.record import JudgedRecord
-from pipeline.manifest import Manifest
-from pipeline.records import PairsRecord
+from paraloom.models.scorers import ENCODER
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
+from paraloom.pipeline.judging.record import JudgedRecord
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import PairsRecord
 from tests.run_helpers import again, parts, ran
 from tests.sample import LABELLED
 

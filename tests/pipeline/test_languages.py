@@ -10,14 +10,14 @@ import pytest
 import yaml
 from mosestokenizer import MosesTokenizer
 
-from models.errors import UserError
-from pipeline.config import Config, read_config
-from pipeline.manifest import Manifest
-from pipeline.notices import of_configuration
-from pipeline.plan import key_of, plan
-from pipeline.report.differences import mark_differences
-from pipeline.stage import Run
-from pipeline.stages import nmt
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.notices import of_configuration
+from paraloom.pipeline.plan import key_of, plan
+from paraloom.pipeline.report.differences import mark_differences
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import nmt
 from tests.run_helpers import again, ran
 
 WriteConfig = Callable[..., Path]
@@ -120,7 +120,7 @@ def test_words_are_marked_by_characters() -> None:
 def test_statistics_know_the_language_of_a_run(
     a_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.cli import main
+    from paraloom.pipeline.cli import main
 
     manifest = a_run / "run/manifest.json"
     found = []

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import UserError
-from pipeline import run
-from pipeline.config import Config
+from paraloom.models.errors import UserError
+from paraloom.pipeline import run
+from paraloom.pipeline.config import Config
 
 
 @pytest.mark.parametrize(

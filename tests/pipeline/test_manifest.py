@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
-from beam_jobs.runners.remote_jobs import RemoteJob
-from models.errors import UserError
-from pipeline.manifest import Manifest
-from pipeline.records import BucketRecord, IdfRecord, NmtRecord, PairsRecord, RunRecord, StageRecord
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models.errors import UserError
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import (
+    BucketRecord,
+    IdfRecord,
+    NmtRecord,
+    PairsRecord,
+    RunRecord,
+    StageRecord,
+)
 
 OLD: dict[str, Any] = {
     "config": {"run": "runs/x", "sample": {"pairs": 9}, "select": {"by": "auto", "later": [1]}},
@@ -87,7 +94,7 @@ def of_run(name: str) -> Any:
 def test_finished_stages_keep_what_made_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.manifest.versions", lambda: {"python": "3"})
+    monkeypatch.setattr("paraloom.pipeline.manifest.versions", lambda: {"python": "3"})
     first, own = {"python": "1"}, {"python": "2"}
     inputs = [{"path": "p", "sha256": "s"}]
     stages = {"ingest": {"key": "i"}, "score": {"key": "s"}, "bucket": {"versions": own}}

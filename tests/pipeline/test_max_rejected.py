@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest
 from tests.run_helpers import again, part_file
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.io import clients, remote, storage
-from pipeline.cli import main
+from paraloom.beam_jobs.io import clients, remote, storage
+from paraloom.pipeline.cli import main
 from tests.object_store import KEYS
 from tests.run_helpers import STAGES, part_file, popen, ran
 

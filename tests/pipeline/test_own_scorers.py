@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.cli import main
-from pipeline.config import Config
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import Config
 from tests.run_helpers import again, ran
 
 WriteConfig = Callable[..., Path]
@@ -21,7 +21,7 @@ WriteConfig = Callable[..., Path]
 FILE = """
 from pathlib import Path
 import numpy as np
-from models.scorers import Scorer
+from paraloom.models.scorers import Scorer
 
 def shout(pairs):
     with open({log!r}, "a") as log:
@@ -35,7 +35,7 @@ loudness = Scorer(function=shout, meaning="letters of the translation", unit="le
 """
 PACKAGE = """
 import numpy as np
-from models.scorers import Scorer
+from paraloom.models.scorers import Scorer
 
 def vowels(pairs):
     with open({log!r}, "a") as log:
@@ -191,7 +191,7 @@ def test_a_resource_that_two_scorers_open_differently(
     tmp_path: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = (
-        "from models.scorers import Resource, Scorer\n"
+        "from paraloom.models.scorers import Resource, Scorer\n"
         "{} = Scorer(function=len, meaning='', unit='',\n"
         "  resource=Resource(name='words', open=lambda path: {}, remedy='words'))\n"
     )

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import yaml
 
-from models.embeddings.model import load_encoder
-from pipeline import cli
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.plan import key_of
-from pipeline.stage import Run
-from pipeline.stages import embeddings
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.pipeline import cli
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import key_of
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import embeddings
 
 SMALL = ("--set", "embeddings.dim=8", "--set", "embeddings.epochs=2")
 PHRASES = "dog\thound\ncat\tkitten\nman\tguy\nruns\tsprints\nsleeps\tnaps\n"

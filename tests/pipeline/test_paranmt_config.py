@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from models.embeddings.model import load_encoder
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.records import AutoSelectRecord, PairsRecord
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import AutoSelectRecord, PairsRecord
 from tests.run_helpers import again
 from tests.sample import LABELLED, ROOT
 

@@ -11,21 +11,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io.shards import content_key
-from models.errors import UserError
-from models.files import digest
-from models.nmt import NmtOptions, Translator
-from models.nmt.families.base import Languages
-from models.nmt.families.m2m100 import m2m100_layout
-from pipeline.cli import main
-from pipeline.commands.corpus import timings
-from pipeline.commands.corpus.estimate import estimate
-from pipeline.commands.run.status import status, translation_hours
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.plan import key_of
-from pipeline.stage import Run
-from pipeline.stages import STAGES
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.nmt import NmtOptions, Translator
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.families.m2m100 import m2m100_layout
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus import timings
+from paraloom.pipeline.commands.corpus.estimate import estimate
+from paraloom.pipeline.commands.run.status import status, translation_hours
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import key_of
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import STAGES
 from tests.run_helpers import again, kill_in, parts, ran
 from tests.small_model import new_pairs
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from models.scorers import SCORERS
-from pipeline.config import read_config
-from pipeline.judging.judgments import Action, JudgeFile
-from pipeline.manifest import Manifest
-from pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
-from pipeline.records import StageRecord
-from pipeline.stage import Run
-from pipeline.stages.score import column_keys
+from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
+from paraloom.pipeline.records import StageRecord
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.score import column_keys
 
 FILES = {
     "bitext.tsv": "pes\tdog\n",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.auto_select.ranges import (
+from paraloom.pipeline.auto_select.ranges import (
     best_deciles,
     error_of_difference,
     grow_ranges,
@@ -15,7 +15,7 @@ from pipeline.auto_select.ranges import (
     pooled_deviation,
     scorer_of_the_best_decile,
 )
-from pipeline.records import Candidate
+from paraloom.pipeline.records import Candidate
 
 curves = st.dictionaries(st.integers(0, 9), st.floats(-100, 100), min_size=1)
 

@@ -7,19 +7,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import commit
-from models.errors import UserError
-from models.scorers import PairScorer
-from models.text.vectors import open_vectors
-from pipeline import plan
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.records import BackTranslateRecord, IdfRecord, PairsRecord, TrainingRecord
-from pipeline.run import _make_stages, _State
-from pipeline.stage import Run
-from pipeline.stages import STAGES
-from pipeline.stages.score import resource_paths
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import commit
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.text.vectors import open_vectors
+from paraloom.pipeline import plan
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import BackTranslateRecord, IdfRecord, PairsRecord, TrainingRecord
+from paraloom.pipeline.run import _make_stages, _State
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.stages.score import resource_paths
 
 ONE = ["--direct_num_workers", "1"]
 REFERENCES = ["a dog runs .", "a dog sits .", "a cat sits ."]
@@ -63,11 +63,16 @@ def make(
     [
         (
             "columns",
-            "pipeline.stages.resources.columns.store",
+            "paraloom.pipeline.stages.resources.columns.store",
             "columns: {{comet: {path}}}",
             "a\t1",
         ),
-        ("paragram", "models.text.vectors.compact_vectors", "paragram: {path}", "dog 0.5 1.5"),
+        (
+            "paragram",
+            "paraloom.models.text.vectors.compact_vectors",
+            "paragram: {path}",
+            "dog 0.5 1.5",
+        ),
     ],
 )
 def test_a_file_that_changes_after_it_was_digested(

@@ -15,11 +15,18 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import EARLIER, Measurements, commit, outdate, read_receipt, receipts
-from pipeline.manifest import locked
-from pipeline.plan import closure, dependents
-from pipeline.run import drop_receipts
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import (
+    EARLIER,
+    Measurements,
+    commit,
+    outdate,
+    read_receipt,
+    receipts,
+)
+from paraloom.pipeline.manifest import locked
+from paraloom.pipeline.plan import closure, dependents
+from paraloom.pipeline.run import drop_receipts
 from tests.run_helpers import STAGES, again, command, part_file, parts, ran
 
 
@@ -381,7 +388,7 @@ def test_nothing_usable_in_the_input_says_so(
 
 
 def test_stages_that_a_stage_needs(write_config: Callable[..., Path], tmp_path: Path) -> None:
-    from pipeline.config import read_config
+    from paraloom.pipeline.config import read_config
 
     config = read_config(write_config(tmp_path))
     assert [stage.name for stage in closure("corpus", config)] == list(STAGES)

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io import storage
-from beam_jobs.select import Criteria, judge
-from models.embeddings.model import load_encoder
-from pipeline import rounds
-from pipeline.cli import main
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.stage import Run
-from pipeline.stages import corpus as corpus_stage
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.pipeline import rounds
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import corpus as corpus_stage
 from tests.once import made_once
 from tests.run_helpers import again, kill_in, part_file, parts, ran
 from tests.sample import SIMILARITY
@@ -273,10 +273,11 @@ def test_of_equal_rounds_the_first_is_best(
     number = {f"{tmp_path}/run/rounds/{n + 1}/embeddings": n for n in range(3)}
     monkeypatch.setattr(rounds, "read_labelled", lambda paths: labelled)
     monkeypatch.setattr(
-        "models.embeddings.model.load_encoder", lambda path: SimpleNamespace(embed=number[path])
+        "paraloom.models.embeddings.model.load_encoder",
+        lambda path: SimpleNamespace(embed=number[path]),
     )
     monkeypatch.setattr(
-        "models.embeddings.applications.evaluation.agreement",
+        "paraloom.models.embeddings.applications.evaluation.agreement",
         lambda embed, data: SimpleNamespace(pearson=pearson[embed][data.name]),
     )
     path = write_config(tmp_path, loop={"rounds": 3}, select={"labelled": "x.tsv"})

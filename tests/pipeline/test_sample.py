@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from models.embeddings.datasets.similarity import read_sts
-from pipeline.cli import main
+from paraloom.models.embeddings.datasets.similarity import read_sts
+from paraloom.pipeline.cli import main
 from tests.sample import LABELLED, PHRASES, SAMPLE, SIMILARITY, sample_config
 
 PAGE = (SAMPLE / "README.md").read_text("utf-8")

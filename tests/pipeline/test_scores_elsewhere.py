@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io.shards import receipts
-from models.scorers.elsewhere.commands import shown_words
-from pipeline.cli import main
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.models.scorers.elsewhere.commands import shown_words
+from paraloom.pipeline.cli import main
 from tests import slow_metric
 from tests.run_helpers import again, parts, popen, ran
 

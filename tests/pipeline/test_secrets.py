@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.io import storage
-from pipeline.cli import main
-from pipeline.config import read_config
-from pipeline.run import run_stages
+from paraloom.beam_jobs.io import storage
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.run import run_stages
 from tests import slow_metric
 from tests.object_store import BUCKET
 

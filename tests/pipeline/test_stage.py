@@ -5,13 +5,21 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.shards import DamagedError, Measurements, Receipt, Saved, Shard, commit, receipts
-from beam_jobs.runners.launch import Result
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.records import PairsRecord
-from pipeline.stage import Run, pairs_record, shards_are_valid
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.shards import (
+    DamagedError,
+    Measurements,
+    Receipt,
+    Saved,
+    Shard,
+    commit,
+    receipts,
+)
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.stage import Run, pairs_record, shards_are_valid
 from tests.run_helpers import part_file
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline import cli
-from pipeline.config import read_config
-from pipeline.manifest import Manifest
-from pipeline.plan import closure
-from pipeline.stage import Run
-from pipeline.stages import embeddings
+from paraloom.pipeline import cli
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import closure
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import embeddings
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from models.errors import UserError
-from pipeline.config import Config, read_config
-from pipeline.manifest import Manifest
-from pipeline.plan import key_of
-from pipeline.stage import Run
-from pipeline.stages import STAGES
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.plan import key_of
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages import STAGES
 
 CONFIG = """\
 run: {run}

@@ -22,9 +22,9 @@ Missing, unreadable or empty files, a glob without a match, truncated or corrupt
 compressions, UTF-16 and Moses files of different length raise `UserError`.
 """
 
-from beam_jobs.io.bitext.formats import READERS, Format, find_bitext, genres, read_bitext
-from beam_jobs.io.bitext.index import find_ranges
-from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
+from paraloom.beam_jobs.io.bitext.formats import READERS, Format, find_bitext, genres, read_bitext
+from paraloom.beam_jobs.io.bitext.index import find_ranges
+from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
 
 __all__ = [
     "READERS",

@@ -4,9 +4,9 @@ import glob
 import re
 from pathlib import Path
 
-from beam_jobs.io import storage
-from beam_jobs.io.storage import is_remote
-from models.errors import UserError
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.storage import is_remote
+from paraloom.models.errors import UserError
 
 
 def expand(patterns: str | list[str], key: str) -> list[str]:

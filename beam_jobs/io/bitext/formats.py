@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io.bitext.files import expand, unit_name
-from beam_jobs.io.bitext.lines import open_text
-from beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
-from models.errors import UserError
+from paraloom.beam_jobs.io.bitext.files import expand, unit_name
+from paraloom.beam_jobs.io.bitext.lines import open_text
+from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
+from paraloom.models.errors import UserError
 
 
 def genres(ids: pa.StringArray) -> pa.StringArray:

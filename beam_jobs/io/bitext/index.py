@@ -14,9 +14,9 @@ from itertools import chain, zip_longest
 import numpy as np
 import xxhash
 
-from beam_jobs.io.bitext.formats import READERS
-from beam_jobs.io.bitext.lines import CHUNK, Member, Span, blocks, open_text
-from beam_jobs.io.bitext.reader import Bitext, Range, different_lengths, line_limit
+from paraloom.beam_jobs.io.bitext.formats import READERS
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, Member, Span, blocks, open_text
+from paraloom.beam_jobs.io.bitext.reader import Bitext, Range, different_lengths, line_limit
 
 
 def find_ranges(bitext: Bitext, lines: int | None, max_characters: int) -> list[Range]:

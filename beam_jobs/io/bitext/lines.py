@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import xxhash
 
-from beam_jobs.io.storage import MissingError, is_remote, open_file, why
-from models.errors import UserError
+from paraloom.beam_jobs.io.storage import MissingError, is_remote, open_file, why
+from paraloom.models.errors import UserError
 
 CHUNK = 1 << 20
 """Bytes to read at once."""

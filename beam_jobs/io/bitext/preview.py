@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from beam_jobs.io import storage
-from beam_jobs.io.bitext.formats import READERS, read_bitext
-from beam_jobs.io.bitext.lines import GZIP, file_errors
-from beam_jobs.io.bitext.reader import Bitext
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.bitext.formats import READERS, read_bitext
+from paraloom.beam_jobs.io.bitext.lines import GZIP, file_errors
+from paraloom.beam_jobs.io.bitext.reader import Bitext
 
 _FILES = 20  # files that are sampled
 _HEAD = 1 << 22  # bytes of each

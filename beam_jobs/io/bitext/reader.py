@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs.io.bitext.files import expand
-from beam_jobs.io.bitext.lines import Span, blocks, open_span, open_text
-from beam_jobs.io.bitext.rules import Rules, own_id, reason, valid_rows
-from beam_jobs.io.schema import INGEST, INGEST_REJECTED
-from models.errors import UserError
+from paraloom.beam_jobs.io.bitext.files import expand
+from paraloom.beam_jobs.io.bitext.lines import Span, blocks, open_span, open_text
+from paraloom.beam_jobs.io.bitext.rules import Rules, own_id, reason, valid_rows
+from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
+from paraloom.models.errors import UserError
 
 Paths = list[str] | dict[str, str | list[str]]
 """`input.paths`: paths and globs, or those of each side."""
@@ -103,8 +103,8 @@ class BitextReader:
         `12 * max_characters` bytes (for each file of a Moses pair) are in memory.
 
         Raises:
-            UserError: see `beam_jobs.io.bitext`. A truncated, shorter or changed file is only
-                detected at its end: do not publish any block before the last one has been read.
+            UserError: see `paraloom.beam_jobs.io.bitext`. A truncated, shorter or changed file is
+                only detected at its end: do not publish any block before the last one has been read.
         """
         limit = line_limit(max_characters)
         names, before, total = (part.columns, part.before, 0) if part else (None, 0, 0)

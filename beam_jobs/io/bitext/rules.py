@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models.text.controls import find_control
+from paraloom.models.text.controls import find_control
 
 _REQUIRED = ("id", "source", "reference")
 

@@ -11,8 +11,8 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
-from beam_jobs.runners.local.worker import hide_options
-from models.errors import UserError
+from paraloom.beam_jobs.runners.local.worker import hide_options
+from paraloom.models.errors import UserError
 
 RUNNER = "DataflowRunner"
 

@@ -14,9 +14,9 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 from apache_beam.runners.runner import PipelineResult
 
-from beam_jobs.runners.dataflow.refusals import ExhaustedError, refusal
-from beam_jobs.runners.remote_jobs import RemoteJob, User
-from models.errors import UserError
+from paraloom.beam_jobs.runners.dataflow.refusals import ExhaustedError, refusal
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User
+from paraloom.models.errors import UserError
 
 WAITS = (60.0, 120.0, 240.0, 480.0, 900.0)
 """Seconds to wait, one after another, while a zone or a quota is exhausted: half an hour in all."""

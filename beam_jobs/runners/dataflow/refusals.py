@@ -6,8 +6,8 @@ For most of it the service has no codes: its wordings are what is known.
 import re
 from collections.abc import Sequence
 
-from beam_jobs.runners.worker_errors import user_error
-from models.errors import UserError
+from paraloom.beam_jobs.runners.worker_errors import user_error
+from paraloom.models.errors import UserError
 
 
 class ExhaustedError(UserError):

@@ -1,21 +1,23 @@
 """Start and stop a Flink cluster on this machine.
 
-python -m beam_jobs.runners.flink up [--slots N] [--free-ports]
-python -m beam_jobs.runners.flink down
+python -m paraloom.beam_jobs.runners.flink up [--slots N] [--free-ports]
+python -m paraloom.beam_jobs.runners.flink down
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from beam_jobs.runners.flink import cluster
-from models.errors import UserError
-from models.printing import say, show
+from paraloom.beam_jobs.runners.flink import cluster
+from paraloom.models.errors import UserError
+from paraloom.models.printing import say, show
 
 
 def main() -> int:
     """Run a command; the exit code is 0, or 2 after a one-line error."""
-    parser = argparse.ArgumentParser(prog="python -m beam_jobs.runners.flink", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m paraloom.beam_jobs.runners.flink", description=__doc__
+    )
     parser.add_argument("command", choices=["up", "down"])
     parser.add_argument(
         "--folder", type=Path, default=cluster.default_folder(), help="of logs and process ids"

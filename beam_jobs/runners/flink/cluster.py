@@ -21,17 +21,17 @@ from pathlib import Path
 import psutil
 from apache_beam.utils.subprocess_server import pick_port
 
-from beam_jobs.runners.flink.programs import (
+from paraloom.beam_jobs.runners.flink.programs import (
     NAMES,
     TASK_MANAGERS,
     Cluster,
     commands,
     write_configuration,
 )
-from beam_jobs.runners.flink.reach import get, reachable
-from models.cpu import CORES, cores
-from models.errors import UserError
-from models.files import atomic_file
+from paraloom.beam_jobs.runners.flink.reach import get, reachable
+from paraloom.models.cpu import CORES, cores
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file
 
 PATIENCE = 60.0
 """Seconds to wait until a cluster is up."""

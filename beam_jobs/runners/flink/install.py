@@ -14,9 +14,9 @@ from pathlib import Path
 
 from apache_beam.utils.subprocess_server import JavaHelper
 
-from models.errors import UserError
-from models.files import atomic_folder, user_cache
-from models.printing import say
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder, user_cache
+from paraloom.models.printing import say
 
 FLINK = "1.19.3"
 """One of the versions that Beam 2.77 has a runner for."""

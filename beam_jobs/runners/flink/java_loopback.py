@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.runners.flink.install import jars
-from models.errors import UserError
+from paraloom.beam_jobs.runners.flink.install import jars
+from paraloom.models.errors import UserError
 
 _CLASS = "org/apache/beam/sdk/fn/server/ServerFactory$InetSocketAddressServerFactory.class"
 _UTF8, _LONG, _DOUBLE, _METHOD, _NAME_AND_TYPE = 1, 5, 6, 10, 12

@@ -16,11 +16,11 @@ from typing import Any
 import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 
-from beam_jobs.runners.flink import worker
-from beam_jobs.runners.local.fork_server import fork_server
-from beam_jobs.runners.loopback import LOOPBACK
-from models.errors import UserError
-from models.printing import say, show
+from paraloom.beam_jobs.runners.flink import worker
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
+from paraloom.beam_jobs.runners.loopback import LOOPBACK
+from paraloom.models.errors import UserError
+from paraloom.models.printing import say, show
 
 
 class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):

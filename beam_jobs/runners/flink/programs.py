@@ -9,9 +9,9 @@ from pathlib import Path
 import yaml
 from apache_beam.options.pipeline_options import FlinkRunnerOptions
 
-from beam_jobs.runners.flink import install
-from beam_jobs.runners.flink.java_loopback import write_patch
-from beam_jobs.runners.launch import parse_options
+from paraloom.beam_jobs.runners.flink import install
+from paraloom.beam_jobs.runners.flink.java_loopback import write_patch
+from paraloom.beam_jobs.runners.launch import parse_options
 
 TASK_MANAGERS = 2
 _TASK_MANAGERS = [f"taskmanager-{i}" for i in range(1, TASK_MANAGERS + 1)]
@@ -99,7 +99,7 @@ def commands(folder: Path, cluster: Cluster) -> dict[str, list[str]]:
             *(f"--{name}={value}" for name, value in job_server.items()),
         ],
         "workers": [
-            *[sys.executable, "-m", "beam_jobs.runners.flink.pool"],
+            *[sys.executable, "-m", "paraloom.beam_jobs.runners.flink.pool"],
             f"--service_port={cluster.workers}",
         ],
     }

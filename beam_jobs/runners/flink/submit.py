@@ -24,12 +24,12 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.utils.subprocess_server import JavaJarServer, pick_port
 
-from beam_jobs.runners.flink import install
-from beam_jobs.runners.flink.java_loopback import write_patch
-from beam_jobs.runners.flink.reach import get, reachable, request
-from beam_jobs.runners.flink.worker import FolderOptions
-from beam_jobs.runners.loopback import is_loopback
-from models.errors import UserError
+from paraloom.beam_jobs.runners.flink import install
+from paraloom.beam_jobs.runners.flink.java_loopback import write_patch
+from paraloom.beam_jobs.runners.flink.reach import get, reachable, request
+from paraloom.beam_jobs.runners.flink.worker import FolderOptions
+from paraloom.beam_jobs.runners.loopback import is_loopback
+from paraloom.models.errors import UserError
 
 PATIENCE = 30.0
 """Seconds to wait until a job server is up."""

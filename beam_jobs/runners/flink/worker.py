@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_provision_api_pb2, beam_provision_api_pb2_grpc
 from google.protobuf import json_format
 
-from beam_jobs.runners.local.worker import environment, hide_options
+from paraloom.beam_jobs.runners.local.worker import environment, hide_options
 
 
 class FolderOptions(PipelineOptions):

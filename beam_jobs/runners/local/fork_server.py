@@ -36,15 +36,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from models.cpu import cores
+from paraloom.models.cpu import cores
 
 _IMPORTED = (
     "apache_beam.runners.worker.sdk_worker_main",
-    "beam_jobs.back_translate",
-    "beam_jobs.bucket",
-    "beam_jobs.ingest",
-    "beam_jobs.score",
-    "beam_jobs.select",
+    "paraloom.beam_jobs.back_translate",
+    "paraloom.beam_jobs.bucket",
+    "paraloom.beam_jobs.ingest",
+    "paraloom.beam_jobs.score",
+    "paraloom.beam_jobs.select",
 )
 _REQUEST = 1 << 20  # bytes at most
 _CODE = struct.Struct("i")

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import IO
 
-from models.printing import INTERRUPTED, say
-from models.progress import SHOW_CURSOR
+from paraloom.models.printing import INTERRUPTED, say
+from paraloom.models.progress import SHOW_CURSOR
 
 _PATIENCE = 10.0  # seconds
 

@@ -3,7 +3,7 @@
 import resource
 import threading
 
-from models.errors import UserError
+from paraloom.models.errors import UserError
 
 _FILES = "too many files are open: raise `ulimit -n`"
 _THREADS = (

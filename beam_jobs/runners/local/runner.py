@@ -28,10 +28,10 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from google.protobuf import json_format
 
-from beam_jobs.runners.local import worker
-from beam_jobs.runners.local.fork_server import fork_server
-from beam_jobs.runners.local.limits import COUNTS, limit_in
-from models.errors import UserError
+from paraloom.beam_jobs.runners.local import worker
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
+from paraloom.beam_jobs.runners.local.limits import COUNTS, limit_in
+from paraloom.models.errors import UserError
 
 _TRIES = 8  # more than it takes to find a sentence that kills workers
 _LOG_END = 1 << 16  # bytes in which the last error is looked for

@@ -16,7 +16,7 @@ from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2
 )
 from google.protobuf import text_format
 
-from models.printing import Lossy
+from paraloom.models.printing import Lossy
 
 
 def environment(worker: str, options: str, control: str, logging: str) -> dict[str, str]:

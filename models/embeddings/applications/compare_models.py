@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.embeddings.applications.evaluation import Model, Scores, scores
-from models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.applications.evaluation import Model, Scores, scores
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 
 
 class Disagreement(NamedTuple):

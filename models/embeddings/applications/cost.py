@@ -16,10 +16,10 @@ from typing import NamedTuple, Self
 
 import torch
 
-from models import hub, memory
-from models.cpu import cores
-from models.embeddings.applications.cost_table import Cost
-from models.embeddings.applications.opened import OpenedModel, is_ours, open_model
+from paraloom.models import hub, memory
+from paraloom.models.cpu import cores
+from paraloom.models.embeddings.applications.cost_table import Cost
+from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
 
 ROUNDS = 5
 _SECONDS = 0.5  # of a round, about

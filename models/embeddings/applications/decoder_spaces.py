@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from models.embeddings.applications.evaluation import COMPARE, Vectors, correlation
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.encoders.context import Context, Vector
-from models.embeddings.model import SentenceEncoder
-from models.errors import UserError
+from paraloom.models.embeddings.applications.evaluation import COMPARE, Vectors, correlation
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.encoders.context import Context, Vector
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.errors import UserError
 
 
 class Space(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib import format as npy
 
-from models.embeddings.applications.evaluation import (
+from paraloom.models.embeddings.applications.evaluation import (
     Compare,
     Embed,
     Rank,
@@ -22,9 +22,9 @@ from models.embeddings.applications.evaluation import (
     cosines,
     embed_pairs,
 )
-from models.errors import UserError
-from models.files import atomic_file, opened
-from models.printing import visible
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, opened
+from paraloom.models.printing import visible
 
 _BATCH = 8192  # lines
 _LONGEST = 1 << 24  # bytes of a line, and of a batch before its last line

@@ -11,10 +11,15 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy.stats import rankdata
 
-from models.embeddings.applications.cost_table import Cost, Row, cost_rows
-from models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
-from models.embeddings.datasets.similarity import LabelledPairs, missing, read_sick, read_sts
-from models.errors import UserError
+from paraloom.models.embeddings.applications.cost_table import Cost, Row, cost_rows
+from paraloom.models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
+from paraloom.models.embeddings.datasets.similarity import (
+    LabelledPairs,
+    missing,
+    read_sick,
+    read_sts,
+)
+from paraloom.models.errors import UserError
 
 Vectors = NDArray[np.floating]
 """Of n sentences, [n, dim]."""

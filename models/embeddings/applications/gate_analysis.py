@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 import torch
 from numpy.typing import NDArray
 
-from models.embeddings.encoders.gran import GRAN
-from models.embeddings.encoders.ragged_batches import Input
-from models.embeddings.encoders.recurrent import Recurrent
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.ragged_columns import edges
-from models.embeddings.vocabulary import ids_by_kind, tag_edges
-from models.errors import UserError
-from models.text.parses import Parser
-from models.text.statistics import Moments, merge_moments
-from models.text.tokens import moses_tokens
+from paraloom.models.embeddings.encoders.gran import GRAN
+from paraloom.models.embeddings.encoders.ragged_batches import Input
+from paraloom.models.embeddings.encoders.recurrent import Recurrent
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.ragged_columns import edges
+from paraloom.models.embeddings.vocabulary import ids_by_kind, tag_edges
+from paraloom.models.errors import UserError
+from paraloom.models.text.parses import Parser
+from paraloom.models.text.statistics import Moments, merge_moments
+from paraloom.models.text.tokens import moses_tokens
 
 
 class Norms(NamedTuple):

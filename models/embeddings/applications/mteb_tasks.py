@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from rich.table import Table
 
-from models.embeddings.applications.opened import OpenedModel
-from models.embeddings.applications.protocols import benchmarks
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.model import SentenceEncoder
-from models.errors import UserError
+from paraloom.models.embeddings.applications.opened import OpenedModel
+from paraloom.models.embeddings.applications.protocols import benchmarks
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.errors import UserError
 
 
 def find_tasks(names: Sequence[str]) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from models import hub
-from models.embeddings.applications.evaluation import Model, Vectors
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.errors import UserError, in_one_line
-from models.files import read_regular
-from models.sentence_models import is_sentence_model, load_sentence_model
-from models.structured import parse_json
+from paraloom.models import hub
+from paraloom.models.embeddings.applications.evaluation import Model, Vectors
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.files import read_regular
+from paraloom.models.sentence_models import is_sentence_model, load_sentence_model
+from paraloom.models.structured import parse_json
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from models.embeddings.applications.evaluation import Model, Scores
-from models.embeddings.datasets.lines import numbered_lines
-from models.embeddings.datasets.phrases import PhrasePairs
-from models.errors import UserError
+from paraloom.models.embeddings.applications.evaluation import Model, Scores
+from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.embeddings.datasets.phrases import PhrasePairs
+from paraloom.models.errors import UserError
 
 _BLOCK = 100_000  # scores computed at once
 _SPLITS = ("train", "test")

@@ -8,7 +8,7 @@ STSBenchmark is the test split, and its SICK-R has the pairs of all three SICK f
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from models.embeddings.datasets.similarity import SEMEVAL, STS_BENCHMARK, LabelledPairs
+from paraloom.models.embeddings.datasets.similarity import SEMEVAL, STS_BENCHMARK, LabelledPairs
 
 PROTOCOLS = {
     "papers": "The papers' protocol: Pearson × 100; of a year, the unweighted mean over its sets",

@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from models.embeddings.applications.evaluation import Embed, Vectors, correlation, pair_features
-from models.embeddings.datasets.transfer import Examples, Task, find_tasks
+from paraloom.models.embeddings.applications.evaluation import (
+    Embed,
+    Vectors,
+    correlation,
+    pair_features,
+)
+from paraloom.models.embeddings.datasets.transfer import Examples, Task, find_tasks
 
 FOLDS = 10
 _STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.lines import numbered_lines, wrong_columns
-from models.embeddings.ragged_columns import RaggedIds, truncated
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.files import atomic_folder
-from models.languages import ENGLISH, is_unspaced, short_code
+from paraloom.models.embeddings.datasets.lines import numbered_lines, wrong_columns
+from paraloom.models.embeddings.ragged_columns import RaggedIds, truncated
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder
+from paraloom.models.languages import ENGLISH, is_unspaced, short_code
 
 if TYPE_CHECKING:
     from spacy.language import Language

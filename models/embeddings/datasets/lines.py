@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from models.errors import UserError
-from models.files import opened
+from paraloom.models.errors import UserError
+from paraloom.models.files import opened
 
 
 def tab_separated(path: Path, columns: int | None = None) -> Iterator[tuple[int, list[str]]]:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models.embeddings.datasets.lines import numbered_lines
-from models.errors import UserError
-from models.hashing import text_hashes, threshold
+from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes, threshold
 
 Format = Literal["ppdb", "tsv", "lexicon"]
 

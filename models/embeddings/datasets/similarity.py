@@ -11,8 +11,8 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.lines import tab_separated, wrong_columns
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.lines import tab_separated, wrong_columns
+from paraloom.models.errors import UserError
 
 # The test sets by year. MSRvid (2012) and SMT (2013) may not be redistributed, so many
 # collections lack them.

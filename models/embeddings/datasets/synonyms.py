@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from models.embeddings.datasets.lines import numbered_lines
-from models.embeddings.datasets.phrases import read_phrases
-from models.embeddings.datasets.similarity import LabelledPairs, take
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.embeddings.datasets.phrases import read_phrases
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, take
+from paraloom.models.errors import UserError
 
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.similarity import read_labelled
-from models.errors import UserError
-from models.files import opened
+from paraloom.models.embeddings.datasets.similarity import read_labelled
+from paraloom.models.errors import UserError
+from paraloom.models.files import opened
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.average import Average, Sum
-from models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
-from models.embeddings.encoders.context import INITIAL_RANGE, Context
-from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
-from models.embeddings.encoders.ragged_batches import Input
-from models.embeddings.encoders.recurrent import gru, recurrent
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.encoders.average import Average, Sum
+from paraloom.models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
+from paraloom.models.embeddings.encoders.context import INITIAL_RANGE, Context
+from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
+from paraloom.models.embeddings.encoders.ragged_batches import Input
+from paraloom.models.embeddings.encoders.recurrent import gru, recurrent
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind
 
 INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012–2014
 

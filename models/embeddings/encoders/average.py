@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from models.embeddings.encoders.base import TokenEncoder
-from models.embeddings.encoders.ragged_batches import RaggedBatch, means, weighted_sums
+from paraloom.models.embeddings.encoders.base import TokenEncoder
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, means, weighted_sums
 
 
 class Average(TokenEncoder):

@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.ragged_batches import Input, RaggedBatch
-from models.embeddings.ragged_columns import Sentences
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch
+from paraloom.models.embeddings.ragged_columns import Sentences
 
 
 class Encoder(nn.Module):

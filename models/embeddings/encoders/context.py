@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.base import Encoder, TokenEncoder
-from models.embeddings.encoders.gru import NormalisedGRU
-from models.embeddings.encoders.ragged_batches import RaggedBatch
-from models.embeddings.ragged_columns import RaggedIds, Sentences, edges, join, truncated
+from paraloom.models.embeddings.encoders.base import Encoder, TokenEncoder
+from paraloom.models.embeddings.encoders.gru import NormalisedGRU
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, edges, join, truncated
 
 Vector = Literal["encoder", "concat", "mean"]
 INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ± this (section 4)

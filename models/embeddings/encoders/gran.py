@@ -5,9 +5,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.prefix_trie import PrefixTrie
-from models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.encoders.lstm import LSTM
+from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 
 Variant = Literal[1, 2, 3, 4, 5, "tanh", "relu"]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
-from models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 
 
 class GRU(nn.Module):

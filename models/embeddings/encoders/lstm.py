@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 from torch.nn.utils.rnn import PackedSequence
 
-from models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
-from models.embeddings.encoders.ragged_batches import RaggedBatch, tokens_by_row
+from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, tokens_by_row
 
 _sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 _tanh_backward = torch.ops.aten.tanh_backward.grad_input

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.embeddings.ragged_columns import offsets_of, positions
+from paraloom.models.embeddings.ragged_columns import offsets_of, positions
 
 
 class PrefixTrie(NamedTuple):

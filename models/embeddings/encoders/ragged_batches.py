@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
-from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
-from models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of
+from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
+from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of
 
 
 class RaggedBatch(NamedTuple):

@@ -8,12 +8,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.embeddings.encoders.base import TokenEncoder
-from models.embeddings.encoders.gran import GRAN, Variant
-from models.embeddings.encoders.gru import GRU, ChoGRU, NormalisedGRU, SteppedGRU
-from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
-from models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.encoders.base import TokenEncoder
+from paraloom.models.embeddings.encoders.gran import GRAN, Variant
+from paraloom.models.embeddings.encoders.gru import GRU, ChoGRU, NormalisedGRU, SteppedGRU
+from paraloom.models.embeddings.encoders.lstm import LSTM
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
+from paraloom.models.embeddings.options import EmbeddingOptions
 
 Pooling = Literal["last", "last-over-length", "mean", "max"]
 Combination = Literal["concat", "mean", "tanh"]

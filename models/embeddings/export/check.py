@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch.nn.functional import embedding_bag
 
-from models.embeddings.export.folder import read_tensors
-from models.embeddings.export.layout import Layout
-from models.embeddings.ragged_columns import RaggedIds
+from paraloom.models.embeddings.export.folder import read_tensors
+from paraloom.models.embeddings.export.layout import Layout
+from paraloom.models.embeddings.ragged_columns import RaggedIds
 
 TOLERANCE = 1e-6  # of a component, for vectors whose components are at most 1
 SENTENCES = 4000  # of the corpus

@@ -10,11 +10,11 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, processors
 from torch import Tensor
 
-from models.embeddings.export.layout import Layout
-from models.embeddings.export.tokenizer_trigrams import trigrams_tokenizer
-from models.embeddings.export.tokenizer_words import words_tokenizer
-from models.embeddings.vocabulary import BEGIN, END, UNKNOWN, Vocabulary, tag_edges
-from models.errors import UserError
+from paraloom.models.embeddings.export.layout import Layout
+from paraloom.models.embeddings.export.tokenizer_trigrams import trigrams_tokenizer
+from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
+from paraloom.models.embeddings.vocabulary import BEGIN, END, UNKNOWN, Vocabulary, tag_edges
+from paraloom.models.errors import UserError
 
 
 def tokenizer_of(vocabulary: Vocabulary) -> Tokenizer:

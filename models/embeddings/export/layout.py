@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from models.embeddings.encoders.average import Average
-from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.recurrent import Recurrent
-from models.embeddings.export.errors import InexpressibleError
-from models.embeddings.vocabulary import Tags
+from paraloom.models.embeddings.encoders.average import Average
+from paraloom.models.embeddings.encoders.lstm import LSTM
+from paraloom.models.embeddings.encoders.recurrent import Recurrent
+from paraloom.models.embeddings.export.errors import InexpressibleError
+from paraloom.models.embeddings.vocabulary import Tags
 
-OUR_MODULE = "models.embeddings.sentence_transformer.MosesEncoder"
+OUR_MODULE = "paraloom.models.embeddings.sentence_transformer.MosesEncoder"
 _THEIRS = "sentence_transformers.sentence_transformer.modules"
 _WEIGHTS = "model.safetensors"
 _MATRIX = "input.table.weight"

@@ -14,10 +14,15 @@ from itertools import islice
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from models.embeddings.export.charsmap import precompiled
-from models.embeddings.export.errors import InexpressibleError
-from models.embeddings.export.tokenizer_words import boundaries, lower, separate_stops, spaces
-from models.languages import is_unspaced
+from paraloom.models.embeddings.export.charsmap import precompiled
+from paraloom.models.embeddings.export.errors import InexpressibleError
+from paraloom.models.embeddings.export.tokenizer_words import (
+    boundaries,
+    lower,
+    separate_stops,
+    spaces,
+)
+from paraloom.models.languages import is_unspaced
 
 # Letters that no text in lower case has.
 _BAR, _OTHER, _UNKNOWN = "À", "Á", "Â"

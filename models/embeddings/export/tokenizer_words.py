@@ -1,8 +1,8 @@
 """Moses' rules, lower-cased, as a pipeline of the package `tokenizers`.
 
 A few replacements separate full stops from their words, then one regular expression cuts the
-tokens. The pipeline gives the tokens of `models.text.tokens` on English text; strings of random
-punctuation differ in about 5% of cases, because Moses' C++ code has a state. Other languages get
+tokens. The pipeline gives the tokens of `paraloom.models.text.tokens` on English text; strings of
+random punctuation differ in about 5% of cases, because Moses' C++ code has a state. Other languages get
 their own abbreviations and rules for apostrophes; `check` measures how often the tokens are equal.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from models.languages import is_unspaced, short_code
-from models.text.tokens import UNSPACED_SCRIPTS
+from paraloom.models.languages import is_unspaced, short_code
+from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
 # Classes of characters, without brackets. C0 controls and spacing marks are spaces for Moses, two
 # line breaks of Unicode are not.
@@ -63,7 +63,7 @@ def separate_stops(language: str) -> list[Any]:
 
 
 def lower() -> list[Any]:
-    """Steps that lower-case as `models.text.tokens` does."""
+    """Steps that lower-case as `paraloom.models.text.tokens` does."""
     return list(_LOWER)
 
 

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.embeddings.applications.evaluation import cosine_matrix
+from paraloom.models.embeddings.applications.evaluation import cosine_matrix
 
 HEADS = {
-    "distribution": "models.embeddings.heads.distribution.Distribution",
-    "manhattan": "models.embeddings.heads.manhattan.Manhattan",
+    "distribution": "paraloom.models.embeddings.heads.distribution.Distribution",
+    "manhattan": "paraloom.models.embeddings.heads.manhattan.Manhattan",
 }
 
 

@@ -17,12 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from models.embeddings.tasks.options import SCRAMBLE
-from models.errors import UserError
-from models.languages import ENGLISH
+from paraloom.models.embeddings.tasks.options import SCRAMBLE
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
 
 if TYPE_CHECKING:
-    from models.embeddings.options import EmbeddingOptions
+    from paraloom.models.embeddings.options import EmbeddingOptions
 
 
 class RunInputs(NamedTuple):

@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from models.embeddings.datasets.contiguous_text import Text, read_text
-from models.embeddings.encoders.context import Context, Neighbours
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import take
-from models.embeddings.tasks import RunInputs
-from models.embeddings.training.initial_model import new_model
-from models.embeddings.training.trainer import Pool, Trainer
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.text.vectors import WordVectors, load_vectors
+from paraloom.models.embeddings.datasets.contiguous_text import Text, read_text
+from paraloom.models.embeddings.encoders.context import Context, Neighbours
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import take
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import new_model
+from paraloom.models.embeddings.training.trainer import Pool, Trainer
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import WordVectors, load_vectors
 
 _POOL = 200_000  # sentences shuffled together
 

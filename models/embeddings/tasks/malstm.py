@@ -15,13 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from models.embeddings.applications.evaluation import (
+from paraloom.models.embeddings.applications.evaluation import (
     Embed,
     embed_pairs,
     label_errors,
     pair_features,
 )
-from models.embeddings.datasets.similarity import (
+from paraloom.models.embeddings.datasets.similarity import (
     SICK_SCALE,
     LabelledPairs,
     Split,
@@ -30,13 +30,13 @@ from models.embeddings.datasets.similarity import (
     shares,
     split,
 )
-from models.embeddings.datasets.synonyms import augmented, read_synonyms
-from models.embeddings.heads.manhattan import Manhattan
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import RunInputs
-from models.embeddings.training.initial_model import device_of, new_model
-from models.embeddings.training.label_trainer import LabelTrainer
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.synonyms import augmented, read_synonyms
+from paraloom.models.embeddings.heads.manhattan import Manhattan
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import device_of, new_model
+from paraloom.models.embeddings.training.label_trainer import LabelTrainer
+from paraloom.models.errors import UserError
 
 _SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
 _FORGET = 2.5  # initial bias of the forget gates

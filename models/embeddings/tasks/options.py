@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, Size
+from paraloom.models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, Size
 
 READ_THE_CORPUS = ("paraphrases",)
 """The tasks that train on the pairs of the run, or on `embeddings.pairs`."""

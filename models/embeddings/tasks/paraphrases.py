@@ -10,22 +10,22 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from models.embeddings.applications.evaluation import agreement
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.options import AUTO, EmbeddingOptions
-from models.embeddings.tasks import RunInputs
-from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.training.data import PairColumns, Shards, learnable
-from models.embeddings.training.development import read_development
-from models.embeddings.training.initial_model import new_model
-from models.embeddings.training.pair_files import columns_of, copy_pairs
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, Progress
-from models.errors import UserError
-from models.files import digest
-from models.languages import ENGLISH
-from models.printing import say
-from models.text.vectors import WordVectors, load_vectors
+from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.options import AUTO, EmbeddingOptions
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.embeddings.training.data import PairColumns, Shards, learnable
+from paraloom.models.embeddings.training.development import read_development
+from paraloom.models.embeddings.training.initial_model import new_model
+from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.trainer import Memory, Progress
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.languages import ENGLISH
+from paraloom.models.printing import say
+from paraloom.models.text.vectors import WordVectors, load_vectors
 
 _COLUMNS = ("reference", "translation")
 _RUNTIME = ("checkpoint_every", "loaders", "device")

@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import dropout
 
-from models.embeddings.encoders.base import Encoder
-from models.embeddings.model import weights
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind, Sentences, fingerprints, take_all
-from models.embeddings.tasks import RunInputs
-from models.embeddings.training.initial_model import new_model
-from models.embeddings.training.loss import contrastive_loss
-from models.embeddings.training.phrase_data import PhraseData, read_phrase_data
-from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
-from models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from models.errors import UserError
-from models.text.vectors import load_vectors
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.model import weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind, Sentences, fingerprints, take_all
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import new_model
+from paraloom.models.embeddings.training.loss import contrastive_loss
+from paraloom.models.embeddings.training.phrase_data import PhraseData, read_phrase_data
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import load_vectors
 
 
 def train(

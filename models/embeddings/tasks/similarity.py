@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from models.embeddings.applications.evaluation import label_errors
-from models.embeddings.datasets.similarity import split
-from models.embeddings.heads.distribution import Distribution
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import RunInputs
-from models.embeddings.training.initial_model import device_of, new_model, trained_model
-from models.embeddings.training.label_trainer import LabelTrainer
+from paraloom.models.embeddings.applications.evaluation import label_errors
+from paraloom.models.embeddings.datasets.similarity import split
+from paraloom.models.embeddings.heads.distribution import Distribution
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import device_of, new_model, trained_model
+from paraloom.models.embeddings.training.label_trainer import LabelTrainer
 
 
 def train(

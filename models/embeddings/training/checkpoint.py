@@ -10,9 +10,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from models.errors import UserError
-from models.files import atomic_file, atomic_folder, open_log
-from models.printing import say
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, atomic_folder, open_log
+from paraloom.models.printing import say
 
 
 class TrainingFolder:

@@ -16,19 +16,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import (
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import (
     Kind,
     Sentences,
     fingerprints,
     join_all,
     take_all,
 )
-from models.embeddings.training.scrambling import scrambled
-from models.embeddings.training.trainer import Pool
-from models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from models.errors import UserError
-from models.hashing import text_hashes, threshold
+from paraloom.models.embeddings.training.scrambling import scrambled
+from paraloom.models.embeddings.training.trainer import Pool
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes, threshold
 
 POOL = 200_000  # pairs shuffled together and held in memory
 _ROWS = 20_000  # rows tokenised at once

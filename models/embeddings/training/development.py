@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from models.embeddings.applications.evaluation import Vectors, agreement, embed_pairs
-from models.embeddings.datasets.similarity import LabelledPairs, read_ranking
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.training.data import Shards
-from models.errors import UserError
+from paraloom.models.embeddings.applications.evaluation import Vectors, agreement, embed_pairs
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.training.data import Shards
+from paraloom.models.errors import UserError
 
 _BLOCK = 1000  # sentences compared with all others at once
 

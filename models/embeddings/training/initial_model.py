@@ -7,21 +7,21 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from models.embeddings.encoders import (
+from paraloom.models.embeddings.encoders import (
     INITIAL_SCALE,
     build_encoder,
     kinds,
     random_vectors,
     uniform_vectors,
 )
-from models.embeddings.encoders.ragged_batches import Input
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind
-from models.embeddings.vocabulary import Vocabulary, build_vocabularies
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.text.vectors import UNKNOWN, WordVectors, load_vectors
+from paraloom.models.embeddings.encoders.ragged_batches import Input
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.vocabulary import Vocabulary, build_vocabularies
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.vectors import UNKNOWN, WordVectors, load_vectors
 
 SHAPE = ("model", "dim", "hidden", "cell", "combine", "mix", "tags")
 """The options that an encoder's weights depend on."""

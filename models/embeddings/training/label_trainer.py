@@ -8,13 +8,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.embeddings.applications.evaluation import agreement
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.model import SentenceEncoder, weights
-from models.embeddings.ragged_columns import Sentences, join_all, take_all
-from models.embeddings.training.scrambling import scrambled
-from models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
-from models.embeddings.vocabulary import ids_by_kind
+from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.model import SentenceEncoder, weights
+from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
+from paraloom.models.embeddings.training.scrambling import scrambled
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
+from paraloom.models.embeddings.vocabulary import ids_by_kind
 
 
 @dataclass

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.embeddings.ragged_columns import ranges
-from models.embeddings.training.loss import unit
+from paraloom.models.embeddings.ragged_columns import ranges
+from paraloom.models.embeddings.training.loss import unit
 
 Pool = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]  # anchors, ascending, and pool rows

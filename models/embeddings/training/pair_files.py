@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from models.embeddings.datasets.lines import tab_separated
-from models.embeddings.tasks.options import PairsOptions
-from models.embeddings.training.data import PairColumns, opened_parquet
-from models.errors import UserError
-from models.files import atomic_folder
-from models.printing import say
+from paraloom.models.embeddings.datasets.lines import tab_separated
+from paraloom.models.embeddings.tasks.options import PairsOptions
+from paraloom.models.embeddings.training.data import PairColumns, opened_parquet
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder
+from paraloom.models.printing import say
 
 _ROWS = 20_000  # in a row group
 _MAGIC = b"PAR1"

@@ -9,16 +9,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from models.embeddings.encoders.base import Encoder
-from models.embeddings.model import weights
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences, take_all
-from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.training.data import Pairs
-from models.embeddings.training.loss import margin_loss
-from models.embeddings.training.negatives import hardest_negatives, nearer_given
-from models.embeddings.training.trainer import Progress, Source, Trainer, better
-from models.embeddings.vocabulary import tag_count
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.model import weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Sentences, take_all
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.embeddings.training.data import Pairs
+from paraloom.models.embeddings.training.loss import margin_loss
+from paraloom.models.embeddings.training.negatives import hardest_negatives, nearer_given
+from paraloom.models.embeddings.training.trainer import Progress, Source, Trainer, better
+from paraloom.models.embeddings.vocabulary import tag_count
 
 _ENCODED = 2048  # sentences encoded at once when negatives are selected
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import torch
 
-from models.embeddings.datasets.phrases import phrase_blocks
-from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
-from models.embeddings.options import ParagramOptions
-from models.embeddings.training.data import learnable, stack
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.text.vectors import write_vectors
+from paraloom.models.embeddings.datasets.phrases import phrase_blocks
+from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
+from paraloom.models.embeddings.options import ParagramOptions
+from paraloom.models.embeddings.training.data import learnable, stack
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.trainer import Memory
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.vectors import write_vectors
 
 
 def train_paragram(

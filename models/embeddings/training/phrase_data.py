@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from models.embeddings.applications.evaluation import Model
-from models.embeddings.applications.phrase_tests import (
+from paraloom.models.embeddings.applications.evaluation import Model
+from paraloom.models.embeddings.applications.phrase_tests import (
     Question,
     choose,
     is_turney2012,
@@ -18,10 +18,10 @@ from models.embeddings.applications.phrase_tests import (
     semeval2013_training,
     turney2012,
 )
-from models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split
-from models.embeddings.tasks.options import PhrasesOptions
-from models.errors import UserError
-from models.hashing import text_hashes, threshold
+from paraloom.models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes, threshold
 
 AMONG = 100  # phrases, one of which is the paraphrase (Zhou et al. 2017, 3.1)
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import RaggedIds, Sentences, positions
-from models.embeddings.vocabulary import tag_edges
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, positions
+from paraloom.models.embeddings.vocabulary import tag_edges
 
 
 def scrambled(

@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from models.embeddings.encoders import embedding_matrices
-from models.embeddings.encoders.base import Encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences
-from models.embeddings.training.checkpoint import TrainingFolder
-from models.errors import UserError
-from models.progress import meter
+from paraloom.models.embeddings.encoders import embedding_matrices
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Sentences
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.errors import UserError
+from paraloom.models.progress import meter
 
 Batch = TypeVar("Batch")
 Produced = TypeVar("Produced", covariant=True)

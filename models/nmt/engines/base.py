@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from models.errors import UserError
-from models.nmt import gpu
-from models.nmt.options import NmtOptions, Precision
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import gpu
+from paraloom.models.nmt.options import NmtOptions, Precision
 
 Pieces = Sequence[str]
 

@@ -2,13 +2,13 @@
 
 import math
 
-from models.cpu import cores
-from models.errors import UserError
-from models.nmt.engines.base import Engine
-from models.nmt.families.base import NmtModel
-from models.nmt.families.fairseq import FairseqModel
-from models.nmt.families.pretrained import PretrainedModel
-from models.nmt.options import NmtOptions
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.engines.base import Engine
+from paraloom.models.nmt.families.base import NmtModel
+from paraloom.models.nmt.families.fairseq import FairseqModel
+from paraloom.models.nmt.families.pretrained import PretrainedModel
+from paraloom.models.nmt.options import NmtOptions
 
 
 def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = None) -> Engine:
@@ -18,15 +18,15 @@ def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = Non
     check_family(model, options)
     try:
         if options.engine == "ctranslate2":
-            from models.nmt.engines.ctranslate2 import CTranslate2Engine
+            from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine
 
             engine = CTranslate2Engine(model, options, threads)
         elif isinstance(model, FairseqModel):
-            from models.nmt.engines.fairseq import FairseqEngine
+            from paraloom.models.nmt.engines.fairseq import FairseqEngine
 
             engine = FairseqEngine(model.folder, options, threads)
         else:
-            from models.nmt.engines.transformers import TransformersEngine
+            from paraloom.models.nmt.engines.transformers import TransformersEngine
 
             assert isinstance(model, PretrainedModel)
             engine = TransformersEngine(model, options, threads)

@@ -12,15 +12,22 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from models.errors import UserError
-from models.nmt import gpu
-from models.nmt.engines.base import Hypothesis, Pieces, Ranked, Sampling, longest_target, ranked
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import gpu
+from paraloom.models.nmt.engines.base import (
+    Hypothesis,
+    Pieces,
+    Ranked,
+    Sampling,
+    longest_target,
+    ranked,
+)
 
 if TYPE_CHECKING:
     import ctranslate2
 
-    from models.nmt.families.base import NmtModel
-    from models.nmt.options import NmtOptions, Precision
+    from paraloom.models.nmt.families.base import NmtModel
+    from paraloom.models.nmt.options import NmtOptions, Precision
 
 _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 _SEEDING = threading.Lock()  # CTranslate2 has one seed for the whole process

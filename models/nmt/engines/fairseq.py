@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from models.errors import UserError
-from models.nmt.checkpoint import build_model, import_fairseq, read_checkpoint
-from models.nmt.engines.base import (
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.checkpoint import build_model, import_fairseq, read_checkpoint
+from paraloom.models.nmt.engines.base import (
     Hypothesis,
     Pieces,
     Ranked,
@@ -22,8 +22,8 @@ from models.nmt.engines.base import (
 if TYPE_CHECKING:
     import torch
 
-    from models.nmt.model_folder import ModelFolder
-    from models.nmt.options import NmtOptions, Precision
+    from paraloom.models.nmt.model_folder import ModelFolder
+    from paraloom.models.nmt.options import NmtOptions, Precision
 
 
 class FairseqEngine:

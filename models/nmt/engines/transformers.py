@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import torch
 
-from models.nmt.engines.base import Pieces, Ranked, Sampling, longest_target, torch_device
-from models.nmt.families.pretrained import PretrainedModel
-from models.nmt.options import NmtOptions, Precision
+from paraloom.models.nmt.engines.base import Pieces, Ranked, Sampling, longest_target, torch_device
+from paraloom.models.nmt.families.pretrained import PretrainedModel
+from paraloom.models.nmt.options import NmtOptions, Precision
 
 _DRAWING = threading.Lock()
 

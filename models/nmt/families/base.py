@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.nmt.convert import Conversion, convert_once
-from models.nmt.families.subwords import Subwords
+from paraloom.models.nmt.convert import Conversion, convert_once
+from paraloom.models.nmt.families.subwords import Subwords
 
 
 @dataclass(frozen=True)

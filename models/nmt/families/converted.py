@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from models.errors import UserError
-from models.files import digest
-from models.nmt.convert import Conversion
-from models.nmt.families.base import Languages, Layout, NmtModel
-from models.nmt.families.languages import find_tag
-from models.nmt.families.m2m100 import m2m100_layout, nllb_layout
-from models.nmt.families.marian import marian_tag
-from models.nmt.families.mbart import mbart25_layout, mbart50_layout
-from models.nmt.families.pretrained import read_object
-from models.nmt.families.subwords import SentencePieces, Subwords, TokenizerJson
-from models.nmt.families.t5 import t5_tags
-from models.structured import read_json
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.nmt.convert import Conversion
+from paraloom.models.nmt.families.base import Languages, Layout, NmtModel
+from paraloom.models.nmt.families.languages import find_tag
+from paraloom.models.nmt.families.m2m100 import m2m100_layout, nllb_layout
+from paraloom.models.nmt.families.marian import marian_tag
+from paraloom.models.nmt.families.mbart import mbart25_layout, mbart50_layout
+from paraloom.models.nmt.families.pretrained import read_object
+from paraloom.models.nmt.families.subwords import SentencePieces, Subwords, TokenizerJson
+from paraloom.models.nmt.families.t5 import t5_tags
+from paraloom.models.structured import read_json
 
 WEIGHTS = "model.bin"
 _TOKENIZERS = ("sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.json")

@@ -4,10 +4,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from models.nmt.convert import conversion_errors
-from models.nmt.families.base import NmtModel
-from models.nmt.families.subwords import SentencePieces
-from models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE, ModelFolder
+from paraloom.models.nmt.convert import conversion_errors
+from paraloom.models.nmt.families.base import NmtModel
+from paraloom.models.nmt.families.subwords import SentencePieces
+from paraloom.models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE, ModelFolder
 
 
 class FairseqModel(NmtModel):
@@ -40,7 +40,7 @@ class FairseqModel(NmtModel):
         from ctranslate2.converters import FairseqConverter
         from torch.serialization import safe_globals
 
-        from models.nmt.checkpoint import build_model, read_checkpoint
+        from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
 
         checkpoint = read_checkpoint(self.folder)
         settings = checkpoint.settings

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import langcodes
 
-from models.errors import UserError
-from models.languages import parse_language
+from paraloom.models.errors import UserError
+from paraloom.models.languages import parse_language
 
 _NEAR = 3
 """Largest distance of CLDR at which two codes are one language: `no` and `nb` have 1."""
@@ -35,7 +35,7 @@ def find_tag(key: str, language: str | None, tags: Mapping[str, str]) -> str:
     'ces_Latn'
     >>> find_tag("key", "cz", {"cs": "__cs__", "en": "__en__"})
     Traceback (most recent call last):
-    models.errors.UserError: key: the model has no language 'cz'; near ones are cs
+    paraloom.models.errors.UserError: key: the model has no language 'cz'; near ones are cs
     """
     if language is None:
         raise UserError(f"{key}: is missing; the model has {_listed(sorted(tags))}")

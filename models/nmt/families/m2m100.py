@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from models.errors import UserError
-from models.nmt.families.base import Languages, Layout
-from models.nmt.families.languages import find_tag, tags_by_language
-from models.nmt.families.pretrained import (
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages, Layout
+from paraloom.models.nmt.families.languages import find_tag, tags_by_language
+from paraloom.models.nmt.families.pretrained import (
     FairseqVocabulary,
     PretrainedModel,
     read_object,

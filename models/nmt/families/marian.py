@@ -6,15 +6,15 @@ Both languages have one vocabulary or, with `separate_vocabs`, one each.
 from functools import cached_property
 from typing import Any
 
-from models.errors import UserError
-from models.nmt.families.base import Languages, Layout
-from models.nmt.families.languages import find_tag, tags_by_language
-from models.nmt.families.pretrained import (
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages, Layout
+from paraloom.models.nmt.families.languages import find_tag, tags_by_language
+from paraloom.models.nmt.families.pretrained import (
     PretrainedModel,
     read_object,
     read_vocabulary,
 )
-from models.nmt.families.subwords import SentencePieces, Subwords
+from paraloom.models.nmt.families.subwords import SentencePieces, Subwords
 
 _FILES = ("source.spm", "target.spm", "vocab.json")
 _TARGET, _TARGET_SIZE = "target_vocab.json", "decoder_vocab_size"

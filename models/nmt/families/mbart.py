@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from models.nmt.families.base import Languages, Layout
-from models.nmt.families.languages import find_tag, tags_by_language
-from models.nmt.families.pretrained import FairseqVocabulary
+from paraloom.models.nmt.families.base import Languages, Layout
+from paraloom.models.nmt.families.languages import find_tag, tags_by_language
+from paraloom.models.nmt.families.pretrained import FairseqVocabulary
 
 
 class _MBartModel(FairseqVocabulary):

@@ -14,24 +14,24 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from models import hub
-from models.errors import UserError
-from models.files import digest
-from models.memory import bounded_by_files
-from models.nmt.convert import conversion_errors
-from models.nmt.families.base import Languages, NmtModel
-from models.nmt.families.subwords import (
+from paraloom.models import hub
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.memory import bounded_by_files
+from paraloom.models.nmt.convert import conversion_errors
+from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.nmt.families.subwords import (
     SentencePieces,
     Subwords,
     TokenizerJson,
     load_sentencepiece,
     load_tokenizer,
 )
-from models.nmt.weights import check_finite
-from models.structured import check_sizes, read_json
+from paraloom.models.nmt.weights import check_finite
+from paraloom.models.structured import check_sizes, read_json
 
 if TYPE_CHECKING:
-    from models.nmt.families.torch_model import TorchModel
+    from paraloom.models.nmt.families.torch_model import TorchModel
 
 CONVERSION = 1
 """Bump when `convert` writes other files for the same model."""
@@ -189,7 +189,7 @@ class PretrainedModel(NmtModel):
         import torch
         import transformers
 
-        from models.nmt.families.torch_model import TorchModel
+        from paraloom.models.nmt.families.torch_model import TorchModel
 
         kind = getattr(transformers, self.architecture)
         config = self._transformers_config(kind.config_class)

@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from models.errors import UserError
-from models.nmt.families.base import Languages, NmtModel
-from models.nmt.families.converted import ConvertedModel
-from models.nmt.families.fairseq import FairseqModel
-from models.nmt.families.m2m100 import M2M100Model, NllbModel
-from models.nmt.families.marian import MarianModel
-from models.nmt.families.mbart import MBart25Model, MBart50Model
-from models.nmt.families.pretrained import PretrainedModel, read_object
-from models.nmt.families.t5 import T5Model
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages, NmtModel
+from paraloom.models.nmt.families.converted import ConvertedModel
+from paraloom.models.nmt.families.fairseq import FairseqModel
+from paraloom.models.nmt.families.m2m100 import M2M100Model, NllbModel
+from paraloom.models.nmt.families.marian import MarianModel
+from paraloom.models.nmt.families.mbart import MBart25Model, MBart50Model
+from paraloom.models.nmt.families.pretrained import PretrainedModel, read_object
+from paraloom.models.nmt.families.t5 import T5Model
 
 KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, T5 and MADLAD"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from models.errors import UserError, in_one_line
+from paraloom.models.errors import UserError, in_one_line
 
 if TYPE_CHECKING:
     import sentencepiece

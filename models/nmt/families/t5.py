@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from models.nmt.families.base import Layout
-from models.nmt.families.languages import find_tag, tags_by_language
-from models.nmt.families.pretrained import PretrainedModel
+from paraloom.models.nmt.families.base import Layout
+from paraloom.models.nmt.families.languages import find_tag, tags_by_language
+from paraloom.models.nmt.families.pretrained import PretrainedModel
 
 
 class T5Model(PretrainedModel):

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from models.nmt.engines.base import Hypothesis, Ranked, Sampling, ranked
-from models.nmt.families.base import Layout
+from paraloom.models.nmt.engines.base import Hypothesis, Ranked, Sampling, ranked
+from paraloom.models.nmt.families.base import Layout
 
 _CHUNK = 32  # sentences in a batch that is scored
 

@@ -20,9 +20,9 @@ from typing import IO, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from models.hashing import text_hashes
-from models.scorers.base import Outcome, Resource, Scorer
-from models.text.tokens import PairText
+from paraloom.models.hashing import text_hashes
+from paraloom.models.scorers.base import Outcome, Resource, Scorer
+from paraloom.models.text.tokens import PairText
 
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"

@@ -26,13 +26,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models.errors import UserError
-from models.printing import say
-from models.scorers.base import Outcome, Scorer
-from models.scorers.elsewhere import supervise
-from models.scorers.elsewhere.numbers import numbers
-from models.text.controls import spaced
-from models.text.tokens import PairText
+from paraloom.models.errors import UserError
+from paraloom.models.printing import say
+from paraloom.models.scorers.base import Outcome, Scorer
+from paraloom.models.scorers.elsewhere import supervise
+from paraloom.models.scorers.elsewhere.numbers import numbers
+from paraloom.models.text.controls import spaced
+from paraloom.models.text.tokens import PairText
 
 TIMEOUT = 3600.0
 """Seconds that a program has for a shard, unless the configuration says otherwise."""

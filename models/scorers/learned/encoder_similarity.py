@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.text.tokens import PairText
+from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
-    from models.embeddings.model import SentenceEncoder
+    from paraloom.models.embeddings.model import SentenceEncoder
 
 
 def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
@@ -19,7 +19,7 @@ def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     With an averaging encoder, the value of a row depends on that row alone. Recurrent encoders
     multiply matrices; the last bits of the products also depend on the number of rows in a block.
     """
-    from models.embeddings.applications.evaluation import cosines  # imports torch
+    from paraloom.models.embeddings.applications.evaluation import cosines  # imports torch
 
     sides = (pairs.reference_text, pairs.translation_text)
     cosine = cosines(*map(encoder.embed, sides))
@@ -28,6 +28,6 @@ def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
 
 def open_encoder(folder: Path) -> SentenceEncoder:
     """Load an encoder."""
-    from models.embeddings.model import load_encoder  # imports torch
+    from paraloom.models.embeddings.model import load_encoder  # imports torch
 
     return load_encoder(folder)

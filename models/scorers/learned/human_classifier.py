@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from models.errors import UserError
-from models.hashing import text_hashes
-from models.languages import ENGLISH
-from models.text.tokens import PairText, TokenIds
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes
+from paraloom.models.languages import ENGLISH
+from paraloom.models.text.tokens import PairText, TokenIds
 
 FOLDS = 5
 _ORDER = 3  # n-grams have 1 to 3 tokens

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.hashing import text_hashes
-from models.scorers.learned.human_classifier import Classifier, fold_of
-from models.text.tokens import PairText
+from paraloom.models.hashing import text_hashes
+from paraloom.models.scorers.learned.human_classifier import Classifier, fold_of
+from paraloom.models.text.tokens import PairText
 
 
 def human_likeness(pairs: PairText, classifier: Classifier) -> np.ndarray:

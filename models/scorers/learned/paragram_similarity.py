@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.text.tokens import PairText, TokenIds
-from models.text.vectors import WordVectors
+from paraloom.models.text.tokens import PairText, TokenIds
+from paraloom.models.text.vectors import WordVectors
 
 _ROWS = 2048  # per block: larger ones do not stay in the cache, smaller ones cost more calls
 

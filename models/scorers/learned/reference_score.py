@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from models.text.tokens import PairText
+from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
-    from models.nmt.translate import Translator
+    from paraloom.models.nmt.translate import Translator
 
 
 def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarray:
@@ -36,6 +36,6 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
 
 def open_translation_model(folder: Path) -> Translator:
     """Load a model with the default options."""
-    from models.nmt.translate import Translator
+    from paraloom.models.nmt.translate import Translator
 
     return Translator(folder)

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from models import hub, sentence_models
-from models.errors import UserError, in_one_line
-from models.text.tokens import PairText
+from paraloom.models import hub, sentence_models
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

@@ -6,7 +6,7 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
-from models.text.tokens import PairText, TokenIds
+from paraloom.models.text.tokens import PairText, TokenIds
 
 _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
 _CHARACTERS = 0x110000 - len(_SURROGATES)

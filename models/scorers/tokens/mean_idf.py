@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from models.errors import UserError
-from models.text.tokens import PairText
-from models.text.vectors import WordVectors
+from paraloom.models.errors import UserError
+from paraloom.models.text.tokens import PairText
+from paraloom.models.text.vectors import WordVectors
 
 
 def mean_idf(pairs: PairText, idf: WordVectors) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.text.tokens import PairText
+from paraloom.models.text.tokens import PairText
 
 _BITS = 63
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.scorers.tokens.ngrams import shared_ngrams
-from models.text.tokens import PairText
+from paraloom.models.scorers.tokens.ngrams import shared_ngrams
+from paraloom.models.text.tokens import PairText
 
 
 def unigram_f1(pairs: PairText) -> np.ndarray:

@@ -5,11 +5,18 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from models.embeddings.applications.decoder_spaces import compare_spaces
-from models.embeddings.model import load_encoder
-from models.errors import UserError
-from pipeline.commands.options import JsonFile, Model, Sick, Sts, labelled_pairs, write_json
-from pipeline.console import console
+from paraloom.models.embeddings.applications.decoder_spaces import compare_spaces
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.options import (
+    JsonFile,
+    Model,
+    Sick,
+    Sts,
+    labelled_pairs,
+    write_json,
+)
+from paraloom.pipeline.console import console
 
 
 def command(

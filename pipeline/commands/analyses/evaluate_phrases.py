@@ -6,17 +6,17 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from models.embeddings.applications.phrase_tests import (
+from paraloom.models.embeddings.applications.phrase_tests import (
     evaluate_phrases,
     read_semeval2013,
     read_turney2012,
 )
-from models.embeddings.datasets.phrases import read_phrase_pairs, split
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.errors import UserError
-from pipeline.commands.options import JsonFile, Models, write_json
-from pipeline.console import console
-from pipeline.notices import notify, of_models
+from paraloom.models.embeddings.datasets.phrases import read_phrase_pairs, split
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.options import JsonFile, Models, write_json
+from paraloom.pipeline.console import console
+from paraloom.pipeline.notices import notify, of_models
 
 
 def _split_of(

@@ -4,14 +4,14 @@ from typing import Annotated
 
 import typer
 
-from beam_jobs.analysis import phrase_table
-from beam_jobs.io import storage
-from beam_jobs.io.shards import receipts, units
-from models.errors import UserError
-from models.printing import show
-from pipeline.commands.options import RunFolder, beam_options
-from pipeline.manifest import Manifest
-from pipeline.report.final_view import as_made
+from paraloom.beam_jobs.analysis import phrase_table
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import receipts, units
+from paraloom.models.errors import UserError
+from paraloom.models.printing import show
+from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.report.final_view import as_made
 
 
 def command(

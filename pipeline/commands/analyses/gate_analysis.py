@@ -8,13 +8,13 @@ import typer
 from rich.columns import Columns
 from rich.table import Table
 
-from models.embeddings.applications.embed import line_batches
-from models.embeddings.applications.gate_analysis import gate_norms
-from models.embeddings.model import load_encoder
-from models.text.parses import Parser
-from pipeline.commands.options import JsonFile, Model, write_json
-from pipeline.console import console
-from pipeline.notices import notify, of_parser
+from paraloom.models.embeddings.applications.embed import line_batches
+from paraloom.models.embeddings.applications.gate_analysis import gate_norms
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.text.parses import Parser
+from paraloom.pipeline.commands.options import JsonFile, Model, write_json
+from paraloom.pipeline.console import console
+from paraloom.pipeline.notices import notify, of_parser
 
 
 def command(

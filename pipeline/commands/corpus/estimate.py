@@ -16,31 +16,31 @@ from rich.console import Group
 from rich.filesize import decimal
 from rich.table import Table
 
-from beam_jobs.directions import BACK, PIVOT
-from beam_jobs.io import schema
-from beam_jobs.io.bitext import READERS, find_bitext
-from beam_jobs.io.bitext.preview import Preview, preview
-from beam_jobs.runners.launch import connect
-from beam_jobs.transforms.conditions import reasons
-from beam_jobs.transforms.duplicates import repeated, row_hash
-from models.cpu import cores
-from models.errors import UserError
-from models.scorers import SCORERS
-from models.text.tokens import moses_tokens
-from pipeline.commands.corpus.timings import Translation, time_jobs, translate
-from pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
-from pipeline.commands.run.status import duration
-from pipeline.config import Config, read_config
-from pipeline.config.options import InputOptions
-from pipeline.console import console, number_table
-from pipeline.manifest import Manifest
-from pipeline.records import NmtSection
-from pipeline.report.describe import decoding
-from pipeline.report.savings import Saving
-from pipeline.report.summary import savings_table
-from pipeline.stage import PAIR_STAGES, Run
-from pipeline.stages.score import resource_paths
-from pipeline.translation import backward, forward
+from paraloom.beam_jobs.directions import BACK, PIVOT
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.bitext import READERS, find_bitext
+from paraloom.beam_jobs.io.bitext.preview import Preview, preview
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.transforms.conditions import reasons
+from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import SCORERS
+from paraloom.models.text.tokens import moses_tokens
+from paraloom.pipeline.commands.corpus.timings import Translation, time_jobs, translate
+from paraloom.pipeline.commands.options import Changes, ConfigFile, GpuHour, beam_options
+from paraloom.pipeline.commands.run.status import duration
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.config.options import InputOptions
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import NmtSection
+from paraloom.pipeline.report.describe import decoding
+from paraloom.pipeline.report.savings import Saving
+from paraloom.pipeline.report.summary import savings_table
+from paraloom.pipeline.stage import PAIR_STAGES, Run
+from paraloom.pipeline.stages.score import resource_paths
+from paraloom.pipeline.translation import backward, forward
 
 _SENTENCES = 2_000  # sentences to translate
 _READ = 20_000  # rows that they are sampled from

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from pipeline import run
-from pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
-from pipeline.config import read_config
-from pipeline.stages import STAGES, corpus
+from paraloom.pipeline import run
+from paraloom.pipeline.commands.options import Changes, ConfigFile, On, OnInterrupt, beam_options
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.stages import STAGES, corpus
 
 TARGETS: dict[str | None, tuple[str, ...]] = {
     "corpus": tuple(stage.name for stage in STAGES[STAGES.index(corpus.STAGE) :]),

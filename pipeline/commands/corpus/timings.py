@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beam_jobs import bucket, ingest, score, select
-from beam_jobs.directions import BACK, Direction
-from beam_jobs.io import schema, storage
-from beam_jobs.io.bitext import find_bitext
-from beam_jobs.io.shards import Shard, Unit, units, write_shard
-from beam_jobs.runners.launch import Result
-from beam_jobs.transforms.candidates import best_candidates
-from beam_jobs.transforms.translations import with_translations
-from models.errors import UserError
-from models.memory import forget_peak, peak_memory
-from models.nmt.translate import Translator
-from pipeline.stage import Run
-from pipeline.stages.resources.translation_model import needed as needs_model
-from pipeline.translation import Model
+from paraloom.beam_jobs import bucket, ingest, score, select
+from paraloom.beam_jobs.directions import BACK, Direction
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.bitext import find_bitext
+from paraloom.beam_jobs.io.shards import Shard, Unit, units, write_shard
+from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.transforms.candidates import best_candidates
+from paraloom.beam_jobs.transforms.translations import with_translations
+from paraloom.models.errors import UserError
+from paraloom.models.memory import forget_peak, peak_memory
+from paraloom.models.nmt.translate import Translator
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources.translation_model import needed as needs_model
+from paraloom.pipeline.translation import Model
 
 COPIES = 50
 """Copies of the sample for the second measurement of the fast jobs."""

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from models.errors import UserError
-from pipeline import run
-from pipeline.commands.corpus.stages import TARGETS
-from pipeline.commands.options import Changes, On, OnInterrupt, beam_options
-from pipeline.config import read_config
+from paraloom.models.errors import UserError
+from paraloom.pipeline import run
+from paraloom.pipeline.commands.corpus.stages import TARGETS
+from paraloom.pipeline.commands.options import Changes, On, OnInterrupt, beam_options
+from paraloom.pipeline.config import read_config
 
 
 def command(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from models.embeddings.applications.cost_table import Cost, cost_rows, megabytes
-from models.embeddings.applications.evaluation import Report
-from models.embeddings.applications.protocols import PROTOCOLS
-from pipeline.report.plots import WIDTH, Box, Label, Scale, labels
-from pipeline.report.render import render_html
+from paraloom.models.embeddings.applications.cost_table import Cost, cost_rows, megabytes
+from paraloom.models.embeddings.applications.evaluation import Report
+from paraloom.models.embeddings.applications.protocols import PROTOCOLS
+from paraloom.pipeline.report.plots import WIDTH, Box, Label, Scale, labels
+from paraloom.pipeline.report.render import render_html
 
 _HEIGHT = 240
 _LONGEST = 26  # letters of a name in a plot

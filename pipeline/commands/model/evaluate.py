@@ -7,19 +7,19 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from models.embeddings.applications.cost import MemoryMeasurement, costs, how_measured
-from models.embeddings.applications.cost_table import costs_json
-from models.embeddings.applications.evaluation import check_distinct, evaluate_on
-from models.embeddings.applications.mteb_tasks import find_tasks, mteb_table, run_mteb
-from models.embeddings.applications.opened import OpenedModel, open_model
-from models.embeddings.applications.transfer import transfer
-from models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from models.errors import UserError
-from models.files import atomic_file, check_writable
-from pipeline.commands.model.comparison_page import comparison_page, short_names
-from pipeline.commands.options import JsonFile, Sick, write_json
-from pipeline.console import console
-from pipeline.notices import notify, of_models
+from paraloom.models.embeddings.applications.cost import MemoryMeasurement, costs, how_measured
+from paraloom.models.embeddings.applications.cost_table import costs_json
+from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_on
+from paraloom.models.embeddings.applications.mteb_tasks import find_tasks, mteb_table, run_mteb
+from paraloom.models.embeddings.applications.opened import OpenedModel, open_model
+from paraloom.models.embeddings.applications.transfer import transfer
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, check_writable
+from paraloom.pipeline.commands.model.comparison_page import comparison_page, short_names
+from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
+from paraloom.pipeline.console import console
+from paraloom.pipeline.notices import notify, of_models
 
 
 def command(

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from models.embeddings.applications.embed import neighbour_lines
-from models.embeddings.model import load_encoder
-from models.errors import UserError
-from pipeline.commands.options import Model
+from paraloom.models.embeddings.applications.embed import neighbour_lines
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.options import Model
 
 
 def command(

@@ -9,14 +9,14 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from models.embeddings.applications.components import distant_rows, principal_components
-from models.embeddings.applications.embed import line_batches
-from models.embeddings.model import load_encoder
-from models.errors import UserError
-from models.files import atomic_file, check_writable
-from pipeline.commands.options import Model
-from pipeline.report.plots import Scale
-from pipeline.report.render import render_html
+from paraloom.models.embeddings.applications.components import distant_rows, principal_components
+from paraloom.models.embeddings.applications.embed import line_batches
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_file, check_writable
+from paraloom.pipeline.commands.options import Model
+from paraloom.pipeline.report.plots import Scale
+from paraloom.pipeline.report.render import render_html
 
 WIDTH = 760
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # as XML 1.0 has it

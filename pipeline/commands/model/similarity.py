@@ -2,9 +2,9 @@
 
 import sys
 
-from models.embeddings.applications.embed import similarity_lines
-from models.embeddings.model import load_encoder
-from pipeline.commands.options import Model
+from paraloom.models.embeddings.applications.embed import similarity_lines
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.pipeline.commands.options import Model
 
 
 def command(model: Model) -> None:

@@ -5,18 +5,18 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from beam_jobs.io import remote
-from beam_jobs.runners.launch import connect
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.scorers import SCORERS
-from models.scorers.plugins import column_of, installed, source_of
-from pipeline.commands.options import JsonFile, beam_options, write_json
-from pipeline.config import Config
-from pipeline.config.read import recorded_config
-from pipeline.console import console, number_table
-from pipeline.judging.agreement import JudgedPairs, join, measure
-from pipeline.judging.describe import (
+from paraloom.beam_jobs.io import remote
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers import SCORERS
+from paraloom.models.scorers.plugins import column_of, installed, source_of
+from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.read import recorded_config
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.judging.agreement import JudgedPairs, join, measure
+from paraloom.pipeline.judging.describe import (
     by_agreement,
     counts_line,
     cut_lines,
@@ -25,15 +25,15 @@ from pipeline.judging.describe import (
     number_in_words,
     select_lines,
 )
-from pipeline.judging.judgments import read_judgments
-from pipeline.judging.labels import default_names, read_labels, score_labels
-from pipeline.judging.record import Agreement
-from pipeline.judging.sampling import ScoredRun
-from pipeline.manifest import Manifest
-from pipeline.report.final_view import as_made
-from pipeline.stage import Run
-from pipeline.stages.resources.pair_models import model_names
-from pipeline.stages.score import resource_paths
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
+from paraloom.pipeline.judging.record import Agreement
+from paraloom.pipeline.judging.sampling import ScoredRun
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.report.final_view import as_made
+from paraloom.pipeline.stage import Run
+from paraloom.pipeline.stages.resources.pair_models import model_names
+from paraloom.pipeline.stages.score import resource_paths
 
 
 def command(

@@ -6,17 +6,17 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from beam_jobs.analysis.diff import ColumnDiff, diff_shards
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, receipts
-from beam_jobs.runners.launch import connect
-from models.errors import UserError
-from pipeline.commands.options import RunFolder, beam_options
-from pipeline.console import console, number_table
-from pipeline.manifest import Manifest
-from pipeline.records import PairsRecord
-from pipeline.report.final_view import current, outdated
-from pipeline.stage import PAIR_STAGES
+from paraloom.beam_jobs.analysis.diff import ColumnDiff, diff_shards
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Shard, receipts
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import PairsRecord
+from paraloom.pipeline.report.final_view import current, outdated
+from paraloom.pipeline.stage import PAIR_STAGES
 
 
 @dataclass(slots=True, kw_only=True)

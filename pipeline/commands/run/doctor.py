@@ -11,9 +11,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from models.cpu import cores
-from pipeline.console import console
-from pipeline.manifest import versions
+from paraloom.models.cpu import cores
+from paraloom.pipeline.console import console
+from paraloom.pipeline.manifest import versions
 
 Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 
@@ -77,7 +77,7 @@ def _fairseq() -> Finding:
 def _tokeniser() -> Finding:
     import pyarrow as pa
 
-    from models.text.tokens import moses_tokens
+    from paraloom.models.text.tokens import moses_tokens
 
     tokens = moses_tokens(pa.array(["It's a dog."]))[0].as_py()
     return tokens == ["it", "'s", "a", "dog", "."], " ".join(tokens)

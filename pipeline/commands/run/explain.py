@@ -10,18 +10,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from beam_jobs.io import schema, storage
-from beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
-from beam_jobs.runners.launch import connect
-from models.errors import UserError
-from models.files import check_regular
-from models.printing import on_one_line
-from pipeline.commands.options import RunFolder, beam_options
-from pipeline.console import console
-from pipeline.manifest import Manifest
-from pipeline.report.describe import resolve_auto, selection_in_words
-from pipeline.report.final_view import as_made, final_view, outdated, pair_stages
-from pipeline.stage import PAIR_STAGES
+from paraloom.beam_jobs.io import schema, storage
+from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.models.files import check_regular
+from paraloom.models.printing import on_one_line
+from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.console import console
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
+from paraloom.pipeline.report.final_view import as_made, final_view, outdated, pair_stages
+from paraloom.pipeline.stage import PAIR_STAGES
 
 
 class Step(NamedTuple):

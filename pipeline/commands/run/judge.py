@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from models.errors import UserError
-from models.languages import direction, short_code
-from models.printing import show
-from pipeline.judging.import_file import import_judgments
-from pipeline.judging.judges import describe_judges
-from pipeline.judging.judgments import checked_name, judging, read_judgments
-from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from pipeline.judging.server import JudgingServer
-from pipeline.judging.session import Scale, Session
+from paraloom.models.errors import UserError
+from paraloom.models.languages import direction, short_code
+from paraloom.models.printing import show
+from paraloom.pipeline.judging.import_file import import_judgments
+from paraloom.pipeline.judging.judges import describe_judges
+from paraloom.pipeline.judging.judgments import checked_name, judging, read_judgments
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.judging.server import JudgingServer
+from paraloom.pipeline.judging.session import Scale, Session
 
 
 def command(

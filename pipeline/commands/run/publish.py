@@ -6,15 +6,21 @@ from typing import Annotated
 
 import typer
 
-from beam_jobs.io import storage
-from beam_jobs.runners.launch import connect
-from models.errors import UserError
-from models.files import check_inside
-from models.printing import show
-from pipeline.commands.options import RunFolder, beam_options
-from pipeline.publishing import hub
-from pipeline.publishing.provenance import files_of
-from pipeline.publishing.release import ABOUT, ReleaseOptions, alone, finished_record, make_release
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.models.files import check_inside
+from paraloom.models.printing import show
+from paraloom.pipeline.commands.options import RunFolder, beam_options
+from paraloom.pipeline.publishing import hub
+from paraloom.pipeline.publishing.provenance import files_of
+from paraloom.pipeline.publishing.release import (
+    ABOUT,
+    ReleaseOptions,
+    alone,
+    finished_record,
+    make_release,
+)
 
 
 def command(

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from beam_jobs.io import storage
-from beam_jobs.runners.launch import connect
-from models.errors import UserError
-from models.languages import ENGLISH, short_code
-from pipeline import statistics
-from pipeline.commands.options import JsonFile, On, beam_options, write_json
-from pipeline.console import console
-from pipeline.manifest import Manifest
-from pipeline.records import RunRecord
-from pipeline.report.final_view import as_made, current
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH, short_code
+from paraloom.pipeline import statistics
+from paraloom.pipeline.commands.options import JsonFile, On, beam_options, write_json
+from paraloom.pipeline.console import console
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import RunRecord
+from paraloom.pipeline.report.final_view import as_made, current
 
 
 def command(

@@ -12,20 +12,20 @@ import typer
 from rich.console import Group
 from rich.table import Table
 
-from beam_jobs.back_translate import distinct_folder
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Receipt, receipts
-from beam_jobs.runners.launch import connect
-from beam_jobs.runners.remote_jobs import RemoteJob
-from models.errors import UserError
-from models.files import open_regular
-from pipeline.commands.options import GpuHour, RunFolder, beam_options
-from pipeline.console import console, number_table
-from pipeline.manifest import Manifest
-from pipeline.records import PairsRecord, RunRecord, StageRecord
-from pipeline.report.final_view import outdated
-from pipeline.report.summary import rejected_table
-from pipeline.stage import PAIR_STAGES, rejected_rows
+from paraloom.beam_jobs.back_translate import distinct_folder
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Receipt, receipts
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
+from paraloom.models.errors import UserError
+from paraloom.models.files import open_regular
+from paraloom.pipeline.commands.options import GpuHour, RunFolder, beam_options
+from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import PairsRecord, RunRecord, StageRecord
+from paraloom.pipeline.report.final_view import outdated
+from paraloom.pipeline.report.summary import rejected_table
+from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
 
 _RECENT = 100  # shards that the rate is computed from, because workers come and go
 

@@ -3,9 +3,9 @@
 from importlib import import_module
 from importlib.util import find_spec
 
-from models.scorers import ENCODER, SCORERS
-from pipeline.stage import Stage
-from pipeline.stages.resources import columns
+from paraloom.models.scorers import ENCODER, SCORERS
+from paraloom.pipeline.stage import Stage
+from paraloom.pipeline.stages.resources import columns
 
 
 def _stage(scorer: str, resource: str) -> Stage:

@@ -1,15 +1,15 @@
 """classifier: the model of the scorer `human_likeness`, trained on a sample of the run's pairs."""
 
-from beam_jobs.analysis import human_likeness
-from beam_jobs.io.shards import units
-from models.files import atomic_folder
-from pipeline.records import TrainingRecord
-from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+from paraloom.beam_jobs.analysis import human_likeness
+from paraloom.beam_jobs.io.shards import units
+from paraloom.models.files import atomic_folder
+from paraloom.pipeline.records import TrainingRecord
+from paraloom.pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 
 def make(run: Run, key: str) -> TrainingRecord:
     """Sample pairs, and train the classifier on them."""
-    from models.scorers.learned.human_classifier import train_classifier
+    from paraloom.models.scorers.learned.human_classifier import train_classifier
 
     seed = run.config.seed
     work = units(run.shards("back_translate"), key)

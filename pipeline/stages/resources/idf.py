@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from beam_jobs.analysis import idf
-from beam_jobs.io.shards import units
-from models.files import atomic_folder, digest
-from pipeline.records import IdfRecord
-from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+from paraloom.beam_jobs.analysis import idf
+from paraloom.beam_jobs.io.shards import units
+from paraloom.models.files import atomic_folder, digest
+from paraloom.pipeline.records import IdfRecord
+from paraloom.pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 
 def fingerprint(run: Run) -> Any:
@@ -18,7 +18,7 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> IdfRecord:
     """Read IDF from a file, or count words over all references that ingest accepted."""
-    from models.text.idf import compact_idf, write_idf
+    from paraloom.models.text.idf import compact_idf, write_idf
 
     file = run.config.score.idf
     counts = None

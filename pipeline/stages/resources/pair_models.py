@@ -6,14 +6,14 @@ A stage's record says which model it is; its digest is part of the keys of the s
 from collections.abc import Callable
 from pathlib import Path
 
-from beam_jobs.io import remote, storage
-from models import hub
-from models.files import digest
-from pipeline.cards.metadata import license_of
-from pipeline.config import Config
-from pipeline.config.options import MODEL_KEYS
-from pipeline.records import ScoringModelRecord, UsedModel
-from pipeline.stage import Run, Stage, needed_by_scorers
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.models import hub
+from paraloom.models.files import digest
+from paraloom.pipeline.cards.metadata import license_of
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.config.options import MODEL_KEYS
+from paraloom.pipeline.records import ScoringModelRecord, UsedModel
+from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
 
 
 def model_stage(key: str, find: Callable[[str], Path]) -> Stage:

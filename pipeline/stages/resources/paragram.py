@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from models.cpu import cores
-from models.files import atomic_folder, digest
-from pipeline.records import TrainingRecord
-from pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
+from paraloom.models.cpu import cores
+from paraloom.models.files import atomic_folder, digest
+from paraloom.pipeline.records import TrainingRecord
+from paraloom.pipeline.stage import Run, Stage, folder_is_valid, needed_by_scorers
 
 
 def fingerprint(run: Run) -> Any:
@@ -21,8 +21,8 @@ def fingerprint(run: Run) -> Any:
 
 def make(run: Run, key: str) -> TrainingRecord:
     """Read word vectors from a file, or train them on phrase pairs."""
-    from models.embeddings.training.paragram import train_paragram
-    from models.text.vectors import compact_vectors
+    from paraloom.models.embeddings.training.paragram import train_paragram
+    from paraloom.models.text.vectors import compact_vectors
 
     options = run.config.score
     metrics: dict[str, Any] = {}

@@ -5,12 +5,12 @@ The stage makes no files: its record says which model it is and how it computes.
 
 from typing import Any
 
-from beam_jobs.io.shards import content_key
-from beam_jobs.transforms.translations import TranslatorFactory
-from models.files import digest
-from pipeline.records import StageRecord
-from pipeline.stage import Run, Stage, needed_by_scorers
-from pipeline.translation import backward
+from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
+from paraloom.models.files import digest
+from paraloom.pipeline.records import StageRecord
+from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
+from paraloom.pipeline.translation import backward
 
 needed = needed_by_scorers("translation_model")
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from beam_jobs.analysis import diff
-from beam_jobs.analysis.diff import ROW, diff_shards
-from beam_jobs.io.shards import Shard, write_shard
-from models.errors import UserError
+from paraloom.beam_jobs.analysis import diff
+from paraloom.beam_jobs.analysis.diff import ROW, diff_shards
+from paraloom.beam_jobs.io.shards import Shard, write_shard
+from paraloom.models.errors import UserError
 
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.string()), ("score", pa.float32())])
 Row = tuple[str, str | None, float | None]

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis import human_likeness
-from beam_jobs.io.shards import Unit, units, write_shard
-from beam_jobs.transforms.duplicates import normalised
-from models.scorers.learned.human_classifier import fold_of
+from paraloom.beam_jobs.analysis import human_likeness
+from paraloom.beam_jobs.io.shards import Unit, units, write_shard
+from paraloom.beam_jobs.transforms.duplicates import normalised
+from paraloom.models.scorers.learned.human_classifier import fold_of
 
 ONE = ["--direct_num_workers", "1"]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis import idf
-from beam_jobs.analysis.idf import MERGE_COUNTS
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Shard, units, write_shard
 from benchmarks.plain_scoring import fast_tokenizer
-from models.errors import UserError
-from models.text.idf import count_words, merge_counts
+from paraloom.beam_jobs.analysis import idf
+from paraloom.beam_jobs.analysis.idf import MERGE_COUNTS
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.models.errors import UserError
+from paraloom.models.text.idf import count_words, merge_counts
 
 CAPTIONS = [
     "Two dogs run over the grass.",

@@ -6,13 +6,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis import phrase_table
-from beam_jobs.io.shards import Shard, units, write_shard
-from models.embeddings.datasets.phrases import read_phrases
-from models.errors import UserError
-from models.text.phrases import find_phrases
-from models.text.tokens import PairText
-from pipeline import cli
+from paraloom.beam_jobs.analysis import phrase_table
+from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.models.embeddings.datasets.phrases import read_phrases
+from paraloom.models.errors import UserError
+from paraloom.models.text.phrases import find_phrases
+from paraloom.models.text.tokens import PairText
+from paraloom.pipeline import cli
 
 PAIRS = [
     ("Two dogs run over the grass.", "Two dogs are running over the grass."),
@@ -74,7 +74,7 @@ def test_a_damaged_shard_is_one_line(tmp_path: Path) -> None:
 
 
 def run_folder(folder: Path, pairs: list[tuple[str, str]]) -> None:
-    from beam_jobs.io.shards import Receipt, write_receipt
+    from paraloom.beam_jobs.io.shards import Receipt, write_receipt
 
     shards = tuple(write(folder / "corpus", pairs, 8))
     receipt = Receipt(name="all", key="k", rows_in=len(pairs), shards=shards, rejected={})

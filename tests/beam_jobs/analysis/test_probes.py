@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis import probes
-from beam_jobs.analysis.probes import Subset, key_of
-from beam_jobs.analysis.sampling import Sample
-from beam_jobs.io.shards import write_shard
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.options import EmbeddingOptions
+from paraloom.beam_jobs.analysis import probes
+from paraloom.beam_jobs.analysis.probes import Subset, key_of
+from paraloom.beam_jobs.analysis.sampling import Sample
+from paraloom.beam_jobs.io.shards import write_shard
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.options import EmbeddingOptions
 
 WORDS = [f"word{i}" for i in range(40)]
 OPTIONS = EmbeddingOptions(dim=8, epochs=1, batch_size=10, mega_batch=1, loaders=0)

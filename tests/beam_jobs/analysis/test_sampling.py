@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beam_jobs.analysis.sampling import Sample, run
-from beam_jobs.io.shards import Shard, units
-from beam_jobs.select import Criteria
-from models.hashing import splitmix64
+from paraloom.beam_jobs.analysis.sampling import Sample, run
+from paraloom.beam_jobs.io.shards import Shard, units
+from paraloom.beam_jobs.select import Criteria
+from paraloom.models.hashing import splitmix64
 
 ALL = Criteria(by="", deciles=None, max_tokens=None, size=None, seed=1)
 ROWS = 600

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.analysis import statistics
-from beam_jobs.analysis.statistics import Block, find_blocks, run
 from benchmarks.plain_scoring import fast_tokenizer
-from models.errors import UserError
+from paraloom.beam_jobs.analysis import statistics
+from paraloom.beam_jobs.analysis.statistics import Block, find_blocks, run
+from paraloom.models.errors import UserError
 from tests.models.parsers import TREES, train_parser
 from tests.sample import english_sentences
 

@@ -14,10 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.io.bitext import Bitext, Block, Format, Paths, find_bitext, lines, read_bitext
-from beam_jobs.io.bitext.rules import Rules, reason, valid_rows
-from beam_jobs.io.schema import INGEST, INGEST_REJECTED
-from models.errors import UserError
+from paraloom.beam_jobs.io.bitext import (
+    Bitext,
+    Block,
+    Format,
+    Paths,
+    find_bitext,
+    lines,
+    read_bitext,
+)
+from paraloom.beam_jobs.io.bitext.rules import Rules, reason, valid_rows
+from paraloom.beam_jobs.io.schema import INGEST, INGEST_REJECTED
+from paraloom.models.errors import UserError
 
 Pairs = list[tuple[str, str, str]]
 Rejected = list[tuple[str, int, str, str]]

@@ -15,9 +15,9 @@ import pytest
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from beam_jobs.io.bitext import Bitext, Paths, find_bitext, read_bitext
-from beam_jobs.io.bitext.lines import blocks
-from models.errors import UserError
+from paraloom.beam_jobs.io.bitext import Bitext, Paths, find_bitext, read_bitext
+from paraloom.beam_jobs.io.bitext.lines import blocks
+from paraloom.models.errors import UserError
 
 ROW = b"1\t1\ta\tb\n"
 

@@ -13,10 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beam_jobs.io.bitext import Bitext, Format, Range, find_bitext, find_ranges, read_bitext
-from beam_jobs.io.bitext import index as index_module
-from beam_jobs.io.bitext import lines as lines_module
-from models.errors import UserError
+from paraloom.beam_jobs.io.bitext import (
+    Bitext,
+    Format,
+    Range,
+    find_bitext,
+    find_ranges,
+    read_bitext,
+)
+from paraloom.beam_jobs.io.bitext import index as index_module
+from paraloom.beam_jobs.io.bitext import lines as lines_module
+from paraloom.models.errors import UserError
 
 BOM = b"\xef\xbb\xbf"
 MAX = 20  # characters; lines of more than 1,240 bytes are cut

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io import storage
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.part_files import PartFile
-from beam_jobs.io.shards import Receipt, commit, finished, read_receipt
-from beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.part_files import PartFile
+from paraloom.beam_jobs.io.shards import Receipt, commit, finished, read_receipt
+from paraloom.beam_jobs.io.storage import MissingError
 
 NO_ROWS = pa.table({"reason": pa.array([], pa.string())})
 

@@ -5,9 +5,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io import storage
-from beam_jobs.io.copy_stage import copy_pairs
-from beam_jobs.io.shards import DamagedError, commit, read_shard, receipts
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.copy_stage import copy_pairs
+from paraloom.beam_jobs.io.shards import DamagedError, commit, read_shard, receipts
 
 
 @pytest.fixture(params=["local", "remote"])

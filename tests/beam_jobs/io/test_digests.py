@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.io import digests, storage
-from models.errors import UserError
-from models.files import user_cache
+from paraloom.beam_jobs.io import digests, storage
+from paraloom.models.errors import UserError
+from paraloom.models.files import user_cache
 
 
 @pytest.fixture(params=["local", "bucket", "google_bucket"])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.io import part_files
-from beam_jobs.io.part_files import decode, encode, extended
-from beam_jobs.io.thrift import BINARY, dumps, loads
+from paraloom.beam_jobs.io import part_files
+from paraloom.beam_jobs.io.part_files import decode, encode, extended
+from paraloom.beam_jobs.io.thrift import BINARY, dumps, loads
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 _FLOAT = st.floats(width=32, allow_nan=False)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.io.bitext import Format, Paths, find_bitext, preview
-from beam_jobs.io.bitext.preview import Preview
+from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, preview
+from paraloom.beam_jobs.io.bitext.preview import Preview
 
 
 def looked_at(paths: Paths, format: Format = "tsv", rows: int = 50) -> Preview:

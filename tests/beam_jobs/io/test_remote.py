@@ -12,10 +12,10 @@ from apache_beam.internal.gcp import auth
 from apache_beam.io.aws.clients.s3 import boto3_client
 from apache_beam.io.filesystem import FileMetadata, FileSystem
 
-from beam_jobs.io import clients, remote, storage
-from beam_jobs.runners.launch import connect
-from models.errors import UserError
-from models.files import digest
+from paraloom.beam_jobs.io import clients, remote, storage
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
 from tests.object_store import KEYS
 
 Stored = tuple[str, list[str]]

@@ -2,7 +2,7 @@ import itertools
 
 import pyarrow as pa
 
-from beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema
 
 
 def test_each_stage_only_adds_columns() -> None:

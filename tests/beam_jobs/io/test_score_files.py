@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io import storage
-from beam_jobs.io.score_files import find_score_files, read_scores
-from models.errors import UserError
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.score_files import find_score_files, read_scores
+from paraloom.models.errors import UserError
 
 PAIRS: list[tuple[str, float]] = [('a "x', 0.5), ("č ", -1.25), ("c", float("nan"))]
 PLAIN = 'a "x\t0.5\nč \t-1.25\nc\tnone\n'

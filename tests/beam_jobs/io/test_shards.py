@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.io import part_files, shards, storage
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.io import part_files, shards, storage
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.shards import (
     EARLIER,
     Measurements,
     Receipt,
@@ -27,8 +27,8 @@ from beam_jobs.io.shards import (
     units,
     write_shard,
 )
-from beam_jobs.runners.launch import launch
-from models.errors import UserError
+from paraloom.beam_jobs.runners.launch import launch
+from paraloom.models.errors import UserError
 from tests.run_helpers import part_file
 
 TABLE = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})

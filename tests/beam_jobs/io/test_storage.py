@@ -12,8 +12,8 @@ from apache_beam.io.aws import s3io
 from google.api_core.exceptions import TooManyRequests
 from moto.s3.models import s3_backends
 
-from beam_jobs.io import clients, storage
-from models.errors import UserError
+from paraloom.beam_jobs.io import clients, storage
+from paraloom.models.errors import UserError
 from tests.google_store import GoogleStore
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.io.thrift import (
+from paraloom.beam_jobs.io.thrift import (
     BINARY,
     BYTE,
     DOUBLE,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.runners import crash_recovery
-from beam_jobs.runners.crash_recovery import Attempt, begin
-from beam_jobs.runners.local.fork_server import CRASHED, WORKER
+from paraloom.beam_jobs.runners import crash_recovery
+from paraloom.beam_jobs.runners.crash_recovery import Attempt, begin
+from paraloom.beam_jobs.runners.local.fork_server import CRASHED, WORKER
 
 ROWS = 8
 Try = Callable[..., Attempt]

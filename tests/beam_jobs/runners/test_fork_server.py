@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from beam_jobs.runners.local import fork_server as module
-from beam_jobs.runners.local.fork_server import ForkServer
+from paraloom.beam_jobs.runners.local import fork_server as module
+from paraloom.beam_jobs.runners.local.fork_server import ForkServer
 from tests.beam_jobs.runners.test_worker import ROOT, gone
 
 ERRAND = """
@@ -27,7 +27,7 @@ def main(arguments):
         print("on stderr", file=sys.stderr)
     elif what == "tokenise":
         import pyarrow as pa
-        from models.text.tokens import moses_tokens
+        from paraloom.models.text.tokens import moses_tokens
         assert moses_tokens(pa.array(rest))
     elif what == "who":
         Path(rest[0]).write_text(os.environ["PARALOOM_WORKER"])
@@ -102,7 +102,7 @@ def test_what_imported_modules_left_in_the_environment_is_there(
 def test_a_launcher_without_stdout(errand: str, tmp_path: Path) -> None:
     code = f"""if True:
         import sys
-        from beam_jobs.runners.local.fork_server import fork_server
+        from paraloom.beam_jobs.runners.local.fork_server import fork_server
         sys.exit(fork_server.start("{errand}", ["exit", "5"]).wait())
     """
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
@@ -138,7 +138,7 @@ def test_a_server_that_was_killed_is_replaced(errand: str) -> None:
     fork_server = ForkServer()
     assert fork_server.start(errand, ["exit", "3"]).wait() == 3
     for child in psutil.Process().children():
-        if "beam_jobs.runners.local.fork_server" in child.cmdline():
+        if "paraloom.beam_jobs.runners.local.fork_server" in child.cmdline():
             child.kill()
             child.wait()
     assert fork_server.start(errand, ["exit", "4"]).wait() == 4
@@ -147,7 +147,7 @@ def test_a_server_that_was_killed_is_replaced(errand: str) -> None:
 def test_ctrl_c_while_it_starts_prints_nothing(errand: str, tmp_path: Path) -> None:
     code = f"""if True:
         import os, signal, sys, time
-        from beam_jobs.runners.local.fork_server import ForkServer
+        from paraloom.beam_jobs.runners.local.fork_server import ForkServer
         signal.signal(signal.SIGINT, lambda *_: None)
         for milliseconds in range(0, 100, 4):
             fork_server = ForkServer()
@@ -187,7 +187,7 @@ def test_it_is_prepared_for_several_workers_on_this_machine(
 
 def test_it_ends_with_its_launcher(tmp_path: Path) -> None:
     code = (
-        "import time; from beam_jobs.runners.local.fork_server import fork_server; "
+        "import time; from paraloom.beam_jobs.runners.local.fork_server import fork_server; "
         "fork_server.prepare(); time.sleep(99)"
     )
     launcher = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from beam_jobs.runners.local.interrupts import ends_when_interrupted
+from paraloom.beam_jobs.runners.local.interrupts import ends_when_interrupted
 
 STUCK = """
 import signal, sys, time
-from beam_jobs.runners.local import interrupts
+from paraloom.beam_jobs.runners.local import interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background
 interrupts._PATIENCE = 0.5
 with interrupts.ends_when_interrupted(sys.stdout):
@@ -35,7 +35,7 @@ def test_a_block_that_goes_on_is_ended() -> None:
 
 
 def test_a_block_that_ends_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beam_jobs.runners.local.interrupts._PATIENCE", 0.1)
+    monkeypatch.setattr("paraloom.beam_jobs.runners.local.interrupts._PATIENCE", 0.1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), ends_when_interrupted(sys.stdout):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from beam_jobs.runners.launch import parse_options
-from models.errors import UserError
+from paraloom.beam_jobs.runners.launch import parse_options
+from paraloom.models.errors import UserError
 
 FLINK = ["--runner", "FlinkRunner", "--flink_master", "host:8081"]
 

@@ -12,8 +12,8 @@ import pytest
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import DirectOptions, StandardOptions
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import (
     EARLIER,
     Measurements,
     Receipt,
@@ -26,17 +26,17 @@ from beam_jobs.io.shards import (
     write_receipt,
     write_shard,
 )
-from beam_jobs.runners import launch as launching
-from beam_jobs.runners.launch import (
+from paraloom.beam_jobs.runners import launch as launching
+from paraloom.beam_jobs.runners.launch import (
     NAMESPACE,
     beam_options,
     launch,
     local_workers,
     run_pipeline,
 )
-from beam_jobs.runners.rejections import Limit
-from models.cpu import cores
-from models.errors import UserError
+from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.models.cpu import cores
+from paraloom.models.errors import UserError
 from tests.run_helpers import part_file
 
 ONE = ["--direct_num_workers", "1"]

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from beam_jobs.runners.local.limits import COUNTS, check_limits, limit_in
-from models.errors import UserError
+from paraloom.beam_jobs.runners.local.limits import COUNTS, check_limits, limit_in
+from paraloom.models.errors import UserError
 
 
 def test_what_libraries_say() -> None:

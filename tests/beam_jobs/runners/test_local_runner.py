@@ -11,8 +11,8 @@ import apache_beam as beam
 import pyarrow as pa
 import pytest
 
-from beam_jobs.analysis.collect import collect, concatenate
-from beam_jobs.io.shards import (
+from paraloom.beam_jobs.analysis.collect import collect, concatenate
+from paraloom.beam_jobs.io.shards import (
     Receipt,
     Unit,
     commit,
@@ -22,10 +22,10 @@ from beam_jobs.io.shards import (
     units,
     write_shard,
 )
-from beam_jobs.runners.crash_recovery import begin
-from beam_jobs.runners.launch import launch
-from beam_jobs.runners.local import runner, worker
-from models.errors import UserError
+from paraloom.beam_jobs.runners.crash_recovery import begin
+from paraloom.beam_jobs.runners.launch import launch
+from paraloom.beam_jobs.runners.local import runner, worker
+from paraloom.models.errors import UserError
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 TWO = ["--direct_num_workers", "2"]

@@ -14,9 +14,9 @@ import grpc
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from beam_jobs.runners.flink import pool
-from beam_jobs.runners.loopback import loopback_servers, on_loopback, servers_of
-from models.errors import UserError
+from paraloom.beam_jobs.runners.flink import pool
+from paraloom.beam_jobs.runners.loopback import loopback_servers, on_loopback, servers_of
+from paraloom.models.errors import UserError
 from tests.listening import exposed, listening
 from tests.run_helpers import ROOT
 
@@ -32,7 +32,7 @@ def test_a_run(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(json.dumps(config))
     command = ["ingest", "--config", "config.yaml", "--", "--direct_num_workers", "2"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "pipeline.cli", *command],
+        [sys.executable, "-m", "paraloom.pipeline.cli", *command],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
@@ -51,7 +51,7 @@ def test_a_run(tmp_path: Path) -> None:
 
 def test_a_pool() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "beam_jobs.runners.flink.pool", "--service_port=0"],
+        [sys.executable, "-m", "paraloom.beam_jobs.runners.flink.pool", "--service_port=0"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

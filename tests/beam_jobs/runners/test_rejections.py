@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-import models.nmt.translate
-from beam_jobs import back_translate, ingest
-from beam_jobs.io.bitext import find_bitext
-from beam_jobs.io.shards import (
+import paraloom.models.nmt.translate
+from paraloom.beam_jobs import back_translate, ingest
+from paraloom.beam_jobs.io.bitext import find_bitext
+from paraloom.beam_jobs.io.shards import (
     Receipt,
     Unit,
     read_shard,
@@ -23,13 +23,13 @@ from beam_jobs.io.shards import (
     write_receipt,
     write_shard,
 )
-from beam_jobs.runners import rejections
-from beam_jobs.runners.launch import Result, launch
-from beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
-from beam_jobs.transforms.conditions import parse_condition
-from beam_jobs.transforms.unit_dofn import UnitDoFn
-from models.errors import UserError
-from models.nmt.options import NmtOptions
+from paraloom.beam_jobs.runners import rejections
+from paraloom.beam_jobs.runners.launch import Result, launch
+from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
+from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.options import NmtOptions
 
 from ..test_distinct_sources import Reversing, write
 
@@ -155,7 +155,7 @@ def test_translations_are_judged_while_they_are_made(
             time.sleep(0.1)
             return super().translate(*args, **kwargs)
 
-    monkeypatch.setattr(models.nmt.translate, "Translator", Slow)
+    monkeypatch.setattr(paraloom.models.nmt.translate, "Translator", Slow)
     monkeypatch.setattr(rejections, "ENOUGH_ROWS", 10)
     work = write(tmp_path, [[f"x{n}", f"x{n}b", f"{n}"] for n in range(30)])
     place = tmp_path / "out"

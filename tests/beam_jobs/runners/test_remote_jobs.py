@@ -6,10 +6,10 @@ import io
 
 import pytest
 
-from beam_jobs.runners.launch import parse_options
-from beam_jobs.runners.remote_jobs import User
-from models.errors import UserError
-from models.progress import meter
+from paraloom.beam_jobs.runners.launch import parse_options
+from paraloom.beam_jobs.runners.remote_jobs import User
+from paraloom.models.errors import UserError
+from paraloom.models.progress import meter
 
 
 class Terminal(io.StringIO):

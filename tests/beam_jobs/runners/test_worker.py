@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 LAUNCHER = """
 import os
-from beam_jobs.runners.local import worker
-from beam_jobs.runners.local.fork_server import fork_server
+from paraloom.beam_jobs.runners.local import worker
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
 told = worker.environment("w", "{}", "localhost:1", "localhost:1")
 fork_server.start(worker.__name__, [str(os.getpid())], told).wait()
 """

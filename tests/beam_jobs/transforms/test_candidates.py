@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beam_jobs.transforms.candidates import best_candidates, diverse_candidates
-from models.scorers import PairScorer
+from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
+from paraloom.models.scorers import PairScorer
 
 
 def sources(*translations: list[str]) -> pa.Table:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from beam_jobs.transforms.conditions import parse_condition, reasons
 from benchmarks.noisy_bitext import KINDS, add_noise, read_sides
 from benchmarks.untranslated import CONDITIONS
-from models.nmt.families.base import Languages
-from models.text.language_identifier import LANGUAGES, _model, may_be
+from paraloom.beam_jobs.transforms.conditions import parse_condition, reasons
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.text.language_identifier import LANGUAGES, _model, may_be
 
 TEXT = st.text(
     st.sampled_from("aábČ9 .!?…”)\"'-,:"), min_size=1, max_size=20

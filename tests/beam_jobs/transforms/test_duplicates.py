@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from beam_jobs.io import storage
-from beam_jobs.io.orphans import remove_orphans
-from beam_jobs.runners.launch import beam_options, run_pipeline
-from beam_jobs.transforms import duplicates
-from beam_jobs.transforms.duplicates import (
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.runners.launch import beam_options, run_pipeline
+from paraloom.beam_jobs.transforms import duplicates
+from paraloom.beam_jobs.transforms.duplicates import (
     WithDuplicates,
     read_hashes,
     repeated,

@@ -10,10 +10,15 @@ from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.runners.launch import beam_options
-from beam_jobs.transforms import merging
-from beam_jobs.transforms.merging import Merge, MergeGlobally
-from beam_jobs.transforms.order_statistics import CAPACITY, Sketch, _keys_held, merge_samples
+from paraloom.beam_jobs.runners.launch import beam_options
+from paraloom.beam_jobs.transforms import merging
+from paraloom.beam_jobs.transforms.merging import Merge, MergeGlobally
+from paraloom.beam_jobs.transforms.order_statistics import (
+    CAPACITY,
+    Sketch,
+    _keys_held,
+    merge_samples,
+)
 
 
 def test_a_thousand_sketches_are_merged_in_little_memory() -> None:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from beam_jobs.bucket import decile_ranks
-from beam_jobs.runners.launch import beam_options
-from beam_jobs.transforms import order_statistics
-from beam_jobs.transforms.merging import Merge
-from beam_jobs.transforms.order_statistics import (
+from paraloom.beam_jobs.bucket import decile_ranks
+from paraloom.beam_jobs.runners.launch import beam_options
+from paraloom.beam_jobs.transforms import order_statistics
+from paraloom.beam_jobs.transforms.merging import Merge
+from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
     Ranks,
@@ -30,7 +30,7 @@ from beam_jobs.transforms.order_statistics import (
     sample,
     sortable,
 )
-from models.hashing import text_hashes
+from paraloom.models.hashing import text_hashes
 
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ties = st.sampled_from([-0.0, 0.0, 1.0, -1.0, np.float32(1e-45), 0.5])

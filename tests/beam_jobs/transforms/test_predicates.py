@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from beam_jobs.transforms.predicates import Predicate
+from paraloom.beam_jobs.transforms.predicates import Predicate
 
 SCORERS = ["trigram_overlap", "unigram_f1"]
 FLOATS = st.floats(-1e3, 1e3, width=32)

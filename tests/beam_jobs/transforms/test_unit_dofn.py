@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from beam_jobs.io.shards import Receipt, Unit, units, write_shard
-from beam_jobs.transforms.unit_dofn import UnitDoFn
+from paraloom.beam_jobs.io.shards import Receipt, Unit, units, write_shard
+from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 
 TABLE = pa.table({"n": [1, 2, 3]})
 NONE = pa.table({"reason": pa.array([], pa.string())})

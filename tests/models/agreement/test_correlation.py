@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from models.agreement.correlation import spearman
-from models.agreement.resampling import resamples
+from paraloom.models.agreement.correlation import spearman
+from paraloom.models.agreement.resampling import resamples
 
 few_values = st.lists(
     st.tuples(st.integers(-3, 3), st.integers(0, 4), st.integers(0, 5)), min_size=2, max_size=40

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from models.agreement.cuts import Cut, Judged, measure, recommend
+from paraloom.models.agreement.cuts import Cut, Judged, measure, recommend
 
 HIGHER = {"a": True, "b": False}
 ROWS = {"a": [100] * 10, "b": [100] * 10}

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from beam_jobs.bucket import decile_ranks
-from models.agreement.precision import best_deciles, by_decile, exact_deciles, wilson
+from paraloom.beam_jobs.bucket import decile_ranks
+from paraloom.models.agreement.precision import best_deciles, by_decile, exact_deciles, wilson
 
 
 @given(st.integers(1, 2000), st.data())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.agreement.weights import weights_of
+from paraloom.models.agreement.weights import weights_of
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60))

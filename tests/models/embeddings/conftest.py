@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.applications.evaluation import Embed
-from models.text.tokens import moses_tokens
+from paraloom.models.embeddings.applications.evaluation import Embed
+from paraloom.models.text.tokens import moses_tokens
 
 
 def _bag_of_words(text: pa.StringArray) -> np.ndarray:

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.embeddings.ragged_columns import RaggedIds, fingerprints, join, take
+from paraloom.models.embeddings.ragged_columns import RaggedIds, fingerprints, join, take
 
 sentences = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=8)
 

@@ -8,15 +8,15 @@ import pyarrow.parquet as pq
 import pytest
 from torch import Tensor, zeros
 
-from models.embeddings.applications.evaluation import agreement
-from models.embeddings.datasets.similarity import read_sts
-from models.embeddings.encoders.base import Encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
-from models.embeddings.training.data import Shards
-from models.embeddings.vocabulary import Vocabulary
-from models.text.tokens import PairText
+from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.datasets.similarity import read_sts
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, Sentences
+from paraloom.models.embeddings.training.data import Shards
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.text.tokens import PairText
 from tests.sample import odd_sentences
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from models.embeddings.encoders import ENCODERS, build_encoder, kinds, random_vectors
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, kinds, random_vectors
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.sample import odd_sentences
 
 ODD = ["", "Mr. Smith's `x` http://a.b/c?d=1,000.5", "\u2028", "…", "Žluťoučký kůň"]
@@ -105,12 +105,12 @@ def test_no_code_comes_from_the_folder(sentences: list[str], tmp_path: Path) -> 
     for name in ("models", "sentence_transformer", "MosesEncoder"):
         (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
-    assert type(loaded[0]).__module__ == "models.embeddings.sentence_transformer"
+    assert type(loaded[0]).__module__ == "paraloom.models.embeddings.sentence_transformer"
 
 
 def test_the_files_name_our_module(sentences: list[str], tmp_path: Path) -> None:
     encoder("gru", sentences).save(tmp_path / "model")
     (module,) = json.loads((tmp_path / "model" / "modules.json").read_text())
-    assert module["type"] == "models.embeddings.sentence_transformer.MosesEncoder"
+    assert module["type"] == "paraloom.models.embeddings.sentence_transformer.MosesEncoder"
     config = json.loads((tmp_path / "model" / "config_sentence_transformers.json").read_text())
     assert config["similarity_fn_name"] == "cosine"

@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.embeddings.encoders import ENCODERS, build_encoder, kinds
-from models.embeddings.heads import open_head
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
+from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, kinds
+from paraloom.models.embeddings.heads import open_head
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 
 ENTRIES = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}
 

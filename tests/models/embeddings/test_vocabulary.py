@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.embeddings import vocabulary as module
-from models.embeddings.ragged_columns import Kind
-from models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from models.errors import UserError
-from models.text.tokens import moses_tokens
+from paraloom.models.embeddings import vocabulary as module
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
+from paraloom.models.errors import UserError
+from paraloom.models.text.tokens import moses_tokens
 from tests.sample import odd_sentences
 
 TEXT = ["A dog, a cat.", "", "The dog runs"]

@@ -9,19 +9,19 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from models.embeddings import tasks
-from models.embeddings.encoders import build_encoder, embedding_matrices
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import join_all, take_all
-from models.embeddings.tasks.options import PhrasesOptions, SimilarityOptions
-from models.embeddings.training.data import learnable
-from models.embeddings.training.label_trainer import LabelTrainer
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from pipeline.config import read_config
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import join_all, take_all
+from paraloom.models.embeddings.tasks.options import PhrasesOptions, SimilarityOptions
+from paraloom.models.embeddings.training.data import learnable
+from paraloom.models.embeddings.training.label_trainer import LabelTrainer
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.trainer import Memory
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.pipeline.config import read_config
 from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
 

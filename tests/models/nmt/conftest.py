@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.nmt.options import NmtTrainingOptions
-from models.nmt.train import train_nmt
+from paraloom.models.nmt.options import NmtTrainingOptions
+from paraloom.models.nmt.train import train_nmt
 from tests.once import made_once
 from tests.small_model import new_pairs
 

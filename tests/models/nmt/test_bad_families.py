@@ -12,12 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.errors import UserError
-from models.nmt import checkpoint
-from models.nmt.checkpoint import read_state
-from models.nmt.families.fairseq import FairseqModel
-from models.nmt.options import Engine
-from models.nmt.translate import Translator
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import checkpoint
+from paraloom.models.nmt.checkpoint import read_state
+from paraloom.models.nmt.families.fairseq import FairseqModel
+from paraloom.models.nmt.options import Engine
+from paraloom.models.nmt.translate import Translator
 from tests.hub_models import write_json
 
 from .test_families import ENGINES, translator

@@ -11,11 +11,11 @@ from pathlib import Path
 import ctranslate2
 import pytest
 
-from models.errors import UserError
-from models.files import digest
-from models.nmt import convert
-from models.nmt.convert import convert_once
-from models.nmt.families.fairseq import FairseqModel
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.nmt import convert
+from paraloom.models.nmt.convert import convert_once
+from paraloom.models.nmt.families.fairseq import FairseqModel
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_another_version_of_the_converter_converts_anew(
 def test_another_checkpoint_is_another_conversion(fresh: Path) -> None:
     first = convert_once(FairseqModel(fresh))
     weights = (first.path / "model.bin").read_bytes()
-    from models.nmt.checkpoint import read_state
+    from paraloom.models.nmt.checkpoint import read_state
 
     state = read_state(fresh / "checkpoint.pt")
     state["model"]["encoder.layers.0.fc1.bias"] += 1
@@ -136,10 +136,11 @@ def test_workers_that_start_together_convert_once(
 def test_a_cached_conversion_needs_neither_torch_nor_fairseq(fresh: Path) -> None:
     convert_once(FairseqModel(fresh))
     program = (
-        "import sys; import models.nmt;"
+        "import sys; import paraloom.models.nmt;"
         "heavy = {'torch', 'fairseq', 'ctranslate2'};"
         "assert not heavy & set(sys.modules), 'the package';"
-        f"rows, _ = models.nmt.Translator({str(fresh)!r}, threads=1).translate(['Muž vidí dům.']);"
+        f"translator = paraloom.models.nmt.Translator({str(fresh)!r}, threads=1);"
+        "rows, _ = translator.translate(['Muž vidí dům.']);"
         "assert rows['translation'][0].is_valid;"
         "assert not {'torch', 'fairseq'} & set(sys.modules), 'the engine'"
     )

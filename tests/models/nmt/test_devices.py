@@ -9,14 +9,14 @@ import ctranslate2
 import pytest
 import torch
 
-from models.errors import UserError
-from models.nmt import NmtOptions
-from models.nmt.engines import ctranslate2 as ctranslate2_engine
-from models.nmt.engines.base import Sampling, torch_device
-from models.nmt.engines.ctranslate2 import CTranslate2Engine, _precision
-from models.nmt.families.registry import open_model
-from models.nmt.options import SamplingOptions
-from models.nmt.translate import Translator
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import NmtOptions
+from paraloom.models.nmt.engines import ctranslate2 as ctranslate2_engine
+from paraloom.models.nmt.engines.base import Sampling, torch_device
+from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine, _precision
+from paraloom.models.nmt.families.registry import open_model
+from paraloom.models.nmt.options import SamplingOptions
+from paraloom.models.nmt.translate import Translator
 
 
 @pytest.fixture

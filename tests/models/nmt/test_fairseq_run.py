@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.nmt.fairseq_run import _batch_by_size
+from paraloom.models.nmt.fairseq_run import _batch_by_size
 
 
 @pytest.mark.parametrize(

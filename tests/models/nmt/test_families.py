@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from models.errors import UserError
-from models.nmt import NmtOptions, Translator
-from models.nmt.engines.base import Pieces, Sampling
-from models.nmt.families.base import Languages
-from models.nmt.families.converted import ConvertedModel
-from models.nmt.families.pretrained import PretrainedModel
-from models.nmt.families.registry import open_model
-from models.nmt.families.t5 import T5Model
-from models.nmt.options import Engine
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import NmtOptions, Translator
+from paraloom.models.nmt.engines.base import Pieces, Sampling
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.families.converted import ConvertedModel
+from paraloom.models.nmt.families.pretrained import PretrainedModel
+from paraloom.models.nmt.families.registry import open_model
+from paraloom.models.nmt.families.t5 import T5Model
+from paraloom.models.nmt.options import Engine
 from tests.hub_models import FAMILIES, LONGEST, expected_of, write_json
 
 CZECH = Languages("cs", "en")

@@ -13,11 +13,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import UserError
-from models.nmt.checkpoint import build_model, read_checkpoint, read_state
-from models.nmt.model_folder import ModelFolder
-from models.nmt.options import Engine, NmtOptions
-from models.nmt.translate import Translator
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.checkpoint import build_model, read_checkpoint, read_state
+from paraloom.models.nmt.model_folder import ModelFolder
+from paraloom.models.nmt.options import Engine, NmtOptions
+from paraloom.models.nmt.translate import Translator
 
 
 class Malicious:

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.errors import UserError
-from models.files import digest
-from models.nmt import NmtTrainingOptions, Translator, fairseq_run, train, training_data
-from models.nmt.families.fairseq import FairseqModel
-from models.nmt.train import train_nmt
-from models.nmt.training_data import (
+from paraloom.models.errors import UserError
+from paraloom.models.files import digest
+from paraloom.models.nmt import NmtTrainingOptions, Translator, fairseq_run, train, training_data
+from paraloom.models.nmt.families.fairseq import FairseqModel
+from paraloom.models.nmt.train import train_nmt
+from paraloom.models.nmt.training_data import (
     HeldOut,
     hold_out,
     train_subwords,
@@ -24,7 +24,7 @@ from models.nmt.training_data import (
     write_pieces,
     write_text,
 )
-from models.progress import Meter
+from paraloom.models.progress import Meter
 
 from .conftest import TINY, toy_pairs, write_pairs
 

@@ -10,13 +10,13 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from models.errors import UserError
-from models.nmt import NmtOptions, Translator, translate
-from models.nmt.engines.base import Hypothesis, Pieces, Ranked, ranked
-from models.nmt.families.subwords import load_sentencepiece
-from models.nmt.model_folder import SENTENCEPIECE, ModelFolder
-from models.nmt.options import Engine, SamplingOptions
-from models.nmt.translate import SCHEMA, batches_by_tokens
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import NmtOptions, Translator, translate
+from paraloom.models.nmt.engines.base import Hypothesis, Pieces, Ranked, ranked
+from paraloom.models.nmt.families.subwords import load_sentencepiece
+from paraloom.models.nmt.model_folder import SENTENCEPIECE, ModelFolder
+from paraloom.models.nmt.options import Engine, SamplingOptions
+from paraloom.models.nmt.translate import SCHEMA, batches_by_tokens
 
 from .conftest import toy_pairs
 
@@ -55,7 +55,7 @@ def test_engines_agree_on_a_model_of_fairseq_s(fairseq_model: Path, captions: li
 
 def test_the_score_is_the_mean_log_probability(fairseq_model: Path, captions: list[str]) -> None:
     """Recomputed from the model's own probabilities for the translation that it gave."""
-    from models.nmt.checkpoint import build_model, read_checkpoint
+    from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
 
     folder = ModelFolder(fairseq_model)
     model, source, target = build_model(folder, read_checkpoint(folder))

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from models.embeddings.datasets.similarity import read_sts
+from paraloom.models.embeddings.datasets.similarity import read_sts
 from tests.sample import SIMILARITY, odd_sentences
 
 

@@ -5,7 +5,7 @@ import math
 import xxhash
 
 from benchmarks.plain_scoring import fast_tokenizer
-from models.scorers.learned.human_classifier import Classifier
+from paraloom.models.scorers.learned.human_classifier import Classifier
 
 WORD = 1 << 64
 

@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.files import digest
-from models.hashing import text_hashes
-from models.scorers import PairScorer
-from models.scorers.elsewhere import columns
-from models.scorers.elsewhere.columns import MISSING, SEVERAL, ColumnScorer, StoredColumn, store
+from paraloom.models.files import digest
+from paraloom.models.hashing import text_hashes
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.elsewhere import columns
+from paraloom.models.scorers.elsewhere.columns import (
+    MISSING,
+    SEVERAL,
+    ColumnScorer,
+    StoredColumn,
+    store,
+)
 
 IDS = st.text("abcč .:0", min_size=1, max_size=4)
 VALUES = st.floats(width=32, allow_nan=True)

@@ -12,10 +12,10 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from models.errors import UserError
-from models.scorers import PairScorer
-from models.scorers.elsewhere.commands import CommandScorer, shown_words
-from models.scorers.pair_scorer import Scores
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.elsewhere.commands import CommandScorer, shown_words
+from paraloom.models.scorers.pair_scorer import Scores
 from tests import slow_metric
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -216,8 +216,8 @@ def test_it_ends_with_the_process_that_waits_for_it(tmp_path: Path) -> None:
     marker = f"{time.time():.6f}"
     command = f"{python('time.sleep(60)')} {marker}"
     code = (
-        "import pyarrow as pa; from models.scorers import PairScorer\n"
-        "from models.scorers.elsewhere.commands import CommandScorer\n"
+        "import pyarrow as pa; from paraloom.models.scorers import PairScorer\n"
+        "from paraloom.models.scorers.elsewhere.commands import CommandScorer\n"
         f"scorer = PairScorer(['b'], sources=[CommandScorer('b', {command!r})])\n"
         "texts = pa.array(['a']); scorer.score(texts, texts, source=texts)"
     )

@@ -9,13 +9,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.scorers import PairScorer
-from models.text.tokens import moses_tokens
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.text.tokens import moses_tokens
 
 DIM = 20
 NAME = "encoder_similarity"

@@ -10,14 +10,14 @@ from mosestokenizer import MosesTokenizer
 from rapidfuzz.distance import Levenshtein
 
 from benchmarks import plain_scoring as plain
-from models.embeddings.encoders import build_encoder, random_vectors
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.scorers import PairScorer
-from models.text.idf import count_words, idf_table
-from models.text.phrases import find_phrases
-from models.text.tokens import PairText
+from paraloom.models.embeddings.encoders import build_encoder, random_vectors
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.scorers import PairScorer
+from paraloom.models.text.idf import count_words, idf_table
+from paraloom.models.text.phrases import find_phrases
+from paraloom.models.text.tokens import PairText
 
 REFERENCES = pa.array(
     ["L'homme qu'il voit court.", "C'est l'été aujourd'hui.", "M. Dupont dort.", ""]
@@ -83,7 +83,7 @@ def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
     assert loaded.language == model.language == "fr"
     assert np.array_equal(loaded.embed(REFERENCES), model.embed(REFERENCES))
 
-    from models.embeddings.sentence_transformer import MosesEncoder
+    from paraloom.models.embeddings.sentence_transformer import MosesEncoder
 
     again = MosesEncoder.load(str(tmp_path / "fr"))
     features = again.forward(again.preprocess(REFERENCES.to_pylist()))

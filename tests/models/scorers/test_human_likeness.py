@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import SGDClassifier
 
-from models.errors import UserError
-from models.scorers import PairScorer
-from models.scorers.learned.human_classifier import (
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.learned.human_classifier import (
     FOLDS,
     Classifier,
     fold_of,
@@ -128,7 +128,7 @@ def test_the_same_seed_gives_the_same_bytes(
 ) -> None:
     pairs = sample(*made(150))
     for name, seed, block in (("one", 1, 4096), ("same", 1, 40), ("other", 2, 40)):
-        monkeypatch.setattr("models.scorers.learned.human_classifier._ROWS", block)
+        monkeypatch.setattr("paraloom.models.scorers.learned.human_classifier._ROWS", block)
         (tmp_path / name).mkdir()
         train_classifier(pairs, tmp_path / name, seed=seed)
     files = {f.name for f in (tmp_path / "one").iterdir()}

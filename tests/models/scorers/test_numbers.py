@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.scorers.elsewhere.numbers import numbers
+from paraloom.models.scorers.elsewhere.numbers import numbers
 
 VALUES = [0.0, -0.5, 3.0, 123456.75, 2.5e-7, -6e20]
 

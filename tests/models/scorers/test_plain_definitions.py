@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
 from benchmarks.plain_scoring import fast_tokenizer
-from models.scorers import PairScorer
-from models.scorers.tokens.edit_distance import edit_distance as by_characters
-from models.text.idf import count_words, idf_table
-from models.text.tokens import PairText
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.tokens.edit_distance import edit_distance as by_characters
+from paraloom.models.text.idf import count_words, idf_table
+from paraloom.models.text.tokens import PairText
 
 
 def length_ratio(r: list[str], t: list[str]) -> float:

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.errors import UserError
-from models.scorers import PairScorer
-from models.scorers.plugins import PackageScorer, column_of, source_of
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.plugins import PackageScorer, column_of, source_of
 
 HEAD = """
 import numpy as np
-from models.scorers import Resource, Scorer
+from paraloom.models.scorers import Resource, Scorer
 
 def commas(pairs):
     return np.array([text.count(",") for text in pairs.translation_text.to_pylist()], np.float32)
@@ -50,7 +50,9 @@ def test_columns_of_other_kinds_become_float32(tmp_path: Path) -> None:
 
 
 def test_a_scorer_reads_what_it_declares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.scorers.pair_scorer._ROWS", 1000)  # but it gets the whole shard
+    monkeypatch.setattr(
+        "paraloom.models.scorers.pair_scorer._ROWS", 1000
+    )  # but it gets the whole shard
     code = """
 def joined(pairs, table):
     assert len(pairs) == 5000, len(pairs)
@@ -75,9 +77,9 @@ def joined(pairs, table):
 
 def test_reasons_are_those_of_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a block has none."""
-    monkeypatch.setattr("models.scorers.pair_scorer._ROWS", 2)
+    monkeypatch.setattr("paraloom.models.scorers.pair_scorer._ROWS", 2)
     code = """
-from models.scorers import Outcome
+from paraloom.models.scorers import Outcome
 
 def known(pairs):
     values = commas(pairs)
@@ -107,7 +109,7 @@ def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
     ("code", "message"),
     [
         ("", r"mine\.py:commas_score: the file defines no commas_score"),
-        ("commas_score = 3", r"must be a models\.scorers\.Scorer, not int"),
+        ("commas_score = 3", r"must be a paraloom.models\.scorers\.Scorer, not int"),
         ("raise SystemExit", "mine.py:commas_score: SystemExit: no message"),
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("def", "SyntaxError"),

@@ -9,14 +9,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from models.errors import UserError
-from models.nmt import NmtOptions, Translator
-from models.nmt.checkpoint import build_model, read_checkpoint
-from models.nmt.engines.base import Pieces
-from models.nmt.families.base import Languages
-from models.nmt.families.subwords import load_sentencepiece
-from models.nmt.model_folder import SENTENCEPIECE, ModelFolder
-from models.scorers import PairScorer
+from paraloom.models.errors import UserError
+from paraloom.models.nmt import NmtOptions, Translator
+from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
+from paraloom.models.nmt.engines.base import Pieces
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.families.subwords import load_sentencepiece
+from paraloom.models.nmt.model_folder import SENTENCEPIECE, ModelFolder
+from paraloom.models.scorers import PairScorer
 from tests.hub_models import LONGEST, expected_of
 from tests.small_model import new_pairs
 

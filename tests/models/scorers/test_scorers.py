@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks import plain_scoring as plain
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.scorers import SCORERS, PairScorer
-from models.scorers.learned.human_classifier import FOLDS, Classifier
-from models.scorers.tokens.ngrams import shared_ngrams
-from models.text.tokens import PairText
-from models.text.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import SCORERS, PairScorer
+from paraloom.models.scorers.learned.human_classifier import FOLDS, Classifier
+from paraloom.models.scorers.tokens.ngrams import shared_ngrams
+from paraloom.models.text.tokens import PairText
+from paraloom.models.text.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
 from tests.models.scorers.plain_likeness import plain_likeness
 
 NAMES = list(SCORERS)
@@ -137,7 +137,7 @@ def test_nor_on_the_size_of_a_block(
 
     models = dict.fromkeys(("sentence_model", "cross_encoder_model"), Counted())
     for module in ("pair_scorer", "learned.paragram_similarity"):
-        monkeypatch.setattr(f"models.scorers.{module}._ROWS", 4)
+        monkeypatch.setattr(f"paraloom.models.scorers.{module}._ROWS", 4)
         calls.clear()
         for name, values in score(rows, PairScorer(NAMES, **TABLES | models)).items():
             assert np.array_equal(values, whole[name]), (module, name)
@@ -199,7 +199,7 @@ def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatc
     rows = [(text, text[: rng.integers(160)] + texts[0]) for text in texts]
     direct = score(rows)["trigram_overlap"]
     for bits in (20, 24, 30):  # forces dense numbering, at one step or another
-        monkeypatch.setattr("models.scorers.tokens.ngrams._BITS", bits)
+        monkeypatch.setattr("paraloom.models.scorers.tokens.ngrams._BITS", bits)
         assert np.array_equal(score(rows)["trigram_overlap"], direct)
     assert len(set(direct.tolist())) > 20
 
@@ -303,5 +303,5 @@ def test_a_text_too_long_to_count_is_said() -> None:
 
 
 def test_workers_need_no_torch() -> None:
-    code = "import sys, models.scorers; sys.exit('torch' in sys.modules)"
+    code = "import sys, paraloom.models.scorers; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,11 +16,14 @@ import torch
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
-from models.embeddings.applications.opened import is_ours
-from models.errors import UserError
-from models.memory import peak_memory
-from models.scorers import PairScorer
-from models.scorers.learned.sentence_similarity import open_cross_encoder, open_sentence_model
+from paraloom.models.embeddings.applications.opened import is_ours
+from paraloom.models.errors import UserError
+from paraloom.models.memory import peak_memory
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.learned.sentence_similarity import (
+    open_cross_encoder,
+    open_sentence_model,
+)
 from tests.models.scorers.small_transformers import WORDS, write_bert, write_sentence_model
 
 BOUND = 1e-5  # of the influence of the batch, as `sentence_similarity` states it

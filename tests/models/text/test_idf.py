@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.text.idf import count_words, idf_table, merge_counts
-from models.text.vectors import UNKNOWN, compact_vectors, open_vectors, write_vectors
+from paraloom.models.text.idf import count_words, idf_table, merge_counts
+from paraloom.models.text.vectors import UNKNOWN, compact_vectors, open_vectors, write_vectors
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), max_size=12)
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 from sacremoses import MosesTokenizer as SacreMoses
 
-from models.languages import is_unspaced, language_name, short_code
-from models.text import tokens
-from models.text.tokens import moses_tokens
+from paraloom.models.languages import is_unspaced, language_name, short_code
+from paraloom.models.text import tokens
+from paraloom.models.text.tokens import moses_tokens
 
 # fmt: off
 WORDS = st.sampled_from([

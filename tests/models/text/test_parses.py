@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import spacy
 
-from models.errors import UserError
-from models.text.parses import Parser
+from paraloom.models.errors import UserError
+from paraloom.models.text.parses import Parser
 from tests.models.parsers import train_parser
 
 EXPECTED = {

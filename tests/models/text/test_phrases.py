@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.text.phrases import LONGEST, SCHEMA, find_phrases, merge_phrases
-from models.text.tokens import PairText
+from paraloom.models.text.phrases import LONGEST, SCHEMA, find_phrases, merge_phrases
+from paraloom.models.text.tokens import PairText
 
 WORDS = ["a", "b", "c", "d", "e", ".", "3"]
 sentence = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from models.text.statistics import Moments, entropy, merge_moments, sentence_moments
-from models.text.tokens import PairText
-from models.text.vectors import UNKNOWN, WordVectors
+from paraloom.models.text.statistics import Moments, entropy, merge_moments, sentence_moments
+from paraloom.models.text.tokens import PairText
+from paraloom.models.text.vectors import UNKNOWN, WordVectors
 
 VALUES = st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mosestokenizer import MosesTokenizer
 from sacremoses import MosesTokenizer as SacreMoses
 
-from models.text.tokens import _PLAIN, PairText, moses_tokens
+from paraloom.models.text.tokens import _PLAIN, PairText, moses_tokens
 from tests.sample import odd_sentences
 
 MOSES = MosesTokenizer("en")

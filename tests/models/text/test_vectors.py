@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from models.errors import UserError
-from models.text.vectors import (
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import (
     UNKNOWN,
     WordVectors,
     compact_vectors,
@@ -104,7 +104,7 @@ def test_a_missing_file_or_a_folder(tmp_path: Path) -> None:
 
 
 def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.text.vectors._BLOCK", 16)
+    monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 16)
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
     vectors = read(tmp_path, "".join(rows))
     assert vectors.matrix.tolist() == [[i, i + 0.5] for i in range(50)]
@@ -115,7 +115,7 @@ def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_file_without_line_ends_is_refused_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.text.vectors._BLOCK", 1000)
+    monkeypatch.setattr("paraloom.models.text.vectors._BLOCK", 1000)
     with pytest.raises(UserError, match="a line has no end"):
         read(tmp_path, b"\0" * 10_000)
 
@@ -184,13 +184,13 @@ def test_a_colliding_hash_never_gives_another_words_vector(monkeypatch: pytest.M
     def equal(words: list[str]) -> NDArray[np.uint64]:
         return np.zeros(len(words), np.uint64)
 
-    monkeypatch.setattr("models.text.vectors.text_hashes", equal)
+    monkeypatch.setattr("paraloom.models.text.vectors.text_hashes", equal)
     vectors = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     assert vectors.rows(["a", "b", "c"]).tolist() == [0, -1, -1]
 
 
 def test_memory_does_not_grow_with_the_words_of_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.text.vectors._MOST_SEEN", 5)
+    monkeypatch.setattr("paraloom.models.text.vectors._MOST_SEEN", 5)
     known = WordVectors(["a", "b"], np.eye(2, dtype=np.float32))
     for i in range(100):
         assert known.rows(["a", f"word {i}", "b", f"word {i - 1}"]).tolist() == [0, -1, 1, -1]
@@ -205,7 +205,8 @@ def test_processes_share_the_mapped_file(tmp_path: Path) -> None:
         matrix = matrix.base
     assert isinstance(matrix, np.memmap)
     code = (
-        "import sys, models.text.vectors as v; print(v.open_vectors(sys.argv[1]).rows(['cat'])[0])"
+        "import sys, paraloom.models.text.vectors as v;"
+        "print(v.open_vectors(sys.argv[1]).rows(['cat'])[0])"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "compact")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1\n"

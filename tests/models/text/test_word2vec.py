@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.errors import UserError
-from models.text.vectors import compact_vectors, open_vectors, read_vectors, write_vectors
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import compact_vectors, open_vectors, read_vectors, write_vectors
 
 WORDS = ["the", "d'être", "日本", "a_b", "0.5"]
 MATRIX = np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)
@@ -24,7 +24,7 @@ def binary(words: list[str], matrix: np.ndarray, end: bytes = b"\n") -> bytes:
 def test_the_same_vectors_as_in_text_form(
     tmp_path: Path, end: bytes, zipped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.text.word2vec._BLOCK", 50)  # of one or two words
+    monkeypatch.setattr("paraloom.models.text.word2vec._BLOCK", 50)  # of one or two words
     path, text = tmp_path / "vectors.bin", tmp_path / "vectors.txt"
     data = binary(WORDS, MATRIX, end)
     path.write_bytes(gzip.compress(data) if zipped else data)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Deciles, read_shard, receipts, write_shard
-from pipeline.cards import data_card as card
-from pipeline.cards.data_card import card_path
-from pipeline.cards.data_card_metadata import size_category
-from pipeline.cards.metadata import hub_languages, yaml_block
-from pipeline.records import RunRecord, UsedModel
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Deciles, read_shard, receipts, write_shard
+from paraloom.pipeline.cards import data_card as card
+from paraloom.pipeline.cards.data_card import card_path
+from paraloom.pipeline.cards.data_card_metadata import size_category
+from paraloom.pipeline.cards.metadata import hub_languages, yaml_block
+from paraloom.pipeline.records import RunRecord, UsedModel
 from tests.pipeline.report.made_run import MadeRun
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")

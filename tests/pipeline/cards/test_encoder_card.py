@@ -9,9 +9,9 @@ import yaml
 from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.repocard_data import eval_results_to_model_index, model_index_to_eval_results
 
-from beam_jobs.io import storage
-from models.files import digest
-from pipeline import cli
+from paraloom.beam_jobs.io import storage
+from paraloom.models.files import digest
+from paraloom.pipeline import cli
 
 
 @pytest.fixture

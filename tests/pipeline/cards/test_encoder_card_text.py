@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.cards import encoder_card as card
-from pipeline.cards.encoder_metadata import model_index
-from pipeline.records import Evaluation, RunRecord
+from paraloom.pipeline.cards import encoder_card as card
+from paraloom.pipeline.cards.encoder_metadata import model_index
+from paraloom.pipeline.records import Evaluation, RunRecord
 
 NATIVE = {
     "native": True,

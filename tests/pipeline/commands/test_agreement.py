@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from models.text.idf import compact_idf
-from pipeline.cli import main
-from pipeline.config import read_config
-from pipeline.judging.labels import default_names
-from pipeline.manifest import Manifest
+from paraloom.models.text.idf import compact_idf
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.judging.labels import default_names
+from paraloom.pipeline.manifest import Manifest
 
 HEADER = "reference\tparaphrase\tscore\n"
 CONFIG = """\

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beam_jobs.analysis.diff import ROW
-from beam_jobs.io.shards import receipts, write_receipt, write_shard
-from pipeline.cli import main
-from pipeline.commands.run.compare import compare
+from paraloom.beam_jobs.analysis.diff import ROW
+from paraloom.beam_jobs.io.shards import receipts, write_receipt, write_shard
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.compare import compare
 from tests.run_helpers import STAGES, again, part_file
 
 

@@ -3,8 +3,8 @@ from typing import NoReturn
 
 import pytest
 
-from pipeline.cli import main
-from pipeline.commands.run import doctor
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run import doctor
 
 Told = Callable[[], tuple[int, dict[str, tuple[str, str]]]]
 

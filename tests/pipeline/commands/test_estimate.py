@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from models.cpu import cores
-from pipeline.cli import main
-from pipeline.commands.corpus import estimate, timings
-from pipeline.config import Config, read_config
-from pipeline.stage import Run
+from paraloom.models.cpu import cores
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.corpus import estimate, timings
+from paraloom.pipeline.config import Config, read_config
+from paraloom.pipeline.stage import Run
 from tests.run_helpers import STAGES
 
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from models.embeddings.applications import cost
-from models.embeddings.applications.cost_table import Cost
-from models.embeddings.applications.evaluation import Model, evaluate_models
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from pipeline.cli import main
-from pipeline.commands.model.comparison_page import comparison_page, short_names
+from paraloom.models.embeddings.applications import cost
+from paraloom.models.embeddings.applications.cost_table import Cost
+from paraloom.models.embeddings.applications.evaluation import Model, evaluate_models
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.model.comparison_page import comparison_page, short_names
 from tests.pipeline.report.test_report_browser import needs_browser, opened
 
 

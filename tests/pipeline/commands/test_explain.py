@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from beam_jobs.io.shards import Receipt, commit, receipts
-from models.errors import UserError
-from pipeline.cli import main
-from pipeline.commands.run import explain
-from pipeline.commands.run.explain import Step, describe, find
+from paraloom.beam_jobs.io.shards import Receipt, commit, receipts
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run import explain
+from paraloom.pipeline.commands.run.explain import Step, describe, find
 
 
 def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:

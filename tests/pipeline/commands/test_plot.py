@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from pipeline import cli
-from pipeline.commands.model.plot import components_plot, unit_plot
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.pipeline import cli
+from paraloom.pipeline.commands.model.plot import components_plot, unit_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.errors import UserError
-from pipeline.cli import main
-from pipeline.config import read_config
-from pipeline.records import BucketRecord, PairsRecord, StatisticsRecord
-from pipeline.run import run_stages
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.records import BucketRecord, PairsRecord, StatisticsRecord
+from paraloom.pipeline.run import run_stages
 from tests.models.parsers import train_parser
 from tests.run_helpers import ran
 

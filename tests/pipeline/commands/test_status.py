@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import Receipt, receipts, write_receipt
-from pipeline.cli import main
-from pipeline.commands.run.status import busy_seconds, duration, status, translation_hours
-from pipeline.manifest import locked
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import Receipt, receipts, write_receipt
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.status import busy_seconds, duration, status, translation_hours
+from paraloom.pipeline.manifest import locked
 from tests.run_helpers import STAGES, again, popen
 
 NOW = 1_900_000_000.0
@@ -121,7 +121,7 @@ def test_the_page_of_a_job_on_a_service(
 def test_the_rate_is_that_of_the_last_shards(
     under_way: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.commands.run.status._RECENT", 1)
+    monkeypatch.setattr("paraloom.pipeline.commands.run.status._RECENT", 1)
     with locked(str(under_way / "run")):
         stage = status(str(under_way / "run"), NOW).stages[1]
     assert stage.rate == pytest.approx(20 / 30)

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Deciles, commit
-from pipeline.manifest import Manifest
-from pipeline.records import BucketRecord, ConfigRecord, InputSection, RunRecord
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Deciles, commit
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import BucketRecord, ConfigRecord, InputSection, RunRecord
 
 SCORES = ("unigram_f1", "length_ratio")
 

@@ -17,7 +17,7 @@ class Served:
 
     def __init__(self, run: Path, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.cli", "judge", str(run), *options],
+            [sys.executable, "-m", "paraloom.pipeline.cli", "judge", str(run), *options],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,

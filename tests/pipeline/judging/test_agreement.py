@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beam_jobs.io.shards import read_shard
-from models.agreement.correlation import spearman
-from models.agreement.cuts import Judged, recommend
-from models.agreement.precision import exact_deciles
-from pipeline.judging.agreement import JudgedPairs, directions, join, measure
-from pipeline.judging.describe import counts_line, cut_lines, select_lines
-from pipeline.judging.judges import alpha
-from pipeline.judging.judgments import Judgment
-from pipeline.judging.sampling import ScoredRun
-from pipeline.records import ScorerRecord
+from paraloom.beam_jobs.io.shards import read_shard
+from paraloom.models.agreement.correlation import spearman
+from paraloom.models.agreement.cuts import Judged, recommend
+from paraloom.models.agreement.precision import exact_deciles
+from paraloom.pipeline.judging.agreement import JudgedPairs, directions, join, measure
+from paraloom.pipeline.judging.describe import counts_line, cut_lines, select_lines
+from paraloom.pipeline.judging.judges import alpha
+from paraloom.pipeline.judging.judgments import Judgment
+from paraloom.pipeline.judging.sampling import ScoredRun
+from paraloom.pipeline.records import ScorerRecord
 
 
 def rows_of(run: ScoredRun) -> list[dict[str, Any]]:

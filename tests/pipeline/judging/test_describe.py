@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from models.agreement.precision import wilson
-from pipeline.judging.describe import (
+from paraloom.models.agreement.precision import wilson
+from paraloom.pipeline.judging.describe import (
     by_agreement,
     counts_line,
     cumulative_shares,
@@ -15,7 +15,7 @@ from pipeline.judging.describe import (
     number_in_words,
     select_lines,
 )
-from pipeline.judging.record import Agreement, CutResult, ScoreAgreement
+from paraloom.pipeline.judging.record import Agreement, CutResult, ScoreAgreement
 
 
 def score(spearman: float | None, *, higher: bool = True) -> ScoreAgreement:

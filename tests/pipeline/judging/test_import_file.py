@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.errors import UserError
-from pipeline.cli import main
-from pipeline.judging.import_file import import_judgments
-from pipeline.judging.judgments import read_judgments
-from pipeline.judging.sampling import ScoredRun
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.judging.import_file import import_judgments
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.judging.sampling import ScoredRun
 from tests.run_helpers import part_file
 
 Write = Callable[..., Path]

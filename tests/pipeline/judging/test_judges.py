@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.judging.judges import alpha, describe_judges
-from pipeline.judging.judgments import Judgment
+from paraloom.pipeline.judging.judges import alpha, describe_judges
+from paraloom.pipeline.judging.judgments import Judgment
 
 SCORES = {
     "a": [10, 20, None, 70, 100, 5],

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from models.errors import UserError
-from pipeline.judging.judgments import (
+from paraloom.models.errors import UserError
+from paraloom.pipeline.judging.judgments import (
     Action,
     JudgeFile,
     Judgment,

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beam_jobs.bucket import decile_ranks
-from models.agreement.precision import exact_deciles
-from models.errors import UserError
-from models.languages import ENGLISH
-from models.scorers import PairScorer
-from models.scorers.plugins import FileScorer
-from pipeline.judging.labels import default_names, read_labels, score_labels
+from paraloom.beam_jobs.bucket import decile_ranks
+from paraloom.models.agreement.precision import exact_deciles
+from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.plugins import FileScorer
+from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 JUDGED = "reference_id\treference\tparaphrase\tscore\tfluency\n"
@@ -108,7 +108,7 @@ def test_the_language_says_what_a_token_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["nan", "-inf"])
 def test_one_pair_without_a_number_is_said(tmp_path: Path, number: str) -> None:
     texts = read_labels(write(tmp_path, "5\ta\tb\n0\tc\td\n"))
-    code = "from models.scorers import Scorer\n"
+    code = "from paraloom.models.scorers import Scorer\n"
     code += f"s = Scorer(function=lambda pairs: [0.5, float('{number}')], meaning='', unit='')"
     sources = [FileScorer("s", "s.py", code)]
     with pytest.raises(UserError, match="--labels: s gives a pair no number"):

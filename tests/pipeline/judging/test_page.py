@@ -11,10 +11,10 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from pipeline.cli import main
-from pipeline.commands.run.judge import judging_server
-from pipeline.judging.judgments import read_judgments
-from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.judge import judging_server
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from tests.pipeline.judging.serving import Served, serving
 
 BROWSER = next(

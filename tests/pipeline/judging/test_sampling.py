@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from beam_jobs.io import schema
-from models.errors import UserError
-from pipeline.judging import sampling
-from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from pipeline.manifest import Manifest
-from pipeline.records import ConfigRecord, PairsRecord, StageRecord
+from paraloom.beam_jobs.io import schema
+from paraloom.models.errors import UserError
+from paraloom.pipeline.judging import sampling
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import ConfigRecord, PairsRecord, StageRecord
 from tests.pipeline.judging.conftest import SCORES
 
 

@@ -14,15 +14,15 @@ from urllib.request import urlopen
 
 import pytest
 
-from models.errors import UserError
-from pipeline.cli import main
-from pipeline.commands.run.judge import judging_server
-from pipeline.judging.judgments import read_judgments
-from pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
-from pipeline.judging.server import JudgingServer
-from pipeline.judging.session import Scale, Session
-from pipeline.manifest import Manifest
-from pipeline.records import InputSection
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.run.judge import judging_server
+from paraloom.pipeline.judging.judgments import read_judgments
+from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
+from paraloom.pipeline.judging.server import JudgingServer
+from paraloom.pipeline.judging.session import Scale, Session
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import InputSection
 
 Write = Callable[..., Path]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.io.shards import read_shard, receipts
+from paraloom.beam_jobs.io.shards import read_shard, receipts
 from tests.pipeline.publishing.hub_stand_in import Hub, hub_stand_in
 from tests.pipeline.report.conftest import made_run  # noqa: F401
 from tests.pipeline.report.made_run import MadeRun

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.errors import UserError
-from pipeline.cards.metadata import front_matter
-from pipeline.publishing.check import check_card
-from pipeline.publishing.files import write_configurations
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cards.metadata import front_matter
+from paraloom.pipeline.publishing.check import check_card
+from paraloom.pipeline.publishing.files import write_configurations
 from tests.pipeline.publishing.test_release import WRITE, publish, said
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.errors import UserError
-from pipeline.cards.data_card_metadata import Split
-from pipeline.publishing import files, release
-from pipeline.publishing.files import (
+from paraloom.models.errors import UserError
+from paraloom.pipeline.cards.data_card_metadata import Split
+from paraloom.pipeline.publishing import files, release
+from paraloom.pipeline.publishing.files import (
     PAIRS,
     SplitWriter,
     held_out,

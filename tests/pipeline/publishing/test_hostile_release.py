@@ -8,9 +8,9 @@ from typing import IO
 
 import pytest
 
-from models.files import digest, open_lock
-from pipeline.publishing.provenance import files_of, write_sums
-from pipeline.publishing.release import alone, remove_temporary
+from paraloom.models.files import digest, open_lock
+from paraloom.pipeline.publishing.provenance import files_of, write_sums
+from paraloom.pipeline.publishing.release import alone, remove_temporary
 from tests.pipeline.publishing.test_release import publish, said
 
 
@@ -152,7 +152,7 @@ def test_a_lock_that_the_process_before_removed(
         path.unlink()
         return stream
 
-    monkeypatch.setattr("pipeline.publishing.release.open_lock", open_late)
+    monkeypatch.setattr("paraloom.pipeline.publishing.release.open_lock", open_late)
     assert publish(run) == 2
     assert "another paraloom publish is at work here" in said(capsys)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
-from pipeline.publishing import files
-from pipeline.publishing.provenance import files_of
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.publishing import files
+from paraloom.pipeline.publishing.provenance import files_of
 from tests.pipeline.publishing.hub_stand_in import Hub
 
 REPO = "me/captions"

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.errors import UserError
-from models.options import InputFile
-from pipeline.config import Config
-from pipeline.publishing.provenance import check_no_traces, harmless, public
-from pipeline.records import RunRecord, StageRecord
+from paraloom.models.errors import UserError
+from paraloom.models.options import InputFile
+from paraloom.pipeline.config import Config
+from paraloom.pipeline.publishing.provenance import check_no_traces, harmless, public
+from paraloom.pipeline.records import RunRecord, StageRecord
 
 NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
 TOKENS = [

@@ -13,16 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from beam_jobs.io import storage
-from beam_jobs.io.shards import write_shard
-from pipeline.cli import main
-from pipeline.publishing.files import write_configurations
-from pipeline.publishing.provenance import files_of
+from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.shards import write_shard
+from paraloom.pipeline.cli import main
+from paraloom.pipeline.publishing.files import write_configurations
+from paraloom.pipeline.publishing.provenance import files_of
 from tests.pipeline.publishing.test_files import plain
 from tests.run_helpers import part_file
 
 TENTH = ("--held-out", "0.1")
-WRITE = "pipeline.publishing.release.write_configurations"
+WRITE = "paraloom.pipeline.publishing.release.write_configurations"
 
 
 def publish(run: Path | str, *options: str) -> int:

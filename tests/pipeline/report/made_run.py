@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from beam_jobs import bucket
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Measurements, Receipt, commit
-from beam_jobs.select import Criteria, judge
-from beam_jobs.transforms.predicates import Predicate
-from models.embeddings.applications.evaluation import evaluate_models
-from models.scorers import PairScorer
-from pipeline.config import read_config
-from pipeline.manifest import versions
+from paraloom.beam_jobs import bucket
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit
+from paraloom.beam_jobs.select import Criteria, judge
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.embeddings.applications.evaluation import evaluate_models
+from paraloom.models.scorers import PairScorer
+from paraloom.pipeline.config import read_config
+from paraloom.pipeline.manifest import versions
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 ROWS, SHARDS = 360, 3

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from models.errors import UserError
-from pipeline.manifest import Manifest
-from pipeline.run import write_pages
+from paraloom.models.errors import UserError
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.run import write_pages
 from tests.pipeline.report.made_run import MadeRun
 
 

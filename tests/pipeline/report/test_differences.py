@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pipeline.report.differences import mark_differences
+from paraloom.pipeline.report.differences import mark_differences
 
 
 def marked(html: str) -> list[str]:

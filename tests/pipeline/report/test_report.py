@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from beam_jobs import bucket
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Measurements, commit
-from pipeline import report
-from pipeline.records import EvaluateRecord, RunRecord
-from pipeline.report import report_path
-from pipeline.report.final_view import restrict
+from paraloom.beam_jobs import bucket
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Measurements, commit
+from paraloom.pipeline import report
+from paraloom.pipeline.records import EvaluateRecord, RunRecord
+from paraloom.pipeline.report import report_path
+from paraloom.pipeline.report.final_view import restrict
 from tests.pipeline.report.made_run import MadeRun
 
 

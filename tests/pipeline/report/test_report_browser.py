@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.judging.judgments import Action, JudgeFile
+from paraloom.pipeline.judging.judgments import Action, JudgeFile
 from tests.pipeline.report.made_run import MadeRun
 from tests.pipeline.report.test_report import CHOICE, document
 

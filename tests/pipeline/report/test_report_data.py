@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beam_jobs.io import schema
-from beam_jobs.io.shards import Deciles, Measurements, Receipt, Shard, read_shard
-from beam_jobs.transforms.predicates import Predicate
-from models.errors import UserError
-from pipeline.records import SelectSection
-from pipeline.report import report_data
-from pipeline.report.differences import mark_differences
-from pipeline.report.plots import levels, ticks
-from pipeline.report.report_data import (
+from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.shards import Deciles, Measurements, Receipt, Shard, read_shard
+from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.models.errors import UserError
+from paraloom.pipeline.records import SelectSection
+from paraloom.pipeline.report import report_data
+from paraloom.pipeline.report.differences import mark_differences
+from paraloom.pipeline.report.plots import levels, ticks
+from paraloom.pipeline.report.report_data import (
     BINS,
     CELLS,
     EXAMPLES,

@@ -1,7 +1,7 @@
 import pytest
 
-from pipeline.records import RunRecord
-from pipeline.report.savings import savings
+from paraloom.pipeline.records import RunRecord
+from paraloom.pipeline.report.savings import savings
 
 
 @pytest.mark.parametrize("candidates", [1, 4])

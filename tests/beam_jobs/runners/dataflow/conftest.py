@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from beam_jobs.runners.dataflow import jobs
-from beam_jobs.runners.launch import connect
+from paraloom.beam_jobs.runners.dataflow import jobs
+from paraloom.beam_jobs.runners.launch import connect
 from tests.dataflow.double import Dataflow, dataflow
 from tests.dataflow.execute import in_this_process
 from tests.google_store import BUCKET

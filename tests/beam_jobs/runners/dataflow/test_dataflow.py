@@ -17,13 +17,13 @@ from apache_beam.options.pipeline_options import (
 )
 from apache_beam.portability.api import beam_runner_api_pb2
 
-from beam_jobs import back_translate, bucket, ingest, score, select
-from beam_jobs.analysis import human_likeness, idf
-from beam_jobs.io.bitext import Bitext
-from beam_jobs.io.shards import Shard, content_key, units
-from beam_jobs.runners import dataflow, launch
-from models.errors import UserError
-from models.nmt.options import NmtOptions
+from paraloom.beam_jobs import back_translate, bucket, ingest, score, select
+from paraloom.beam_jobs.analysis import human_likeness, idf
+from paraloom.beam_jobs.io.bitext import Bitext
+from paraloom.beam_jobs.io.shards import Shard, content_key, units
+from paraloom.beam_jobs.runners import dataflow, launch
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.options import NmtOptions
 
 ROOT = Path(__file__).resolve().parents[4]
 GPU = "type:nvidia-l4;count:1;machine_type:g2-standard-4;install-nvidia-driver"

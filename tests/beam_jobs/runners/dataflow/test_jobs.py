@@ -16,13 +16,13 @@ import pytest
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
-from beam_jobs.runners.dataflow import jobs
-from beam_jobs.runners.dataflow.refusals import ExhaustedError
-from beam_jobs.runners.launch import NAMESPACE, Result, launch
-from beam_jobs.runners.remote_jobs import RemoteJob, User, listening
-from models.errors import UserError
-from models.progress import meter
+from paraloom.beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
+from paraloom.beam_jobs.runners.dataflow import jobs
+from paraloom.beam_jobs.runners.dataflow.refusals import ExhaustedError
+from paraloom.beam_jobs.runners.launch import NAMESPACE, Result, launch
+from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, listening
+from paraloom.models.errors import UserError
+from paraloom.models.progress import meter
 from tests.dataflow.double import FAILURES, Dataflow, Job
 from tests.dataflow.execute import in_this_process
 from tests.google_store import BUCKET

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from beam_jobs.io.storage import MissingError
-from beam_jobs.runners.dataflow.refusals import ExhaustedError, refusal
-from models.errors import UserError
+from paraloom.beam_jobs.io.storage import MissingError
+from paraloom.beam_jobs.runners.dataflow.refusals import ExhaustedError, refusal
+from paraloom.models.errors import UserError
 from tests.dataflow.double import ACCOUNT, FAILURES, IMAGE, REFUSALS
 
 NOT_ACT = f"Current user cannot act as service account {ACCOUNT}."

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from beam_jobs.runners.flink import cluster as clusters
-from beam_jobs.runners.flink.cluster import down, read, up
-from beam_jobs.runners.flink.programs import NAMES, Cluster
-from models.errors import UserError
+from paraloom.beam_jobs.runners.flink import cluster as clusters
+from paraloom.beam_jobs.runners.flink.cluster import down, read, up
+from paraloom.beam_jobs.runners.flink.programs import NAMES, Cluster
+from paraloom.models.errors import UserError
 
 SLEEP = ["sleep", "60"]
 
@@ -139,7 +139,7 @@ def test_arguments() -> None:
 def test_the_command_says_it_in_one_line(tmp_path: Path, folder: str, said: str) -> None:
     (tmp_path / "file").touch()
     place = ["--folder", str(tmp_path / folder), "--free-ports"]
-    command = [sys.executable, "-m", "beam_jobs.runners.flink", "up", *place]
+    command = [sys.executable, "-m", "paraloom.beam_jobs.runners.flink", "up", *place]
     empty = {**os.environ, "PATH": "/nonexistent", "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, env=empty)
     assert done.returncode == 2

@@ -16,10 +16,10 @@ from apache_beam.portability.api.org.apache.beam.model.pipeline.v1.endpoints_pb2
 )
 from google.protobuf import text_format
 
-from beam_jobs.runners.flink import pool as pools
-from beam_jobs.runners.flink import worker
-from beam_jobs.runners.local.fork_server import fork_server
-from beam_jobs.runners.local.worker import environment
+from paraloom.beam_jobs.runners.flink import pool as pools
+from paraloom.beam_jobs.runners.flink import worker
+from paraloom.beam_jobs.runners.local.fork_server import fork_server
+from paraloom.beam_jobs.runners.local.worker import environment
 
 ROOT = Path(__file__).resolve().parents[4]
 STAND_IN = """
@@ -83,7 +83,7 @@ def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("signal", ["TERM", "INT"])
 def test_the_pool_ends_when_told(signal: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "beam_jobs.runners.flink.pool", "--service_port=0"],
+        [sys.executable, "-m", "paraloom.beam_jobs.runners.flink.pool", "--service_port=0"],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from beam_jobs.runners.flink import java_loopback
-from beam_jobs.runners.flink.java_loopback import on_loopback, write_patch
-from models.errors import UserError
+from paraloom.beam_jobs.runners.flink import java_loopback
+from paraloom.beam_jobs.runners.flink.java_loopback import on_loopback, write_patch
+from paraloom.models.errors import UserError
 
 CALL = b"\xb6" + struct.pack(">H", 6) + b"\xb8" + struct.pack(">H", 12)
 """invokevirtual InetSocketAddress.getPort, invokestatic NettyServerBuilder.forPort"""

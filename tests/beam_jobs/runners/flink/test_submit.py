@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from beam_jobs.runners.flink import submit
-from pipeline.cli import main
+from paraloom.beam_jobs.runners.flink import submit
+from paraloom.pipeline.cli import main
 
 NOWHERE = "localhost:1"
 

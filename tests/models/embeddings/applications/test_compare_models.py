@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from numpy.typing import ArrayLike
 
-from models.embeddings.applications.compare_models import disagreements
-from models.embeddings.applications.evaluation import Model, Scores, Vectors
-from models.embeddings.datasets.similarity import LabelledPairs
-from pipeline import cli
+from paraloom.models.embeddings.applications.compare_models import disagreements
+from paraloom.models.embeddings.applications.evaluation import Model, Scores, Vectors
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.pipeline import cli
 from tests.models.embeddings.applications.test_gate_analysis import model_of
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.embeddings.applications.components import distant_rows, principal_components
+from paraloom.models.embeddings.applications.components import distant_rows, principal_components
 
 
 def test_components_are_those_of_the_covariance() -> None:

@@ -7,10 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.applications import embed as module
-from models.embeddings.applications.embed import embed_lines, line_batches, similarity_lines
-from models.embeddings.applications.evaluation import Embed
-from models.errors import UserError
+from paraloom.models.embeddings.applications import embed as module
+from paraloom.models.embeddings.applications.embed import (
+    embed_lines,
+    line_batches,
+    similarity_lines,
+)
+from paraloom.models.embeddings.applications.evaluation import Embed
+from paraloom.models.errors import UserError
 
 LINES = ["A dog.", "", "two\u2028words\u0085 here", "čeština", "x"]
 
@@ -60,7 +64,7 @@ def test_the_last_line_may_have_no_end(bag_of_words: Embed) -> None:
 
 SCRIPT = """
 import sys, numpy as np
-from models.embeddings.applications.embed import embed_lines
+from paraloom.models.embeddings.applications.embed import embed_lines
 embed_lines(lambda text: np.full((len(text), 3), len(text)), sys.stdin.buffer, sys.stdout.buffer)
 """
 
@@ -72,7 +76,7 @@ def test_standard_output_in_a_file(tmp_path: Path, mode: str) -> None:
     with path.open("wb" if mode == "wb" else "ab" if mode == "ab" else "r+b") as out:
         if mode == "behind":
             out.seek(6)
-        root = Path(module.__file__).parents[3]
+        root = Path(module.__file__).resolve().parents[3]
         subprocess.run(
             [sys.executable, "-c", SCRIPT], input=b"a\nb\n", stdout=out, check=True, cwd=root
         )

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 from sklearn.svm import SVC
 
-from models.embeddings.applications.evaluation import pair_features
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.tasks.malstm import entailment
+from paraloom.models.embeddings.applications.evaluation import pair_features
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.tasks.malstm import entailment
 
 LABELS = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")
 

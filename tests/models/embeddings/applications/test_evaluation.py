@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from scipy.stats import pearsonr, spearmanr
 
-from models.embeddings.applications.evaluation import (
+from paraloom.models.embeddings.applications.evaluation import (
     Embed,
     Model,
     Report,
@@ -21,8 +21,8 @@ from models.embeddings.applications.evaluation import (
     evaluate_on,
     label_errors,
 )
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.errors import UserError
 
 
 def constant(text: pa.StringArray) -> np.ndarray:

@@ -10,15 +10,15 @@ import pytest
 import spacy
 import torch
 
-from models.embeddings.applications.gate_analysis import gate_norms
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.text.parses import Parser
-from models.text.tokens import moses_tokens
-from pipeline import cli
+from paraloom.models.embeddings.applications.gate_analysis import gate_norms
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.parses import Parser
+from paraloom.models.text.tokens import moses_tokens
+from paraloom.pipeline import cli
 from tests.models.parsers import TREES, train_parser
 
 TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])

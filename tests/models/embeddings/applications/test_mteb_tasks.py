@@ -10,11 +10,16 @@ import pyarrow as pa
 import pytest
 from scipy.stats import spearmanr
 
-from models.embeddings.applications.evaluation import cosines
-from models.embeddings.applications.mteb_tasks import MTEBEncoder, find_tasks, mteb_table, run_mteb
-from models.embeddings.applications.opened import OpenedModel
-from models.embeddings.datasets.similarity import LabelledPairs, read_sts
-from models.errors import UserError
+from paraloom.models.embeddings.applications.evaluation import cosines
+from paraloom.models.embeddings.applications.mteb_tasks import (
+    MTEBEncoder,
+    find_tasks,
+    mteb_table,
+    run_mteb,
+)
+from paraloom.models.embeddings.applications.opened import OpenedModel
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sts
+from paraloom.models.errors import UserError
 
 
 class Task:
@@ -61,7 +66,7 @@ def mteb(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def model() -> OpenedModel:
-    from models.embeddings.applications.evaluation import Model
+    from paraloom.models.embeddings.applications.evaluation import Model
 
     class Encoder:
         def embed(self, sentences: Any) -> np.ndarray:
@@ -86,7 +91,7 @@ def year(data: Path) -> list[LabelledPairs]:
 
 @pytest.mark.usefixtures("mteb")
 def test_local_pairs(model: OpenedModel, year: list[LabelledPairs]) -> None:
-    from models.embeddings.applications.evaluation import evaluate_on
+    from paraloom.models.embeddings.applications.evaluation import evaluate_on
 
     found = run_mteb([model], find_tasks(["STS15"]), year)
     task = found["tasks"]["STS15"]

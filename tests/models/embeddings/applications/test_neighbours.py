@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.applications import embed
-from models.embeddings.applications.embed import nearest, neighbour_lines
-from models.embeddings.applications.evaluation import Embed
-from models.embeddings.heads.manhattan import Manhattan
-from models.errors import UserError
+from paraloom.models.embeddings.applications import embed
+from paraloom.models.embeddings.applications.embed import nearest, neighbour_lines
+from paraloom.models.embeddings.applications.evaluation import Embed
+from paraloom.models.embeddings.heads.manhattan import Manhattan
+from paraloom.models.errors import UserError
 from tests.sample import english_sentences
 
 

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 import torch
 
-from models.embeddings.applications.cost import MemoryMeasurement, costs, speeds
-from models.embeddings.applications.evaluation import Model
-from models.embeddings.applications.opened import OpenedModel, is_ours, open_model
-from models.embeddings.encoders import build_encoder
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
+from paraloom.models.embeddings.applications.cost import MemoryMeasurement, costs, speeds
+from paraloom.models.embeddings.applications.evaluation import Model
+from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 
 SENTENCES = ["w1 w2", "w3", "w29 w4 .", "", "something else"]
 
@@ -104,7 +104,9 @@ def test_the_fastest_batch_size() -> None:
 
     models = [model("static", 0.01, 1e-5), model("slow", 0.0, 0.01)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.embeddings.applications.cost.time.perf_counter", lambda: clock[0])
+        patch.setattr(
+            "paraloom.models.embeddings.applications.cost.time.perf_counter", lambda: clock[0]
+        )
         found = speeds(models, ["a"] * 20_000)
     (static, large), (slow, usual) = found
     assert (large, usual) == (8192, 32)

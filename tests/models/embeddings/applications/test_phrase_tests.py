@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings import tasks
-from models.embeddings.applications import phrase_tests
-from models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
-from models.embeddings.applications.phrase_tests import (
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.applications import phrase_tests
+from paraloom.models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
+from paraloom.models.embeddings.applications.phrase_tests import (
     Question,
     WordsAndPhrases,
     _sample,
@@ -23,12 +23,12 @@ from models.embeddings.applications.phrase_tests import (
     semeval2013,
     turney2012,
 )
-from models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.options import PhrasesOptions
-from models.errors import UserError
-from pipeline import cli
+from paraloom.models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.errors import UserError
+from paraloom.pipeline import cli
 
 TURNEY = """\
 fantasy world | fairyland | fantasy | world | phantasy | universe | ranter | souring

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from models.embeddings.applications import transfer as module
-from models.embeddings.applications.evaluation import Embed
-from models.embeddings.applications.transfer import evaluate, transfer
-from models.embeddings.datasets.transfer import Examples, Task, find_tasks
-from models.errors import UserError
+from paraloom.models.embeddings.applications import transfer as module
+from paraloom.models.embeddings.applications.evaluation import Embed
+from paraloom.models.embeddings.applications.transfer import evaluate, transfer
+from paraloom.models.embeddings.datasets.transfer import Examples, Task, find_tasks
+from paraloom.models.errors import UserError
 
 
 def write(path: Path, text: str, encoding: str = "utf-8") -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.datasets import contiguous_text
-from models.embeddings.datasets.contiguous_text import Text, TextFormat, read_text
-from models.embeddings.ragged_columns import RaggedIds, take, truncated
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
+from paraloom.models.embeddings.datasets import contiguous_text
+from paraloom.models.embeddings.datasets.contiguous_text import Text, TextFormat, read_text
+from paraloom.models.embeddings.ragged_columns import RaggedIds, take, truncated
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 
 BOOK = """\
 Project Gutenberg's A Book, by Somebody

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.embeddings.datasets.phrases import PhrasePairs, read_phrase_pairs, split, usable
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.phrases import (
+    PhrasePairs,
+    read_phrase_pairs,
+    split,
+    usable,
+)
+from paraloom.models.errors import UserError
 
 PPDB = """\
 [NP] ||| a big dog ||| a large dog ||| p(e|f)=1.2 p(f|e)=2 ||| 0-0 1-1 2-2
@@ -35,7 +40,7 @@ def rows(pairs: PhrasePairs) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("block", [1, 20_000])
 def test_the_paper_s_filter(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.embeddings.datasets.phrases._ROWS", block)
+    monkeypatch.setattr("paraloom.models.embeddings.datasets.phrases._ROWS", block)
     table = write(tmp_path / "ppdb.gz", PPDB)
     assert rows(read_phrase_pairs(table)) == [
         ("a big dog", "a large dog"),

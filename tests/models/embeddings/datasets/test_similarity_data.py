@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.embeddings.datasets.similarity import missing, read_sick, read_sts, take
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.similarity import missing, read_sick, read_sts, take
+from paraloom.models.errors import UserError
 
 
 def write(path: Path, text: str) -> Path:

@@ -4,8 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.datasets.similarity import STS_SHARES, LabelledPairs, pool, shares, split
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.similarity import (
+    STS_SHARES,
+    LabelledPairs,
+    pool,
+    shares,
+    split,
+)
+from paraloom.models.errors import UserError
 
 
 def pairs(n: int, name: str = "a") -> LabelledPairs:

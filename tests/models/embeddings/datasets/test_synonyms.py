@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.datasets.synonyms import augmented, read_synonyms
-from models.errors import UserError
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.datasets.synonyms import augmented, read_synonyms
+from paraloom.models.errors import UserError
 
 WORDNET = (
     "  1 This software and database is being provided to you, the LICENSEE\n"

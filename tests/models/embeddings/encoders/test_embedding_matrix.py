@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
+from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 
 
 def test_deferred_steps_equal_a_dense_adam() -> None:

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import nn
 
-from models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
-from models.embeddings.encoders.base import Encoder
-from models.embeddings.encoders.gran import GRAN
-from models.embeddings.encoders.lstm import LSTM
-from models.embeddings.encoders.ragged_batches import RaggedBatch
-from models.embeddings.encoders.recurrent import _pool
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import RaggedIds, join
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.encoders.gran import GRAN
+from paraloom.models.embeddings.encoders.lstm import LSTM
+from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
+from paraloom.models.embeddings.encoders.recurrent import _pool
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import RaggedIds, join
+from paraloom.models.embeddings.vocabulary import Vocabulary
 
 D = 5
 SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], [1, 2, 3, 5, 6, 7]]

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn.functional import layer_norm
 
-from models.embeddings.encoders import embedding_matrices
-from models.embeddings.encoders.gru import GRU, NormalisedGRU
+from paraloom.models.embeddings.encoders import embedding_matrices
+from paraloom.models.embeddings.encoders.gru import GRU, NormalisedGRU
 from tests.models.embeddings.encoders.test_encoders import (
     SENTENCES,
     D,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pack_sequence
 
-from models.embeddings.encoders.prefix_trie import build_trie
+from paraloom.models.embeddings.encoders.prefix_trie import build_trie
 
 batches = st.lists(st.lists(st.integers(0, 3), max_size=5), max_size=9)
 

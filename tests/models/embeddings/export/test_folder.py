@@ -14,14 +14,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.embeddings.encoders import build_encoder, kinds, random_vectors
-from models.embeddings.export import check
-from models.embeddings.export import folder as files
-from models.embeddings.export.layout import native_layout
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
+from paraloom.models.embeddings.encoders import build_encoder, kinds, random_vectors
+from paraloom.models.embeddings.export import check
+from paraloom.models.embeddings.export import folder as files
+from paraloom.models.embeddings.export.layout import native_layout
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 from tests.sample import english_sentences, odd_sentences
 
 RECURRENT = tuple(map(int, version("sentence-transformers").split(".")[:2])) >= (6, 2)

@@ -1,4 +1,4 @@
-"""The pipelines of `tokenizers` give the tokens of `models.text.tokens`."""
+"""The pipelines of `tokenizers` give the tokens of `paraloom.models.text.tokens`."""
 
 import gzip
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from models.embeddings.datasets.similarity import read_sts
-from models.embeddings.export.check import ODD
-from models.embeddings.export.errors import InexpressibleError
-from models.embeddings.export.folder import tokenizer_of
-from models.embeddings.ragged_columns import Kind
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.datasets.similarity import read_sts
+from paraloom.models.embeddings.export.check import ODD
+from paraloom.models.embeddings.export.errors import InexpressibleError
+from paraloom.models.embeddings.export.folder import tokenizer_of
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.sample import SIMILARITY, english_sentences, odd_sentences
 
 

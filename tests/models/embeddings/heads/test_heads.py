@@ -4,9 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.embeddings.heads import open_head
-from models.embeddings.heads.distribution import Distribution, target_distributions
-from models.embeddings.heads.manhattan import Manhattan
+from paraloom.models.embeddings.heads import open_head
+from paraloom.models.embeddings.heads.distribution import Distribution, target_distributions
+from paraloom.models.embeddings.heads.manhattan import Manhattan
 
 
 def random_vectors(n: int, dim: int, seed: int = 0) -> list[np.ndarray]:

@@ -11,22 +11,22 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from models.embeddings import tasks
-from models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
-from models.embeddings.applications.evaluation import cosines, dots
-from models.embeddings.datasets.contiguous_text import Text, read_text
-from models.embeddings.datasets.similarity import LabelledPairs
-from models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
-from models.embeddings.encoders.context import Context, Neighbours
-from models.embeddings.model import SentenceEncoder, load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import context as context_task
-from models.embeddings.tasks.context import expanded
-from models.embeddings.tasks.options import ContextOptions
-from models.embeddings.training.initial_model import new_model
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.text.vectors import WordVectors, write_vectors
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.applications.decoder_spaces import Space, compare_spaces, in_space
+from paraloom.models.embeddings.applications.evaluation import cosines, dots
+from paraloom.models.embeddings.datasets.contiguous_text import Text, read_text
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
+from paraloom.models.embeddings.encoders.context import Context, Neighbours
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import context as context_task
+from paraloom.models.embeddings.tasks.context import expanded
+from paraloom.models.embeddings.tasks.options import ContextOptions
+from paraloom.models.embeddings.training.initial_model import new_model
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import WordVectors, write_vectors
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
 from tests.models.embeddings.encoders.test_gru import normalised
 

@@ -10,22 +10,22 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from models.embeddings import tasks
-from models.embeddings.applications.phrase_tests import read_turney2012, turney2012
-from models.embeddings.datasets.phrases import PhrasePairs
-from models.embeddings.encoders import embedding_matrices
-from models.embeddings.model import load_encoder, weights
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import join_all, take_all
-from models.embeddings.tasks import phrases
-from models.embeddings.tasks.options import PhrasesOptions
-from models.embeddings.tasks.phrases import Examples, Phrases, PhraseTrainer
-from models.embeddings.training.loss import contrastive_loss
-from models.embeddings.training.phrase_data import PhraseData, read_phrase_data
-from models.embeddings.training.trainer import Memory
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.text.vectors import load_vectors, write_vectors
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.applications.phrase_tests import read_turney2012, turney2012
+from paraloom.models.embeddings.datasets.phrases import PhrasePairs
+from paraloom.models.embeddings.encoders import embedding_matrices
+from paraloom.models.embeddings.model import load_encoder, weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import join_all, take_all
+from paraloom.models.embeddings.tasks import phrases
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.embeddings.tasks.phrases import Examples, Phrases, PhraseTrainer
+from paraloom.models.embeddings.training.loss import contrastive_loss
+from paraloom.models.embeddings.training.phrase_data import PhraseData, read_phrase_data
+from paraloom.models.embeddings.training.trainer import Memory
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import load_vectors, write_vectors
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 from tests.models.embeddings.training.test_trainer import DIM, make_trainer, pool_of
 

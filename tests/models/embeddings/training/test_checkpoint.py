@@ -17,14 +17,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import RunInputs, train
-from models.embeddings.tasks.options import PairsOptions
-from models.embeddings.tasks.paraphrases import _fingerprint
-from models.embeddings.training import data, trainer
-from models.embeddings.training.checkpoint import TrainingFolder
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.errors import UserError
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import RunInputs, train
+from paraloom.models.embeddings.tasks.options import PairsOptions
+from paraloom.models.embeddings.tasks.paraphrases import _fingerprint
+from paraloom.models.embeddings.training import data, trainer
+from paraloom.models.embeddings.training.checkpoint import TrainingFolder
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.errors import UserError
 
 ROOT = Path(__file__).parents[4]
 OPTIONS = EmbeddingOptions(
@@ -48,7 +48,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 from tests.models.embeddings.training.test_checkpoint import OPTIONS, run
-from models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 step = PairTrainer.step
 def killed(self, quadruplets):
     if self.progress.step == int(sys.argv[2]):
@@ -278,7 +278,7 @@ def damage(work: Path, what: str) -> None:
             path = work / "words.txt"
             path.write_bytes(path.read_bytes()[:-5])
         case "other vocabulary":
-            from models.embeddings.vocabulary import Vocabulary
+            from paraloom.models.embeddings.vocabulary import Vocabulary
 
             words = Vocabulary.load(work / "words.txt")
             Vocabulary(words.words[1:-1]).save(work / "words.txt")

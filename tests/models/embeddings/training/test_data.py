@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Kind
-from models.embeddings.training import data
-from models.embeddings.training.data import PairColumns, Pairs, Shards, learnable
-from models.embeddings.vocabulary import Vocabulary
-from models.hashing import text_hashes, threshold
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind
+from paraloom.models.embeddings.training import data
+from paraloom.models.embeddings.training.data import PairColumns, Pairs, Shards, learnable
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.hashing import text_hashes, threshold
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from models.embeddings.applications.evaluation import cosines
-from models.embeddings.datasets.similarity import read_labelled
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
-from models.embeddings.tasks.options import PairsOptions
-from models.embeddings.training import data, development
-from models.embeddings.training.development import mean_agreement, reciprocal_rank
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.errors import UserError
+from paraloom.models.embeddings.applications.evaluation import cosines
+from paraloom.models.embeddings.datasets.similarity import read_labelled
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import train
+from paraloom.models.embeddings.tasks.options import PairsOptions
+from paraloom.models.embeddings.training import data, development
+from paraloom.models.embeddings.training.development import mean_agreement, reciprocal_rank
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.errors import UserError
 from tests.models.embeddings.training.test_pair_files import WORDS, rows, tsv
 
 OPTIONS = EmbeddingOptions(
@@ -78,7 +78,8 @@ def test_patience_ends_the_training(
 ) -> None:
     scores = iter([1.0, 3.0, 2.0, float("nan"), 9.0])
     monkeypatch.setattr(
-        "models.embeddings.training.development.mean_reciprocal_rank", lambda *_, **__: next(scores)
+        "paraloom.models.embeddings.training.development.mean_reciprocal_rank",
+        lambda *_, **__: next(scores),
     )
     options = OPTIONS.replace(pairs=pairs, development=0.2, patience=2, epochs=9)
     found = train(options, tmp_path / "model", seed=1)

@@ -9,13 +9,23 @@ import pyarrow as pa
 import pytest
 import torch
 
-from models.embeddings.encoders import build_encoder, embedding_matrices, kinds, random_vectors
-from models.embeddings.model import SentenceEncoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks.paraphrases import _initial
-from models.embeddings.training.initial_model import SHAPE, device_of, new_model, trained_model
-from models.embeddings.vocabulary import Vocabulary
-from models.text.vectors import UNKNOWN, WordVectors, write_vectors
+from paraloom.models.embeddings.encoders import (
+    build_encoder,
+    embedding_matrices,
+    kinds,
+    random_vectors,
+)
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.paraphrases import _initial
+from paraloom.models.embeddings.training.initial_model import (
+    SHAPE,
+    device_of,
+    new_model,
+    trained_model,
+)
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.text.vectors import UNKNOWN, WordVectors, write_vectors
 
 TEXTS = [pa.array(["b a", "a c a"]), pa.array(["c d"])]
 MATRIX = np.random.default_rng(0).normal(0, 3, (4, 5)).astype(np.float32)

@@ -10,21 +10,21 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from models.embeddings import tasks
-from models.embeddings.applications.evaluation import Compare, Correlation, Embed
-from models.embeddings.datasets.similarity import LabelledPairs, read_sick
-from models.embeddings.encoders import embedding_matrices
-from models.embeddings.heads.distribution import Distribution
-from models.embeddings.model import load_encoder, weights
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences
-from models.embeddings.tasks import train
-from models.embeddings.tasks.malstm import initialise, rescaled, split_data
-from models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
-from models.embeddings.training import label_trainer as module
-from models.embeddings.training.initial_model import new_model, trained_model
-from models.embeddings.training.label_trainer import Examples, LabelTrainer
-from models.errors import UserError
+from paraloom.models.embeddings import tasks
+from paraloom.models.embeddings.applications.evaluation import Compare, Correlation, Embed
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick
+from paraloom.models.embeddings.encoders import embedding_matrices
+from paraloom.models.embeddings.heads.distribution import Distribution
+from paraloom.models.embeddings.model import load_encoder, weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Sentences
+from paraloom.models.embeddings.tasks import train
+from paraloom.models.embeddings.tasks.malstm import initialise, rescaled, split_data
+from paraloom.models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
+from paraloom.models.embeddings.training import label_trainer as module
+from paraloom.models.embeddings.training.initial_model import new_model, trained_model
+from paraloom.models.embeddings.training.label_trainer import Examples, LabelTrainer
+from paraloom.models.errors import UserError
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")

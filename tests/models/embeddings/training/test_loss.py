@@ -1,7 +1,7 @@
 import torch
 from torch.nn.functional import cosine_similarity
 
-from models.embeddings.training.loss import margin_loss
+from paraloom.models.embeddings.training.loss import margin_loss
 
 
 def plain(quads: torch.Tensor, margin: float) -> torch.Tensor:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from models.embeddings.training import negatives
-from models.embeddings.training.negatives import Pool, hardest_negatives
+from paraloom.models.embeddings.training import negatives
+from paraloom.models.embeddings.training.negatives import Pool, hardest_negatives
 
 
 def plain(

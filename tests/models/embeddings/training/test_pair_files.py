@@ -12,20 +12,20 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from models.embeddings.encoders import build_encoder, random_vectors
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
-from models.embeddings.tasks.options import PairsOptions
-from models.embeddings.training import pair_trainer
-from models.embeddings.training.data import PairColumns, Shards, learnable
-from models.embeddings.training.negatives import nearer_given
-from models.embeddings.training.pair_files import columns_of, copy_pairs
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
-from models.hashing import text_hashes
+from paraloom.models.embeddings.encoders import build_encoder, random_vectors
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import train
+from paraloom.models.embeddings.tasks.options import PairsOptions
+from paraloom.models.embeddings.training import pair_trainer
+from paraloom.models.embeddings.training.data import PairColumns, Shards, learnable
+from paraloom.models.embeddings.training.negatives import nearer_given
+from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.trainer import Memory
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.hashing import text_hashes
 
 SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, device="cpu")
 WORDS = [f"w{i}" for i in range(30)]
@@ -174,7 +174,7 @@ def test_errors_of_training_name_the_users_file(tmp_path: Path) -> None:
 def test_weights_are_how_often_an_epoch_has_a_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("models.embeddings.training.data._ROWS", 100)
+    monkeypatch.setattr("paraloom.models.embeddings.training.data._ROWS", 100)
     sources = []
     for name, count, weight in (("a", 400, 2.5), ("b", 100, 1.0), ("c", 1000, 0.1)):
         path = tmp_path / name

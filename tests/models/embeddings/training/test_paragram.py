@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.embeddings.datasets.phrases import read_phrases
-from models.embeddings.options import ParagramOptions
-from models.embeddings.training.paragram import train_paragram
-from models.errors import UserError
-from models.text.vectors import read_vectors
+from paraloom.models.embeddings.datasets.phrases import read_phrases
+from paraloom.models.embeddings.options import ParagramOptions
+from paraloom.models.embeddings.training.paragram import train_paragram
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import read_vectors
 
 TEXT = {
     "ppdb": "[NP] ||| the car ||| the automobile ||| PPDB2.0Score=5 ||| 0-0 1-1 ||| Equivalence\n",

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.embeddings.applications.evaluation import agreement
-from models.embeddings.datasets.similarity import read_sts
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
-from models.embeddings.tasks.paraphrases import run_probe
-from models.errors import UserError
-from models.text.vectors import write_vectors
+from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.datasets.similarity import read_sts
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import train
+from paraloom.models.embeddings.tasks.paraphrases import run_probe
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import write_vectors
 
 WORDS = [f"word{i}" for i in range(30)]
 

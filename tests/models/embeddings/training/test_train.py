@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from models.embeddings.encoders import ENCODERS
-from models.embeddings.model import load_encoder
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.tasks import train
-from models.embeddings.vocabulary import Vocabulary
-from models.errors import UserError
+from paraloom.models.embeddings.encoders import ENCODERS
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import train
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
 
 SMALL = EmbeddingOptions(dim=16, epochs=2, batch_size=10, mega_batch=3, learning_rate=0.01)
 

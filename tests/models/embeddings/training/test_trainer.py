@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
-from models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
-from models.embeddings.model import weights
-from models.embeddings.options import EmbeddingOptions
-from models.embeddings.ragged_columns import Sentences, take_all
-from models.embeddings.training import pair_trainer as module
-from models.embeddings.training.data import Pairs, learnable
-from models.embeddings.training.pair_trainer import PairTrainer
-from models.embeddings.training.trainer import Memory, Progress, Trainer, better
-from models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
+from paraloom.models.embeddings.model import weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Sentences, take_all
+from paraloom.models.embeddings.training import pair_trainer as module
+from paraloom.models.embeddings.training.data import Pairs, learnable
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.trainer import Memory, Progress, Trainer, better
+from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
 DIM = 12

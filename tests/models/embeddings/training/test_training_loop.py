@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from models.embeddings.training.data import Pairs
-from models.embeddings.training.trainer import Memory, Pool, Progress
-from models.errors import UserError
+from paraloom.models.embeddings.training.data import Pairs
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress
+from paraloom.models.errors import UserError
 from tests.models.embeddings.training.test_trainer import make_trainer, pool_of
 
 
@@ -37,7 +37,7 @@ class Recorder:
 
 
 def test_lines_and_checkpoints_are_due_after_so_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.embeddings.training.trainer.LOG_EVERY", 5)
+    monkeypatch.setattr("paraloom.models.embeddings.training.trainer.LOG_EVERY", 5)
     trainer = make_trainer(epochs=2, checkpoint_every=4)
     folder: Any = Recorder()
     trainer.folder = folder
@@ -97,7 +97,7 @@ def test_the_bar_shows_the_pairs_that_are_left_to_train_on(
         assert (name, total, unit) == ("train", totals[0], "pairs")
         return nullcontext(Bar())
 
-    monkeypatch.setattr("models.embeddings.training.trainer.meter", meter)
+    monkeypatch.setattr("paraloom.models.embeddings.training.trainer.meter", meter)
     trainer.fit()
     step = 10 if "steps" in options else 20
     assert shown == [(step * (i + 1), total) for i, total in enumerate(totals)]

@@ -1,0 +1,1 @@
+"""Paraphrase corpora from bitext, and sentence embeddings from paraphrases."""
