@@ -1,9 +1,9 @@
 """The module with which sentence-transformers loads encoders that its own modules cannot compute.
 
 Those that they can compute are saved as theirs (`paraloom.models.embeddings.export`). The folders
-of all others name this class. From version 6 on, sentence-transformers loads modules of other packages
-only on request: `SentenceTransformer(folder, trust_remote_code=True)`. No code is read from the
-folder either way.
+of all others name this class. From version 6 on, sentence-transformers loads modules of other
+packages only on request: `SentenceTransformer(folder, trust_remote_code=True)`. No code is read
+from the folder either way.
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,9 @@
 
     python -P models/nmt/fairseq_run.py COMMANDS.json
 
-The file contains `[["preprocess", "--option", "value", …], ["train", …]]`. `paraloom.models.nmt.train` starts
-this script with a pipe as standard input: when the parent dies, the pipe closes and this
-process exits.
+The file contains `[["preprocess", "--option", "value", …], ["train", …]]`.
+`paraloom.models.nmt.train` starts this script with a pipe as standard input: when the parent dies,
+the pipe closes and this process exits.
 """
 
 import argparse

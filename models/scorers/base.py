@@ -44,7 +44,8 @@ class Scorer:
 
     function: Callable[..., np.ndarray | Outcome]
     """From n pairs (`paraloom.models.text.tokens.PairText`: Arrow columns of texts, and their
-    tokens), and the resource by its name, to float32 [n]; or to an `Outcome`, if some pairs have no value."""
+    tokens), and the resource by its name, to float32 [n]; or to an `Outcome`, if some pairs have no
+    value."""
     meaning: str  # the definition in one line, for the report and the data card
     unit: str  # title of the axis in plots
     range: tuple[float | None, float | None] = (0.0, 1.0)

@@ -77,7 +77,7 @@ def write_idf(counts: WordCounts, text: Path) -> None:
 
 
 def compact_idf(text: Path | str, folder: Path | str) -> int:
-    """Convert the text form to the compact form, see `paraloom.models.text.vectors`; the number of words."""
+    """Convert the text form to the compact form; the number of words."""
     compact_vectors(text, folder)
     found = open_vectors(folder)
     if found.dim != 1:

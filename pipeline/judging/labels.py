@@ -1,8 +1,8 @@
 """Labelled files: pairs of sentences that people labelled elsewhere, with labels from 0 to 100.
 
 STS (0 to 5) and SICK (1 to 5) as `paraloom.models.embeddings.datasets.similarity` reads them, the
-Microsoft Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-separated with a header that has
-`reference`, `paraphrase` or `translation`, `score`, and perhaps `reference_id`.
+Microsoft Research Paraphrase Corpus (0 or 1), and judgments (0 to 100): tab-separated with a header
+that has `reference`, `paraphrase` or `translation`, `score`, and perhaps `reference_id`.
 """
 
 from __future__ import annotations

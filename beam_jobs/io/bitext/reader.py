@@ -104,7 +104,8 @@ class BitextReader:
 
         Raises:
             UserError: see `paraloom.beam_jobs.io.bitext`. A truncated, shorter or changed file is
-                only detected at its end: do not publish any block before the last one has been read.
+                only detected at its end: do not publish any block before the last one has been
+                read.
         """
         limit = line_limit(max_characters)
         names, before, total = (part.columns, part.before, 0) if part else (None, 0, 0)

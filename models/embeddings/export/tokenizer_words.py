@@ -2,8 +2,9 @@
 
 A few replacements separate full stops from their words, then one regular expression cuts the
 tokens. The pipeline gives the tokens of `paraloom.models.text.tokens` on English text; strings of
-random punctuation differ in about 5% of cases, because Moses' C++ code has a state. Other languages get
-their own abbreviations and rules for apostrophes; `check` measures how often the tokens are equal.
+random punctuation differ in about 5% of cases, because Moses' C++ code has a state. Other languages
+get their own abbreviations and rules for apostrophes; `check` measures how often the tokens are
+equal.
 """
 
 from collections.abc import Mapping
