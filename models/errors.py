@@ -17,6 +17,23 @@ class UserError(Exception):
 
 
 @contextmanager
+def reading(what: object) -> Iterator[None]:
+    """Note in any exception what was being read; the command line begins its message with it.
+
+    >>> with reading("a.json"):
+    ...     raise ValueError("line 3: a comma is missing")
+    Traceback (most recent call last):
+    ValueError: line 3: a comma is missing
+    a.json
+    """
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(str(what))
+        raise
+
+
+@contextmanager
 def in_one_line(what: str) -> Iterator[None]:
     """Turn a library's errors, which have many types, into a UserError that begins with `what`.
 

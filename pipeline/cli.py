@@ -11,7 +11,6 @@ import io
 import logging
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated, Any, NamedTuple
@@ -20,9 +19,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
-from paraloom.beam_jobs.runners.local.limits import limit_in
 from paraloom.models.errors import UserError
 from paraloom.models.printing import INTERRUPTED, Lossy, not_text, say, show
+from paraloom.pipeline.boundary import in_a_line, is_interrupt
 
 PANELS = {
     "corpus": "Build a corpus",
@@ -131,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 if it succeeded, 1 if `compare` found a difference, 2 after an error (one line on
-        stderr, and the traceback if nobody foresaw it), 130 if it was interrupted.
+        stderr), 130 if it was interrupted.
     """
     _prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -146,17 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _application().main(
             given[:end], prog_name="paraloom", standalone_mode=False, obj=given[end + 1 :]
         )
-    except UserError as error:
-        say(f"paraloom: {error}")
-        return 2
-    except typer.TyperException as error:
-        say(f"paraloom: {_one_line(error)}")
-        return 2
     except SystemExit as error:  # Typer's and rich's way to say that stdout is a closed pipe
         return 2 if error.code else 0
     except BaseException as error:  # a library in Rust panics with a type that is no `Exception`
-        if not _is_an_interrupt(error):
-            _tell(error)
+        if not is_interrupt(error):
+            say(f"paraloom: {in_a_line(error)}")
             return 2
         code = 130
     if code == 130:
@@ -210,43 +203,6 @@ def _root(
     ] = False,
 ) -> None:
     """Build paraphrase corpora and paraphrastic sentence embeddings from bitext."""
-
-
-def _is_an_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C caused it; a module in C turns the interrupt of its import into an error."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-def _tell(error: BaseException) -> None:
-    """Tell an error that no check foresaw in one line; unless the system caused it, all of it."""
-    text = f"{type(error).__name__}: {error}".strip()
-    if limit := limit_in(text):
-        say(f"paraloom: {limit}")
-    elif isinstance(error, OSError):  # a name is too long, the disk full
-        say(f"paraloom: {_of_the_system(error)}")
-    else:
-        last = text.splitlines()[-1][:200]  # of a worker's traceback
-        say(f"paraloom: an error that nobody foresaw, please report it: {last}")
-        for line in "".join(traceback.format_exception(error)).splitlines():
-            say(line)
-
-
-def _of_the_system(error: OSError) -> str:
-    """The message of an error of the operating system."""
-    name = error.filename if isinstance(error.filename, str) else None
-    what = f"{name}: cannot be used" if name else "a file cannot be read or written"
-    return f"{what} ({error.strerror or error})"
-
-
-def _one_line(error: typer.TyperException) -> str:
-    """The message of a usage error, after the name of the command."""
-    message = " ".join(error.format_message().split()).rstrip(".?").replace(". Did", ": did")
-    path = getattr(getattr(error, "ctx", None), "command_path", "paraloom")
-    command = path.removeprefix("paraloom").strip()
-    hint = f"see {path} --help"
-    return f"{command}{': ' if command else ''}{message[0].lower()}{message[1:]}; {hint}"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from paraloom.models.errors import reading
 from paraloom.pipeline.cli import COMMANDS, PANELS, Command, main
 from paraloom.pipeline.config import Config
 
@@ -127,24 +128,26 @@ class PanicException(BaseException):
 
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, PanicException])
-def test_a_bug_is_told_in_one_line_and_not_hidden(
+def test_a_bug_is_told_in_one_line_and_its_traceback_kept(
     kind: type[BaseException],
     config: Path,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     import paraloom.pipeline.run
 
     def bug(*args: Any, **kwargs: Any) -> NoReturn:
-        raise kind("Traceback …\nthe last line\x1b")
+        with reading(config):
+            raise kind("Traceback …\nthe last line\x1b")
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(paraloom.pipeline.run, "run_stages", bug)
     assert main(["select", "--config", str(config)]) == 2
-    first, second, *rest = capsys.readouterr().err.splitlines()
-    assert first.startswith("paraloom: an error that nobody foresaw")
-    assert first.endswith(": the last line\\x1b")
-    assert second == "Traceback (most recent call last):"
-    assert any(", in bug" in line for line in rest)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"paraloom: {config}: the last line\\x1b (the traceback is in ")
+    (log,) = (tmp_path / "paraloom" / "errors").iterdir()
+    assert str(log) in line and ", in bug\n" in log.read_text()
 
 
 @pytest.mark.parametrize("target", ["/dev/full", "closed pipe"])

@@ -1,0 +1,67 @@
+"""The boundary of a command: whatever is raised becomes one line."""
+
+import os
+import time
+import traceback
+from pathlib import Path
+
+import typer
+
+from paraloom.beam_jobs.runners.local.limits import limit_in
+from paraloom.models.errors import UserError
+from paraloom.models.files import user_cache
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C caused it; a module in C turns the interrupt of its import into an error."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def in_a_line(error: BaseException) -> str:
+    """What was being read (the notes of the error), what is wrong, and what to do.
+
+    The traceback of an error that no check foresaw goes to a log file, which the line names.
+    """
+    if isinstance(error, typer.TyperException):
+        return _usage(error)
+    notes = reversed(getattr(error, "__notes__", ()))
+    where = "".join(f"{' '.join(note.split())}: " for note in notes)
+    if isinstance(error, UserError):
+        return f"{where}{error}"
+    text = f"{type(error).__name__}: {error}".strip()
+    if limit := limit_in(text):
+        return f"{where}{limit}"
+    if isinstance(error, OSError):  # a name is too long, the disk full
+        return f"{where}{_of_the_system(error)}"
+    last = text.splitlines()[-1][:200]  # of a worker's traceback
+    return f"{where}{last} ({_log(error)})"
+
+
+def _of_the_system(error: OSError) -> str:
+    """The message of an error of the operating system."""
+    name = error.filename if isinstance(error.filename, str) else None
+    what = f"{name}: cannot be used" if name else "a file cannot be read or written"
+    return f"{what} ({error.strerror or error})"
+
+
+def _usage(error: typer.TyperException) -> str:
+    """The message of a usage error, after the name of the command."""
+    message = " ".join(error.format_message().split()).rstrip(".?").replace(". Did", ": did")
+    path = getattr(getattr(error, "ctx", None), "command_path", "paraloom")
+    command = path.removeprefix("paraloom").strip()
+    hint = f"see {path} --help"
+    return f"{command}{': ' if command else ''}{message[0].lower()}{message[1:]}; {hint}"
+
+
+def _log(error: BaseException) -> str:
+    """Write the traceback into a file, and say where it is."""
+    folder = user_cache() / "errors"
+    path = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("".join(traceback.format_exception(error)), errors="replace")
+    except OSError as full:
+        return f"the traceback could not be written to {path}: {full.strerror or full}"
+    return f"the traceback is in {path}; if the input is sound, please report it"
