@@ -4,7 +4,7 @@
 #     make setup TORCH=cpu                without CUDA, from PyTorch's own package index
 #     make setup INSTALLER=pip            without uv: slower, and compiles fairseq's extensions
 PYTHON ?= python3
-CONFIG ?= configs/sample.yaml
+CONFIG ?= sample
 INSTALLER ?= uv
 TORCH ?= default
 # Processes that run the tests: more than two cores, since tests wait for processes to start.
@@ -106,7 +106,7 @@ docs: setup
 
 # After a change in pyproject.toml. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate \
-	--custom-compile-command 'make lock' $(UPGRADE) pyproject.toml
+	--custom-compile-command 'make lock' $(UPGRADE) --extra all pyproject.toml
 lock:
 	test -x $(BIN)/uv || { $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet $(UV); }
 	$(COMPILE) --output-file requirements.lock

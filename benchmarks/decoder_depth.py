@@ -34,9 +34,9 @@ UPDATES = (600, 980)
 """Updates of their training, with which they have the same BLEU on the sample."""
 
 
-def input_files(config: Path, folder: Path) -> list[Path]:
+def input_files(config: str, folder: Path) -> list[Path]:
     """The pairs of the configuration's input, read once."""
-    status = paraloom(["ingest", "--config", str(config), "--set", f"run={folder / 'run'}"])
+    status = paraloom(["ingest", "--config", config, "--set", f"run={folder / 'run'}"])
     if status:
         sys.exit(status)
     return sorted((folder / "run" / "ingest").glob("part-*.parquet"))
@@ -58,7 +58,7 @@ def measure(model: Path, held_out: HeldOut, beam: int) -> tuple[float, float]:
 def main(arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Train, measure and print."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--config", type=Path, default=Path("configs/sample.yaml"))
+    parser.add_argument("--config", default="sample")
     parser.add_argument("--folder", type=Path, help="keeps the models for the next call")
     parser.add_argument("--updates", type=int, nargs=2, default=UPDATES, help="of each training")
     parser.add_argument("--rounds", type=int, default=3)

@@ -7,9 +7,9 @@ pip() { python3 -m pip install --no-cache-dir --disable-pip-version-check "$@"; 
 
 case "${1:-}" in
 dependencies) # needs pyproject.toml and a lock alone, so that the layer is cached
-    # requirements-dev.lock also has the versions of the extras. READTHEDOCS: see pyproject.toml.
+    # READTHEDOCS: see pyproject.toml.
     export READTHEDOCS=1
-    pip --constraint requirements-dev.lock '.[gcp,s3]'
+    pip --constraint requirements.lock '.[all]'
     ;;
 gpu) # CUDA 12's runtime for CTranslate2; torch's wheels bring their own
     pip "nvidia-cublas-cu12==$2"

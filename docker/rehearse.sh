@@ -26,9 +26,9 @@ in_root() {
 # As the Dockerfile has it.
 mkdir -p "$root/opt/paraloom/docker"
 cp docker/install.sh "$root/opt/paraloom/docker/"
-cp pyproject.toml requirements-dev.lock "$root/opt/paraloom/"
+cp pyproject.toml requirements.lock "$root/opt/paraloom/"
 in_root docker/install.sh dependencies
-cp -r models beam_jobs pipeline "$root/opt/paraloom/"
+cp -r setup.py paraloom models beam_jobs pipeline "$root/opt/paraloom/"
 in_root docker/install.sh package
 
 in_root env -C / paraloom doctor

@@ -1,7 +1,19 @@
 """The exception for errors that a user can correct."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_EXTRAS = {  # of the package (pyproject.toml), by the libraries that each brings
+    "dataflow": ("google",),
+    "fairseq": ("fairseq", "fairseq_cli"),
+    "judge": ("flask", "krippendorff"),
+    "s3": ("boto3", "botocore"),
+    "spacy": ("spacy",),
+    "translate": ("ctranslate2", "sacrebleu", "sentencepiece"),
+    "train": ("safetensors", "sentence_transformers", "sklearn", "tokenizers", "torch"),
+}
+_MISSING = re.compile(r"No module named '(\w+)")
 
 
 class UserError(Exception):
@@ -48,3 +60,16 @@ def in_one_line(what: str) -> Iterator[None]:
             raise
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise UserError(f"{what} ({reason})") from error
+
+
+def missing_extra(text: str) -> str | None:
+    """What to install, if an error's text says that a library of an extra is missing.
+
+    >>> missing_extra("ModuleNotFoundError: No module named 'sklearn.svm'")
+    "sklearn is not installed: pip install 'paraloom[train]'"
+    """
+    found = _MISSING.search(text)
+    for extra, libraries in _EXTRAS.items():
+        if found and found[1] in libraries:
+            return f"{found[1]} is not installed: pip install 'paraloom[{extra}]'"
+    return None

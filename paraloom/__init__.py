@@ -1,1 +1,64 @@
-"""Paraphrase corpora from bitext, and sentence embeddings from paraphrases."""
+"""Paraphrase corpora from bitext, and sentence embeddings from paraphrases.
+
+These names are the library; docs/library.md describes them. All others are internal.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # modules are imported when they are used: the command line starts at once
+    from paraloom.beam_jobs.pairs import (
+        BackTranslate,
+        CTranslate2ModelHandler,
+        ExactDeciles,
+        ScorePairs,
+    )
+    from paraloom.models.embeddings.model import SentenceEncoder as Encoder
+    from paraloom.models.errors import UserError
+    from paraloom.models.scorers import Outcome, Resource, Scorer
+    from paraloom.pipeline.library import OpenedRun, open_run, run, score
+
+_HOMES = {
+    "BackTranslate": "beam_jobs.pairs",
+    "CTranslate2ModelHandler": "beam_jobs.pairs",
+    "Encoder": "models.embeddings.model:SentenceEncoder",
+    "ExactDeciles": "beam_jobs.pairs",
+    "OpenedRun": "pipeline.library",
+    "Outcome": "models.scorers",
+    "Resource": "models.scorers",
+    "ScorePairs": "beam_jobs.pairs",
+    "Scorer": "models.scorers",
+    "UserError": "models.errors",
+    "open_run": "pipeline.library",
+    "run": "pipeline.library",
+    "score": "pipeline.library",
+}
+
+__all__ = [
+    "BackTranslate",
+    "CTranslate2ModelHandler",
+    "Encoder",
+    "ExactDeciles",
+    "OpenedRun",
+    "Outcome",
+    "Resource",
+    "ScorePairs",
+    "Scorer",
+    "UserError",
+    "open_run",
+    "run",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'paraloom' has no attribute {name!r}")
+    module, _, other = _HOMES[name].partition(":")
+    found = getattr(importlib.import_module(f"paraloom.{module}"), other or name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

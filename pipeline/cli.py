@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.models.errors import UserError
 from paraloom.models.printing import INTERRUPTED, Lossy, not_text, say, show
-from paraloom.pipeline.boundary import in_a_line, is_interrupt
+from paraloom.pipeline.commands.boundary import in_a_line, is_interrupt
 
 PANELS = {
     "corpus": "Build a corpus",
@@ -70,6 +70,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
+    Command("sample", "corpus.sample", "Copy the sample, to begin with"),
     Command("corpus", STAGES, "Run all stages of a run", beam=True),
     Command("ingest", STAGES, "Read the bitext into pairs", beam=True),
     Command("back-translate", STAGES, "Run up to the translations", beam=True),

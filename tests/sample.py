@@ -34,9 +34,9 @@ def real_data(path: Path) -> Path:
 
 
 def sample_config(**changes: Any) -> dict[str, Any]:
-    """`configs/sample.yaml` with absolute paths; `changes` replace whole sections."""
-    text = (ROOT / "configs" / "sample.yaml").read_text("utf-8")
-    absolute = text.replace("pipeline/sample/", f"{SAMPLE}/")
+    """The sample's configuration with absolute paths; `changes` replace whole sections."""
+    text = (SAMPLE / "sample.yaml").read_text("utf-8")
+    absolute = text.replace("${PARALOOM_SAMPLE}", str(SAMPLE))
     return {**yaml.safe_load(absolute), **changes}
 
 

@@ -11,7 +11,7 @@ MODULES = sorted(
     ".".join(("paraloom", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
     for room in ("models", "beam_jobs", "pipeline")
     for path in (ROOT / room).rglob("*.py")
-    if ">>> " in path.read_text("utf-8")
+    if ">>> " in path.read_text("utf-8") and path.name != "library.py"  # in test_library.py
 )
 
 

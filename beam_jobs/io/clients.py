@@ -23,7 +23,7 @@ from paraloom.models.errors import UserError
 
 try:
     from apache_beam.io.gcp import gcsio
-except ImportError:  # `paraloom[gcp]` is not installed
+except ImportError:  # `paraloom[dataflow]` is not installed
     gcsio = None
 
 _PIECE = 1 << 24  # bytes of a stream that are sent at once

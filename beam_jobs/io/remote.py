@@ -24,7 +24,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import lock, open_lock, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
-_LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "gcp")}
+_LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "dataflow")}
 
 
 def check_access(path: str, options: PipelineOptions) -> None:

@@ -47,7 +47,7 @@ _NO_ENCODER = "not the configuration of an encoder"
 class SentenceEncoder:
     """An encoder with its vocabularies and, if one was trained with it, its head.
 
-    >>> encoder = load_encoder("runs/sample/embeddings")        # doctest: +SKIP
+    >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
     array([0.93], dtype=float32)
     """
@@ -63,6 +63,11 @@ class SentenceEncoder:
         self.vocabularies = dict(vocabularies)
         self.options = options
         self.head = head
+
+    @classmethod
+    def load(cls, folder: Path | str, *, device: str = "cpu") -> "SentenceEncoder":
+        """Load the model that was saved in `folder`."""
+        return load_encoder(folder, device=device)
 
     @property
     def dim(self) -> int:

@@ -31,7 +31,7 @@ RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="Run folder, local or on an object store.")
 ]
 ConfigFile = Annotated[
-    str, typer.Option("--config", metavar="FILE", help="Configuration (YAML); see configs/.")
+    str, typer.Option("--config", metavar="FILE", help="Configuration (YAML), or sample.")
 ]
 Changes = Annotated[
     list[str] | None,

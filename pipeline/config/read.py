@@ -13,16 +13,30 @@ from paraloom.models.structured import parse_yaml, read_yaml
 from paraloom.pipeline.config.options import Config
 from paraloom.pipeline.config.recorded import Written
 
+SAMPLE = Path(__file__).resolve().parents[1] / "sample"
+"""The sample that is part of the package; `${PARALOOM_SAMPLE}` in a configuration."""
+
 
 def read_config(path: str | Path | None, changes: Sequence[str] = ()) -> Config:
-    """Read a YAML file, if there is one, and apply `key.sub=value` changes to it."""
-    values = {} if path is None else _read(path)
+    """Read a YAML file, if there is one, and apply `key.sub=value` changes to it.
+
+    Without a file of that name, `sample` is the configuration of the package's sample.
+    """
+    if path == "sample" and not Path(path).exists():
+        path = SAMPLE / "sample.yaml"
+    return parse_config({} if path is None else _read(path), changes, where=path)
+
+
+def parse_config(
+    values: dict[str, Any], changes: Sequence[str] = (), *, where: str | Path | None = None
+) -> Config:
+    """The configuration from the values of a YAML file, which errors call `where`."""
     for change in changes:
         _set(values, change)
     try:
         return _with_variables(values)
     except ValueError as error:
-        raise UserError(f"{path}: {error}" if path else str(error)) from error
+        raise UserError(f"{where}: {error}" if where else str(error)) from error
 
 
 def _read(path: str | Path) -> dict[str, Any]:
@@ -52,7 +66,11 @@ def recorded_config(values: Mapping[str, Any]) -> Config:
     Raises:
         ValueError: this version, or what is installed here, cannot read it.
     """
-    return Config.of(_expand(values, "", _known(os.environ)))
+    return Config.of(_expand(values, "", _known(_environment())))
+
+
+def _environment() -> dict[str, str]:
+    return {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
 
 
 def _with_variables(values: dict[str, Any]) -> Config:
@@ -62,11 +80,12 @@ def _with_variables(values: dict[str, Any]) -> Config:
     language, its value is one of them, which cards need; and they call a run as its folder.
     """
     shown: dict[str, str] = {}
+    environment = _environment()
 
     def look_up(name: str, key: str) -> str:
-        if name not in os.environ:
+        if name not in environment:
             raise ValueError(f"{key}: the environment variable {name} is not set")
-        return shown.setdefault(name, os.environ[name])
+        return shown.setdefault(name, environment[name])
 
     config = Config.of(_expand(values, "", look_up))
     folders = {}

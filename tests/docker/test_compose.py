@@ -169,15 +169,12 @@ def containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cont
 
 
 def test_the_walk_through(containers: Containers) -> None:
-    """As docs/clusters.md has it: input into the folder, the command, the run in the folder."""
-    shutil.copytree(ROOT / "pipeline" / "sample", containers.runs / "pipeline" / "sample")
-    config = yaml.safe_load((ROOT / "configs" / "sample.yaml").read_text())
-    config["run"] = "sample"
-    config["nmt"]["training"] |= {"updates": 150, "layers": 1}  # to be done sooner
-    (containers.runs / "sample.yaml").write_text(yaml.safe_dump(config))
+    """As docs/clusters.md has it: the command, and the run in the folder."""
     guide = (ROOT / "docs" / "clusters.md").read_text()
     command = guide.split("compose.yaml run --rm paraloom ")[1].split("\n\n")[0]
-    arguments = command.replace("\\\n", " ").split()
+    sooner = ["--set", "nmt.training.updates=150", "--set", "nmt.training.layers=1"]
+    corpus, *rest = command.replace("\\\n", " ").split()
+    arguments = [corpus, *sooner, *rest]
     deadline = time.monotonic() + 120
     while True:
         process = containers.start("paraloom", *arguments, stderr=subprocess.PIPE)
@@ -188,7 +185,8 @@ def test_the_walk_through(containers: Containers) -> None:
     assert process.returncode == 0, said
     paraloom = [sys.executable, "-m", "paraloom.pipeline.cli"]
     here = {"cwd": containers.runs, "env": {**os.environ, **ONE_CORE, "PYTHONPATH": str(ROOT)}}
-    corpus = [*paraloom, "corpus", "--config", "sample.yaml", "--set", "run=here"]
-    subprocess.run(corpus, check=True, **here)  # type: ignore[call-overload]
-    done = subprocess.run([*paraloom, "compare", "sample", "here"], stdout=-1, text=True, **here)  # type: ignore[call-overload]
+    again = [*paraloom, corpus, *sooner, "--config", "sample", "--set", "run=here"]
+    subprocess.run(again, check=True, **here)  # type: ignore[call-overload]
+    compare = [*paraloom, "compare", "runs/sample", "here"]
+    done = subprocess.run(compare, stdout=-1, text=True, **here)  # type: ignore[call-overload]
     assert "same rows and values" in done.stdout, done.stdout

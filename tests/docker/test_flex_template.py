@@ -24,7 +24,7 @@ def program() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def dataflow() -> Any:
-    return pytest.importorskip("google.cloud.dataflow", reason="paraloom[gcp] is not installed")
+    return pytest.importorskip("google.cloud.dataflow", reason="needs paraloom[dataflow]")
 
 
 def test_the_specification_is_what_the_service_reads(dataflow: Any) -> None:

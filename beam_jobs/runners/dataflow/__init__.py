@@ -32,7 +32,7 @@ def prepare(options: PipelineOptions, output: str) -> None:
         )
     except ImportError as error:
         raise UserError(
-            f"{RUNNER} needs Google's client libraries: pip install 'paraloom[gcp]'"
+            f"{RUNNER} needs Google's client libraries: pip install 'paraloom[dataflow]'"
         ) from error
     cloud = options.view_as(GoogleCloudOptions)
     for name in ("project", "region", "temp_location"):

@@ -278,7 +278,7 @@ def test_no_credentials_are_sent_that_are_not_to_be_used(
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("gs://bucket/run", r"gs:// needs .*: pip install 'paraloom\[gcp\]'"),
+        ("gs://bucket/run", r"gs:// needs .*: pip install 'paraloom\[dataflow\]'"),
         ("ftp://server/run", "Beam knows no file system ftp://"),
     ],
 )

@@ -18,7 +18,7 @@ from tests.google_store import BUCKET
 @pytest.fixture(scope="session")
 def libraries() -> None:
     """Google's client libraries."""
-    pytest.importorskip("google.cloud.dataflow_v1beta3", reason="paraloom[gcp] is not installed")
+    pytest.importorskip("google.cloud.dataflow_v1beta3", reason="needs paraloom[dataflow]")
 
 
 @pytest.fixture

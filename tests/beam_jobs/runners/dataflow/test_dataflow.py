@@ -222,5 +222,5 @@ def test_all_is_there_and_the_main_session_is_not_sent(libraries: None) -> None:
 
 def test_without_the_client_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
-    with pytest.raises(UserError, match=r"pip install 'paraloom\[gcp\]'"):
+    with pytest.raises(UserError, match=r"pip install 'paraloom\[dataflow\]'"):
         dataflow.prepare(PipelineOptions(DATAFLOW), "gs://bucket/run/score")

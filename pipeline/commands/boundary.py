@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from paraloom.beam_jobs.runners.local.limits import limit_in
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, missing_extra
 from paraloom.models.files import user_cache
 
 
@@ -31,8 +31,8 @@ def in_a_line(error: BaseException) -> str:
     if isinstance(error, UserError):
         return f"{where}{error}"
     text = f"{type(error).__name__}: {error}".strip()
-    if limit := limit_in(text):
-        return f"{where}{limit}"
+    if known := limit_in(text) or missing_extra(text):
+        return f"{where}{known}"
     if isinstance(error, OSError):  # a name is too long, the disk full
         return f"{where}{_of_the_system(error)}"
     last = text.splitlines()[-1][:200]  # of a worker's traceback

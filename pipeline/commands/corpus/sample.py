@@ -1,0 +1,29 @@
+"""`paraloom sample`: the sample's files and its configuration in a folder."""
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder
+from paraloom.models.printing import show
+from paraloom.pipeline.config.read import SAMPLE
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder that is not there.")],
+) -> None:
+    """Copy the Czech–English sample of the package: bitext, phrase pairs, labelled pairs, and a
+    configuration that names them, to begin your own with.
+    """
+    if folder.exists():
+        raise UserError(f"{folder}: it is there already; name another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(folder) as work:
+        shutil.copytree(SAMPLE, work, dirs_exist_ok=True)
+        config = work / "sample.yaml"
+        _, text = config.read_text("utf-8").split("\n", 1)  # without the line for editors
+        config.write_text(text.replace("${PARALOOM_SAMPLE}", str(folder)), "utf-8")
+    show(f"paraloom corpus --config {folder / 'sample.yaml'}")

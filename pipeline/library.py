@@ -1,0 +1,177 @@
+"""What a notebook needs: `paraloom.run`, `open_run` and `score`; see docs/library.md."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from paraloom.beam_jobs.io import remote, storage
+from paraloom.beam_jobs.io.shards import receipts
+from paraloom.beam_jobs.runners.launch import connect
+from paraloom.models.errors import UserError
+from paraloom.models.scorers import PairScorer
+from paraloom.models.scorers.plugins import source_of
+from paraloom.models.scorers.registry import SCORERS
+from paraloom.pipeline.commands.corpus.stages import TARGETS
+from paraloom.pipeline.config.read import parse_config, read_config
+from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.records import PairsRecord, StageRecord
+from paraloom.pipeline.run import run_stages
+
+if TYPE_CHECKING:
+    from paraloom.models.embeddings.model import SentenceEncoder
+
+
+class OpenedRun:
+    """A run's finished stages: their pairs, their records, and the encoder.
+
+    >>> run = open_run("runs/sample")
+    >>> run.pairs("corpus").count_rows()
+    58
+    >>> run.pairs().to_table(columns=["reference", "trigram_overlap"]).num_columns
+    2
+    >>> run.record("score").rows_out
+    118
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._record = Manifest(folder).record
+        if not self._record.stages:
+            raise UserError(f"{folder}: no run here that has finished a stage")
+
+    @property
+    def stages(self) -> list[str]:
+        """The names of the finished stages, in their order."""
+        return list(self._record.stages)
+
+    def record(self, stage: str) -> StageRecord:
+        """What the manifest says of a finished stage: rows, seconds, metrics.
+
+        Raises:
+            UserError: the stage is not finished.
+        """
+        if stage not in self._record.stages:
+            finished = ", ".join(self.stages)
+            raise UserError(f"{self.folder}: {stage} is not finished; there are {finished}")
+        return self._record.stages[stage]
+
+    def pairs(self, stage: str = "corpus") -> ds.Dataset:
+        """The pairs that a stage left, as an Arrow data set: nothing is read before it is asked.
+
+        The columns of each stage are in docs/columns.md. A run in an object store is fetched.
+
+        Raises:
+            UserError: the stage is not finished, or has no pairs.
+        """
+        if not isinstance(self.record(stage), PairsRecord):
+            raise UserError(f"{self.folder}: {stage} is no stage of pairs")
+        paths = [
+            shard.path
+            for receipt in receipts(storage.join(self.folder, stage))
+            for shard in receipt.shards
+        ]
+        if storage.is_remote(self.folder):
+            folder = remote.localise(storage.join(self.folder, stage))
+            paths = [str(Path(folder, Path(path).name)) for path in paths]
+        return ds.dataset(paths, format="parquet")
+
+    def encoder(self) -> SentenceEncoder:
+        """The encoder that the run trained; the best round's, if there were several."""
+        from paraloom.models.embeddings.model import load_encoder
+
+        self.record("embeddings")
+        return load_encoder(remote.localise(storage.join(self.folder, "embeddings")))
+
+
+def open_run(folder: str | Path, beam: Sequence[str] = ()) -> OpenedRun:
+    """Open a run folder, on this machine or in an object store.
+
+    Args:
+        beam: options of Beam for object stores, as on the command line after `--`.
+
+    Raises:
+        UserError: there is no run, or none that has finished a stage.
+    """
+    connect(beam, [str(folder)])
+    return OpenedRun(str(folder))
+
+
+def run(
+    config: str | Path | Mapping[str, Any],
+    command: str = "corpus",
+    *,
+    changes: Sequence[str] = (),
+    beam: Sequence[str] = (),
+) -> OpenedRun:
+    """Bring a run up to date, as the command line does, and open it; progress goes to stderr.
+
+    Args:
+        config: a YAML file, "sample", or the values of one.
+        command: how far: `corpus` makes everything; `ingest`, `score`, `select`, … stop there.
+        changes: `key.sub=value`, as on the command line after `--set`.
+        beam: options of Beam, as after `--`.
+
+    Raises:
+        UserError: bad input, or a disk that is full; finished stages stay finished.
+
+    >>> config = {
+    ...     "run": "runs/own",
+    ...     "input": {"format": "tsv", "paths": ["pairs.tsv"]},
+    ...     "score": {"scorers": ["trigram_overlap"]},
+    ...     "select": {"by": "trigram_overlap", "deciles": None},
+    ... }
+    >>> run(config, "ingest", beam=["--direct_num_workers", "1"]).stages
+    ['ingest']
+    """
+    if command not in TARGETS:
+        known = ", ".join(map(str, TARGETS))
+        raise UserError(f"{command} is no command that makes a corpus; there are {known}")
+    if isinstance(config, Mapping):
+        options = parse_config(dict(config), changes)
+    else:
+        options = read_config(str(config), changes)
+    with redirect_stdout(sys.stderr):  # a program's output is its own
+        run_stages(options, TARGETS[command], beam)
+    return OpenedRun(options.run)
+
+
+def score(
+    references: Sequence[str] | pa.Array,
+    translations: Sequence[str] | pa.Array,
+    scorers: Sequence[str] = ("trigram_overlap",),
+    *,
+    language: str = "en",
+    **resources: Any,
+) -> pa.Table:
+    """Score n pairs of sentences.
+
+    Args:
+        scorers: names of scorers, of Paraloom (docs/scorers.md) or of plug-ins.
+        language: of both sides.
+        resources: what scorers need, by name, as paths: `paragram="vectors.txt"`.
+
+    Returns:
+        Columns `reference_tokens`, `translation_tokens` (int16) and one for each scorer
+        (float32), n rows.
+
+    Raises:
+        UserError: a scorer is unknown, or its resource is missing.
+
+    >>> score(["a dog runs fast ."], ["a dog runs ."])["trigram_overlap"].to_pylist()
+    [0.5]
+    """
+    sources = [source_of(name) for name in scorers if name not in SCORERS]
+    names = [name for name in scorers if name in SCORERS] + [source.name for source in sources]
+    scorer = PairScorer(names, sources=sources, language=language, **resources)
+    return pa.table(dict(scorer.score(_column(references), _column(translations))))
+
+
+def _column(texts: Sequence[str] | pa.Array) -> pa.Array:
+    return texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())

@@ -1,0 +1,73 @@
+"""`import paraloom`: what a notebook uses, as its documentation shows it."""
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import paraloom
+from paraloom.pipeline import library
+from tests.run_helpers import ROOT, STAGES
+
+PAGE = (ROOT / "docs" / "library.md").read_text("utf-8")
+
+
+@pytest.fixture
+def place(finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that has a finished run, `runs/sample`, and a bitext, `pairs.tsv`."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "sample").symlink_to(finished_run / "run")
+    (tmp_path / "pairs.tsv").write_text("Pes štěká.\tA dog barks.\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_examples_run(place: Path) -> None:
+    found = doctest.testmod(library, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.failed == 0 and found.attempted > 5
+
+
+def test_nothing_else_is_public() -> None:
+    assert set(paraloom.__all__) == set(paraloom._HOMES)
+    for name in paraloom.__all__:
+        assert f"`{name}`" in PAGE or f"paraloom.{name}" in PAGE, name
+        assert getattr(paraloom, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'models_'"):
+        _ = paraloom.models_
+
+
+def test_the_import_is_light() -> None:
+    """The command line would wait for it."""
+    code = "import sys, paraloom; print(*{'torch', 'pyarrow', 'apache_beam'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "\n")
+
+
+def test_a_finished_run(place: Path) -> None:
+    run = paraloom.open_run("runs/sample")
+    assert run.stages == list(STAGES)
+    for stage in STAGES:
+        assert run.pairs(stage).count_rows() == run.record(stage).rows_out  # type: ignore[attr-defined]
+    table = run.pairs("bucket").to_table()
+    scores = paraloom.score(
+        table["reference"].combine_chunks(), table["translation"].combine_chunks()
+    )
+    assert scores["trigram_overlap"].equals(table["trigram_overlap"])
+
+
+def test_what_is_not_there_is_said(place: Path) -> None:
+    run = paraloom.open_run("runs/sample")
+    with pytest.raises(paraloom.UserError, match="embeddings is not finished; there are ingest, "):
+        run.encoder()
+    with pytest.raises(paraloom.UserError, match="nothing: no run here"):
+        paraloom.open_run("nothing")
+    with pytest.raises(paraloom.UserError, match="publish is no command that makes a corpus"):
+        paraloom.run("sample", "publish")
+    with pytest.raises(paraloom.UserError, match="scorer 'bleurt': no package here declares it"):
+        paraloom.score(["a"], ["b"], ["bleurt"])
+    with pytest.raises(paraloom.UserError, match="paragram_similarity needs"):
+        paraloom.score(["a"], ["b"], ["paragram_similarity"])
+    assert paraloom.score([], [])["trigram_overlap"].type == pa.float32()

@@ -1,0 +1,68 @@
+"""What is installed: the wheel holds every module and every file that the code opens."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("models", "beam_jobs", "pipeline")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out, tree = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("tree")
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    for name in (*FOLDERS, "paraloom"):
+        ours = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, tree / name, symlinks=True, ignore=ours)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)]
+    subprocess.run([*build, str(tree)], check=True, capture_output=True)
+    (found,) = out.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_all_that_the_folders_hold(wheel: Path) -> None:
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    there = {"paraloom/__init__.py", "paraloom/py.typed"}
+    for folder in FOLDERS:
+        files = (path for path in (ROOT / folder).rglob("*") if path.is_file())
+        there |= {f"paraloom/{path.relative_to(ROOT)}" for path in files if path.suffix != ".pyc"}
+    assert inside == there
+
+
+def test_it_needs_nothing_of_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    """Beside a plug-in in a folder with modules that are called as ours were."""
+    installed = tmp_path / "installed"
+    zipfile.ZipFile(wheel).extractall(installed)
+    for name in FOLDERS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "models" / "names.py").write_text("NAME = 'first'\n")
+    (tmp_path / "own.py").write_text(
+        "import numpy as np\n"
+        "from models.names import NAME\n"
+        "from paraloom import Scorer\n"
+        "first = Scorer(function=lambda pairs: np.ones(len(pairs), np.float32),\n"
+        "               meaning='always one', unit='1')\n"
+    )
+    code = (
+        "import paraloom, sys; from paraloom.pipeline.cli import main\n"
+        "assert main(['sample', 'data']) == 0\n"
+        "ingest = ['ingest', '--config', 'data/sample.yaml', '--', '--direct_num_workers', '1']\n"
+        "assert main(ingest) == 0\n"
+        "print(paraloom.open_run('runs/sample').pairs('ingest').count_rows())\n"
+        "print(paraloom.score(['a b c'], ['a b c'], ['own.py:first'])['first'])\n"
+        "print({m.__file__ for n, m in sys.modules.items() if n.startswith('paraloom')})\n"
+    )
+    env = {**os.environ, "PYTHONPATH": f"{installed}:{tmp_path}"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "10080" in done.stdout and str(ROOT) not in done.stdout
