@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import runpy
 import shlex
 import tomllib
 from collections.abc import Iterator
@@ -226,6 +227,14 @@ def test_the_tree_of_folders_is_that_of_the_repository() -> None:
         else:
             folder = ROOT / names
             assert folder.is_dir(), names
+
+
+def test_the_drawing_is_of_the_stages_that_are_there() -> None:
+    flow = runpy.run_path(str(ROOT / "docs" / "flow.py"))
+    assert text_of(ROOT / "docs" / "flow.svg") == flow["drawing"]()
+    assert {name for name, *_ in flow["STAGES"]} <= {stage.name for stage in STAGES}
+    for _, _, _, module, _ in flow["STAGES"]:
+        assert (ROOT / module).exists()
 
 
 def test_the_readme_is_short() -> None:
