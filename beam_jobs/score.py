@@ -7,7 +7,7 @@ is computed, and the others are copied from the earlier output.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,9 +70,8 @@ def score_table(
     if target is None:
         target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
     scored, missing = table, {}
-    if given is not None:
-        for name in given.column_names:
-            scored = scored.append_column(target.field(name), given[name])
+    for name in given.column_names if given is not None else ():
+        scored = scored.append_column(target.field(name), given[name])
     if lacking := [name for name in target.names if name not in scored.column_names]:
         texts = ["reference", "translation", *(["source"] if scorer.reads("source") else [])]
         columns = {name: table[name].combine_chunks() for name in texts}
@@ -83,24 +82,22 @@ def score_table(
         for name in lacking:
             column = target.field(name)
             scored = scored.append_column(column, pa.array(found[name], column.type))
-    input_schema = pa.schema([f for f in target if f.name in table.column_names])
     reasons = np.full(table.num_rows, "", object)
     for name in scorers:
+        values = scored[name].to_numpy()
         if name in missing:
             rows = (reasons == "") & (missing[name] != "")
             reasons[rows] = [f"{name}: {_one_line(reason)}" for reason in missing[name][rows]]
-        values = scored[name].to_numpy()
-        if not (finite := np.isfinite(values)).all():
-            reasons[(reasons == "") & ~finite] = f"{name} is not finite"
-        if (one := scorer.scorers.get(name)) and (beyond := outside(values, one)).any():
-            reasons[(reasons == "") & beyond] = f"{name} is outside {_range(one)}"
+        reasons[(reasons == "") & ~np.isfinite(values)] = f"{name} is not finite"
+        if one := scorer.scorers.get(name):
+            reasons[(reasons == "") & outside(values, one)] = f"{name} is outside {_range(one)}"
     scored = scored.select(target.names)
-    rejected = schema.rejected(input_schema).empty_table()
-    if not (good := reasons == "").all():
-        rejected = table.append_column("reason", pa.array(reasons, pa.string()))
-        rejected = rejected.filter(pa.array(~good)).cast(schema.rejected(input_schema))
-        scored = scored.filter(pa.array(good))
-    return scored.cast(target), rejected
+    of_rejected = schema.rejected([f for f in target if f.name in table.column_names])
+    if (good := reasons == "").all():
+        return scored.cast(target), of_rejected.empty_table()
+    rejected = table.append_column("reason", pa.array(reasons, pa.string()))
+    rejected = rejected.filter(pa.array(~good)).select(of_rejected.names)
+    return scored.filter(pa.array(good)).cast(target), rejected.cast(of_rejected)
 
 
 def _one_line(reason: Any) -> str:
@@ -112,71 +109,29 @@ def _range(scorer: Scorer) -> str:
     return f"its range {low}..{high}"
 
 
-def run(
-    units: Sequence[Unit],
-    output: str,
-    scorers: Sequence[str],
-    resources: Mapping[str, str | TranslatorFactory] | None,
-    arguments: Sequence[str],
-    *,
-    sources: Sequence[ScorerSource] = (),
-    keys: Mapping[str, str] | None = None,
-    language: str = ENGLISH,
-    accelerator: str | None = None,
-    max_rejected: float = 1.0,
-) -> Result:
-    """Score `units` into `output`.
-
-    With a model among the resources, one process scores with all cores of this machine, so that it
-    is loaded once.
-
-    Args:
-        scorers: the scores of the output; those that the input already has are copied.
-        resources: of the scorers, by name (`paraloom.models.scorers`): paths, or the
-            translation model.
-        sources: of scorers that are not in `SCORERS`.
-        keys: of what a score depends on besides the pairs. A column with the same key in an earlier
-            output of a unit is copied.
-        language: of references and translations.
-        accelerator: Beam resource hint, if there is a model.
-        max_rejected: largest share of rows that may be rejected.
-    """
-    threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
-    scoring = Scoring(
-        scorers=tuple(scorers),
-        resources=dict(resources or {}),
-        sources=tuple(sources),
-        language=language,
-        threads=threads,
-        accelerator=accelerator,
-    )
-    score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
-    if scoring.models and accelerator:
-        score = score.with_resource_hints(accelerator=accelerator)
-        arguments = dataflow.one_process(arguments, accelerator)
-    processes = 1 if scoring.models else None
-    limit = Limit(share=max_rejected)
-    return launch(
-        "score", units, "Score" >> score, output, arguments, processes=processes, limit=limit
-    )
-
-
 @dataclass(eq=False)
 class Scoring:
     """The scorers of a job, for its workers.
 
     Attributes:
+        scorers: the scores of the output; those that the input already has are copied.
+        resources: of the scorers, by name (`paraloom.models.scorers`): paths, or the
+            translation model.
+        sources: of scorers that are not in `SCORERS`.
+        language: of references and translations.
         threads: for a model; None: all cores.
+        accelerator: Beam resource hint, if there is a model.
     """
 
-    scorers: tuple[str, ...]
-    resources: dict[str, str | TranslatorFactory] = field(default_factory=dict)
-    sources: tuple[ScorerSource, ...] = ()
+    scorers: Sequence[str]
+    resources: Mapping[str, str | TranslatorFactory] = field(default_factory=dict)
+    sources: Sequence[ScorerSource] = ()
     language: str = ENGLISH
     threads: int | None = None
     accelerator: str | None = None
 
     def __post_init__(self) -> None:
+        self.scorers, self.resources = tuple(self.scorers), dict(self.resources)
         scorers = [found for name in self.scorers if (found := self.find(name))]
         kinds = [scorer.resource for scorer in scorers if scorer.resource]
         self.models = {kind.name: Shared() for kind in kinds if kind.is_model}
@@ -193,8 +148,7 @@ class Scoring:
             kind = scorer.resource if (scorer := self.find(name)) else None
             if kind is None or kind.name not in self.resources:
                 continue  # `PairScorer` says what is missing
-            how = kind, self.threads or cores(), self.accelerator
-            opening = partial(_open, self.resources[kind.name], *how)
+            opening = partial(self._open_resource, kind)
             shared = self.models.get(kind.name)
             resources[kind.name] = partial(shared.acquire, opening) if shared else opening
         if "encoder" in self.resources:
@@ -202,6 +156,49 @@ class Scoring:
 
             torch.set_num_threads(1)
         return PairScorer(names, sources=self.sources, language=self.language, **resources)
+
+    def _open_resource(self, kind: Resource) -> Any:
+        resource, threads = self.resources[kind.name], self.threads or cores()
+        if isinstance(resource, TranslatorFactory):
+            return resource.open(threads, self.accelerator)
+        if kind.is_model:
+            import torch
+
+            required(self.accelerator)
+            torch.set_num_threads(threads)
+        return kind.open(Path(localise(resource)))
+
+
+def run(
+    units: Sequence[Unit],
+    output: str,
+    scoring: Scoring,
+    arguments: Sequence[str],
+    *,
+    keys: Mapping[str, str] | None = None,
+    max_rejected: float = 1.0,
+) -> Result:
+    """Score `units` into `output`.
+
+    With a model among the resources, one process scores with all cores of this machine, so that it
+    is loaded once.
+
+    Args:
+        keys: of what a score depends on besides the pairs. A column with the same key in an earlier
+            output of a unit is copied.
+        max_rejected: largest share of rows that may be rejected.
+    """
+    if not any(argument.startswith("--runner") for argument in arguments):
+        scoring = replace(scoring, threads=local_workers(arguments))
+    score = beam.ParDo(_Score(output, scoring, dict(keys or {})))
+    if scoring.models and scoring.accelerator:
+        score = score.with_resource_hints(accelerator=scoring.accelerator)
+        arguments = dataflow.one_process(arguments, scoring.accelerator)
+    processes = 1 if scoring.models else None
+    limit = Limit(share=max_rejected)
+    return launch(
+        "score", units, "Score" >> score, output, arguments, processes=processes, limit=limit
+    )
 
 
 @dataclass(eq=False)
@@ -255,16 +252,3 @@ class _Score(UnitDoFn):
             return everything, None
         at = pc.index_in(schema.row_ids(table), value_set=schema.row_ids(earlier))
         return at.is_valid(), earlier.select(list(same)).take(at.drop_null())
-
-
-def _open(
-    resource: str | TranslatorFactory, kind: Resource, threads: int, accelerator: str | None
-) -> Any:
-    if isinstance(resource, TranslatorFactory):
-        return resource.open(threads, accelerator)
-    if kind.is_model:
-        import torch
-
-        required(accelerator)
-        torch.set_num_threads(threads)
-    return kind.open(Path(localise(resource)))

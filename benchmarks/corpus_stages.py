@@ -66,7 +66,7 @@ def run(folder: Path, workers: int, stages: Sequence[str]) -> dict[str, float]:
             tables = {"paragram": str(folder / "compact")}
             if every:
                 tables |= {table: str(folder / table) for table in ("idf", "classifier")}
-            result = score.run(work, place, scorers, tables, arguments)
+            result = score.run(work, place, score.Scoring(scorers, tables), arguments)
         elif name == "bucket":
             result = bucket.run(work, place, scorers, arguments)
         else:

@@ -66,7 +66,7 @@ def seconds(place: Path, shards: Sequence[Shard], arguments: Sequence[str]) -> f
     started = time.monotonic()
     tables = {"paragram": str(place / "compact")}
     work = units(shards, "score")
-    scored = score.run(work, str(place / "score"), SCORERS, tables, arguments)
+    scored = score.run(work, str(place / "score"), score.Scoring(SCORERS, tables), arguments)
     work = units([s for receipt in scored.receipts for s in receipt.shards], "bucket")
     bucket.run(work, str(place / "bucket"), SCORERS, arguments)
     return time.monotonic() - started

@@ -49,14 +49,16 @@ def reading(what: object) -> Iterator[None]:
 def in_one_line(what: str) -> Iterator[None]:
     """Turn a library's errors, which have many types, into a UserError that begins with `what`.
 
-    A library in Rust panics with a type of its own that is no `Exception`.
+    A library in Rust panics with a type of its own that is no `Exception`. A `SystemExit` in code
+    that is called is an error, too.
     """
     try:
         yield
     except UserError:
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        failed = isinstance(error, Exception | SystemExit)
+        if not failed and type(error).__name__ != "PanicException":
             raise
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise UserError(f"{what} ({reason})") from error

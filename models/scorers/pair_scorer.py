@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -11,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers.base import Outcome, Scorer
 from paraloom.models.scorers.plugins import ScorerSource
@@ -106,58 +107,39 @@ class PairScorer:
         if source is None and self.reads("source"):
             names = [name for name in self.names if "source" in self.scorers[name].reads]
             raise UserError(f"{', '.join(names)}: needs the sources of the pairs")
-        texts = partial(PairText, language=self.language)
-        found: dict[str, list[Outcome]] = {}
-        whole = texts(reference, translation, source=source, ids=ids)
-        at_once = [name for name in self.names if self.scorers[name].whole_shard]
-        in_blocks = [name for name in self.names if name not in at_once]
-        if self._counts or in_blocks:
-            for start in range(0, max(len(reference), 1), _ROWS):
-                for name, outcome in self._block(whole[start : start + _ROWS], in_blocks):
-                    found.setdefault(name, []).append(outcome)
-        for name in at_once:
-            found[name] = [self._outcome(name, whole)]
+        whole = PairText(reference, translation, source=source, ids=ids, language=self.language)
+        blocks = [whole[at : at + _ROWS] for at in range(0, max(len(whole), 1), _ROWS)]
         scores = Scores()
-        for name, outcomes in found.items():
-            scores[name] = np.concatenate([outcome.values for outcome in outcomes])
-            if all(outcome.reasons is None for outcome in outcomes):
-                continue
-            reasons = np.concatenate([_reasons(outcome) for outcome in outcomes])
-            if (reasons != "").any():
-                scores.reasons[name] = reasons
+        if self._counts:
+            for name, side in zip(TOKEN_COUNTS, ("reference", "translation"), strict=True):
+                lengths = [getattr(block, side).lengths for block in blocks]
+                scores[name] = _int16(np.concatenate(lengths))
+        for name in self.names:
+            parts = [whole] if self.scorers[name].whole_shard else blocks
+            values, reasons = zip(*(self._scored(name, part) for part in parts), strict=True)
+            scores[name] = np.concatenate(values)
+            if any(map(np.any, reasons)):  # a text that is not empty
+                scores.reasons[name] = np.concatenate(reasons)
         return scores
 
-    def _block(self, pairs: PairText, names: Sequence[str]) -> Iterable[tuple[str, Outcome]]:
-        if self._counts:
-            for name, side in zip(TOKEN_COUNTS, (pairs.reference, pairs.translation), strict=True):
-                yield name, Outcome(_int16(side.lengths))
-        for name in names:
-            yield name, self._outcome(name, pairs)
-
-    def _outcome(self, name: str, pairs: PairText) -> Outcome:
+    def _scored(self, name: str, pairs: PairText) -> tuple[np.ndarray, np.ndarray]:
+        """The values of a scorer, float32 [n], and the reasons of pairs without, text [n]."""
         scorer = self.scorers[name]
         if not len(pairs):  # a plug-in need not expect that
-            return Outcome(np.zeros(0, np.float32))
-        try:
+            return np.zeros(0, np.float32), np.zeros(0, object)
+        foreign = name in self._plugins
+        with in_one_line(f"{name}: the scorer failed") if foreign else nullcontext():
             found = scorer.function(pairs, **self._resource(scorer))
             values, reasons = found if isinstance(found, Outcome) else (found, None)
-            if name in self._plugins:
-                values = np.asarray(values, np.float32)
-                reasons = None if reasons is None else np.asarray(reasons, object)
-        except UserError:
-            raise
-        except (Exception, SystemExit) as error:
-            if name not in self._plugins:
-                raise
-            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            raise UserError(f"{name}: the scorer failed: {reason}") from error
+            values = np.asarray(values, np.float32)
+            reasons = np.asarray([""] * len(pairs) if reasons is None else reasons, object)
         for what, given in (("values", values), ("reasons", reasons)):
-            if given is not None and given.shape != (len(pairs),):
+            if given.shape != (len(pairs),):
                 raise UserError(
                     f"{name}: the scorer gave {what} of shape {list(given.shape)} for {len(pairs)} "
                     "pairs; it must give one number a pair"
                 )
-        return Outcome(_clipped(values, scorer), reasons)
+        return _clipped(values, scorer), reasons
 
     def _resource(self, scorer: Scorer) -> dict[str, Any]:
         name = scorer.resource_name
@@ -166,12 +148,6 @@ class PairScorer:
         if isinstance(opening := self._resources[name], partial):
             self._resources[name] = opening()
         return {name: self._resources[name]}
-
-
-def _reasons(outcome: Outcome) -> np.ndarray:
-    if outcome.reasons is None:
-        return np.full(len(outcome.values), "", object)
-    return outcome.reasons
 
 
 def outside(values: np.ndarray, scorer: Scorer) -> np.ndarray:

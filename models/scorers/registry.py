@@ -2,8 +2,7 @@
 
 from paraloom.models.scorers.base import Resource, Scorer
 from paraloom.models.scorers.learned.encoder_similarity import encoder_similarity, open_encoder
-from paraloom.models.scorers.learned.human_classifier import open_classifier
-from paraloom.models.scorers.learned.human_likeness import human_likeness
+from paraloom.models.scorers.learned.human_classifier import human_likeness, open_classifier
 from paraloom.models.scorers.learned.paragram_similarity import paragram_similarity
 from paraloom.models.scorers.learned.reference_score import open_translation_model, reference_score
 from paraloom.models.scorers.learned.sentence_similarity import (
@@ -12,11 +11,9 @@ from paraloom.models.scorers.learned.sentence_similarity import (
     open_sentence_model,
     sentence_similarity,
 )
-from paraloom.models.scorers.tokens.edit_distance import edit_distance
-from paraloom.models.scorers.tokens.length_ratio import length_ratio
+from paraloom.models.scorers.tokens.edit_distance import edit_distance, length_ratio
 from paraloom.models.scorers.tokens.mean_idf import mean_idf
-from paraloom.models.scorers.tokens.trigram_overlap import trigram_overlap
-from paraloom.models.scorers.tokens.unigram_f1 import unigram_f1
+from paraloom.models.scorers.tokens.ngrams import trigram_overlap, unigram_f1
 from paraloom.models.scorers.tokens.word_order import word_order
 from paraloom.models.text.vectors import load_vectors
 

@@ -97,16 +97,19 @@ def make(run: Run, key: str) -> ScoreRecord:
         digests = {s.name: run.digest(s.name) for s in RESOURCES if s.enabled(run.config)}
     own = plugin_keys(run.config)
     key = content_key("score", score.VERSION, _fingerprint(run, own), digests)
+    scoring = score.Scoring(
+        run.scorers,
+        resources,
+        run.config.score.sources,
+        run.language,
+        accelerator=run.config.accelerator,
+    )
     result = score.run(
         units(pairs, key),
         run.folder("score"),
-        run.scorers,
-        resources,
+        scoring,
         run.arguments,
-        sources=run.config.score.sources,
         keys=column_keys(run, digests, own),
-        language=run.language,
-        accelerator=run.config.accelerator,
         max_rejected=run.config.max_rejected,
     )
     described = {

@@ -13,16 +13,15 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
 
 from paraloom.models.hashing import text_hashes
 from paraloom.models.scorers.base import Outcome, Resource, Scorer
-from paraloom.models.text.tokens import PairText
+from paraloom.models.scorers.plugins import ScorerSource
 
 MISSING = "no value for this id"
 SEVERAL = "several values for this id"
@@ -32,11 +31,10 @@ _HASHES = ("first", "second")
 _ROW = np.dtype([("first", "<u8"), ("second", "<u8"), ("values", "<f4")])
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnScorer:
+@dataclass(frozen=True)
+class ColumnScorer(ScorerSource):
     """A score that is read from files; `files` names them, for the report."""
 
-    name: str
     files: tuple[str, ...]
 
     def load(self) -> Scorer:
@@ -44,7 +42,7 @@ class ColumnScorer:
         shown = ", ".join(self.files[:3])
         more = f" and {len(self.files) - 3} more" if len(self.files) > 3 else ""
         return Scorer(
-            function=partial(_look_up, self.name),
+            function=lambda pairs, columns: columns[self.name].find(pairs.ids),
             meaning=f"computed elsewhere: read from {shown}{more}",
             unit="score",
             range=(None, None),
@@ -52,22 +50,17 @@ class ColumnScorer:
             resource=Resource(name="columns", open=Columns, remedy="the files of score.columns"),
         )
 
-    def key(self) -> Any:
-        """Nothing: the stage that stores the values gives each column a digest."""
-        return None
 
-
-class Columns:
+class Columns(dict[str, "StoredColumn"]):
     """The columns that a folder has, by name; each is mapped into memory when it is first used."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
-        self._opened: dict[str, StoredColumn] = {}
 
-    def __getitem__(self, name: str) -> StoredColumn:
-        if name not in self._opened:
-            self._opened[name] = StoredColumn(self._folder / name)
-        return self._opened[name]
+    def __missing__(self, name: str) -> StoredColumn:
+        self[name] = StoredColumn(self._folder / name)
+        return self[name]
 
 
 class StoredColumn:
@@ -82,15 +75,14 @@ class StoredColumn:
         """The values of n ids, and a reason for each that has none or several."""
         first, second = (text_hashes(ids, seed) for seed in (0, 1))
         order = np.argsort(first)  # neighbours are read together
-        ends = np.empty((2, len(first)), np.int64)
-        sides: tuple[Literal["left"], Literal["right"]] = "left", "right"
-        for end, side in zip(ends, sides, strict=True):
-            end[order] = self._first.searchsorted(first[order], side)
-        start, count = ends[0], ends[1] - ends[0]
+        start, end = np.empty((2, len(first)), np.int64)
+        start[order] = self._first.searchsorted(first[order], "left")
+        end[order] = self._first.searchsorted(first[order], "right")
+        count = end - start
         single = np.flatnonzero(count == 1)
         count[single] = self._second[start[single]] == second[single]
         for row in np.flatnonzero(count > 1):
-            same = self._second[start[row] : ends[1, row]] == second[row]
+            same = self._second[start[row] : end[row]] == second[row]
             start[row] += np.argmax(same)
             count[row] = np.count_nonzero(same)
         values = np.full(len(first), np.nan, np.float32)
@@ -142,8 +134,3 @@ def _split(ids: pa.Array, values: np.ndarray, files: Sequence[IO[bytes]]) -> Non
     ends = np.cumsum(np.bincount(part, minlength=_PARTITIONS))[:-1]
     for file, rows in zip(files, np.split(table[order], ends), strict=True):
         file.write(rows.tobytes())
-
-
-def _look_up(name: str, pairs: PairText, columns: Columns) -> Outcome:
-    assert pairs.ids is not None
-    return columns[name].find(pairs.ids)

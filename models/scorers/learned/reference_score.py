@@ -23,15 +23,18 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
     on the other rows of a block.
     """
     assert pairs.source_text is not None
-    keys = pa.table({"source": pairs.source_text, "reference": pairs.reference_text})
-    codes = [column.combine_chunks().dictionary_encode().indices for column in keys.columns]
-    source, reference = (code.to_numpy().astype(np.int64) for code in codes)
-    _, first, back = np.unique(
-        source * len(pairs) + reference, return_index=True, return_inverse=True
-    )
-    distinct = keys.take(pa.array(first))
-    scores = translation_model.score(*(column.to_pylist() for column in distinct.columns))
+    distinct, back = distinct_pairs(pairs.source_text, pairs.reference_text)
+    scores = translation_model.score(*map(list, zip(*distinct, strict=True)))
     return np.minimum(scores, np.float32(0))[back]
+
+
+def distinct_pairs(first: pa.Array, second: pa.Array) -> tuple[list[tuple[str, str]], np.ndarray]:
+    """The distinct pairs of two columns of texts, and the number of each row's: int [n]."""
+    codes = (column.dictionary_encode().indices.to_numpy() for column in (first, second))
+    one, other = (code.astype(np.int64) for code in codes)
+    _, rows, back = np.unique(one * len(first) + other, return_index=True, return_inverse=True)
+    texts = (column.take(pa.array(rows)).to_pylist() for column in (first, second))
+    return list(zip(*texts, strict=True)), back
 
 
 def open_translation_model(folder: Path) -> Translator:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from paraloom.models import hub, sentence_models
 from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.scorers.learned.reference_score import distinct_pairs
 from paraloom.models.text.tokens import PairText
 
 if TYPE_CHECKING:
@@ -48,18 +49,14 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
 
     A value depends on the other pairs of its batch by rounding only, as in `sentence_similarity`.
     """
-    keys = pa.table({"first": pairs.reference_text, "second": pairs.translation_text})
-    codes = [column.combine_chunks().dictionary_encode().indices for column in keys.columns]
-    first, second = (code.to_numpy().astype(np.int64) for code in codes)
-    _, rows, back = np.unique(first * len(pairs) + second, return_index=True, return_inverse=True)
-    distinct = keys.take(pa.array(rows))
+    distinct, back = distinct_pairs(pairs.reference_text, pairs.translation_text)
     with in_one_line("score.cross_encoder_model: the model fails"):
         scores = cross_encoder_model.predict(
-            list(zip(*(column.to_pylist() for column in distinct.columns), strict=True)),
+            distinct,
             batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
             show_progress_bar=False,
         )
-    return np.asarray(scores, np.float32).reshape(len(rows))[back]
+    return np.asarray(scores, np.float32).reshape(len(distinct))[back]
 
 
 def open_sentence_model(path: Path) -> SentenceTransformer:

@@ -1,4 +1,4 @@
-"""Edit distance between the two sides, in tokens."""
+"""Edit distance and ratio of lengths of the two sides, in tokens."""
 
 from itertools import pairwise
 
@@ -12,13 +12,21 @@ _SURROGATES = range(0xD800, 0xE000)  # code points that are not characters
 _CHARACTERS = 0x110000 - len(_SURROGATES)
 
 
+def length_ratio(pairs: PairText) -> np.ndarray:
+    """Tokens of the shorter side, divided by those of the longer: float32 [n] in [0, 1].
+
+    1 where both sides are empty.
+    """
+    lengths = pairs.reference.lengths, pairs.translation.lengths
+    longer = np.maximum(*lengths)
+    ratio = np.minimum(*lengths) / np.maximum(longer, 1)
+    return np.where(longer > 0, ratio, 1.0).astype(np.float32)
+
+
 def edit_distance(pairs: PairText) -> np.ndarray:
-    """Levenshtein distance in tokens, divided by the tokens of the longer side.
+    """Levenshtein distance in tokens, divided by the longer side's: float32 [n] in [0, 1].
 
     Insertions, deletions and substitutions cost 1. 0 where both sides are empty.
-
-    Returns:
-        float32 [n] in [0, 1].
     """
     if len(pairs.vocabulary) > _CHARACTERS:
         raise ValueError(f"more than {_CHARACTERS:,} distinct tokens: score fewer rows at once")

@@ -1,10 +1,29 @@
-"""Counts the n-grams that both sides of a pair have, for all rows at once."""
+"""Shares of common tokens and trigrams (Wieting, Mallinson & Gimpel 2017; ParaNMT 2018)."""
 
 import numpy as np
 
 from paraloom.models.text.tokens import PairText
 
 _BITS = 63
+
+
+def trigram_overlap(pairs: PairText) -> np.ndarray:
+    """Shared trigrams (multiset), divided by those of the side with fewer: float32 [n] in [0, 1].
+
+    0 where a side has fewer than 3 tokens.
+    """
+    fewer = np.minimum(pairs.reference.lengths, pairs.translation.lengths) - 2
+    return np.asarray(shared_ngrams(pairs, 3) / np.maximum(fewer, 1), np.float32)
+
+
+def unigram_f1(pairs: PairText) -> np.ndarray:
+    """Harmonic mean of precision and recall of the tokens (multiset): float32 [n] in [0, 1].
+
+    1 where both sides are empty.
+    """
+    total = pairs.reference.lengths + pairs.translation.lengths
+    f1 = 2 * shared_ngrams(pairs, 1) / np.maximum(total, 1)
+    return np.where(total > 0, f1, 1.0).astype(np.float32)
 
 
 def shared_ngrams(pairs: PairText, n: int) -> np.ndarray:

@@ -96,7 +96,7 @@ def jobs(tmp_path: Path) -> Jobs:
         ),
         "idf": lambda a: idf.run(work, at, a),
         "classifier": lambda a: human_likeness.run(work, at, a, seed=1),
-        "score": lambda a: score.run(work, at, scorers, None, a),
+        "score": lambda a: score.run(work, at, score.Scoring(scorers), a),
         "bucket": lambda a: bucket.run(work, at, scorers, a),
         "corpus": lambda a: select.run(work, at, criteria, a),
     }
