@@ -60,7 +60,8 @@ def in_one_line(what: str) -> Iterator[None]:
         failed = isinstance(error, Exception | SystemExit)
         if not failed and type(error).__name__ != "PanicException":
             raise
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        reason = getattr(error, "strerror", None)  # of the operating system
+        reason = reason or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise UserError(f"{what} ({reason})") from error
 
 

@@ -1,13 +1,9 @@
 """Progress of long work: a bar on a terminal, otherwise a line every few seconds."""
 
-import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -87,25 +83,5 @@ def meter(
         disable=not console.is_terminal,
         speed_estimate_period=_WHOLE_TIME,
     )
-    with _restored_cursor(console), bar:
+    with bar:
         yield Meter(bar, bar.add_task(description, total=total, unit=unit, note=""))
-
-
-@contextmanager
-def _restored_cursor(console: Console) -> Iterator[None]:
-    """Show the cursor, which the bar hides, also if SIGTERM ends the process in the block."""
-    if not console.is_terminal or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: FrameType | None) -> None:
-        with suppress(OSError):
-            os.write(console.file.fileno(), SHOW_CURSOR.encode())
-        signal.signal(number, before)
-        os.kill(os.getpid(), number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

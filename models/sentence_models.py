@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from paraloom.models import hub
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import check_regular, read_regular, reading_errors
 from paraloom.models.memory import bounded_by_files
 from paraloom.models.structured import check_sizes
 
@@ -64,7 +63,6 @@ def load(build: Callable[[], Any], folder: Path) -> Any:
         return build()
 
 
-_INCOMPLETE = "the list of modules is damaged: it needs a type and a path of each"
 _TRUSTED = ("sentence_transformers.", "torch.nn.", "paraloom.models.embeddings.")
 _NAMING = ("modules.json", "router_config.json", "config.json")  # files that name classes
 # These take time or Python objects; `bounded_by_files` sees only tensors.
@@ -85,31 +83,20 @@ _HARMLESS = {
 def _check_settings(folder: Path) -> None:
     """Refuse a model that names classes of other packages, or of Python files that it brings: the
     library imports them, from a folder even without `trust_remote_code`. Refuse one of absurd size,
-    one that sets how it is loaded, and one with a pipe or a link to another folder.
+    one that sets how it is loaded, and one with a link to another folder.
     """
     for file in sorted(folder.rglob("*")):
-        if file.is_dir():
-            if file.is_symlink():
-                raise UserError(
-                    f"{file}: a model may hold no link to a folder; put the folder there"
-                )
-            continue
+        if file.is_dir() and file.is_symlink():
+            raise UserError(f"{file}: a model may hold no link to a folder; put the folder there")
         if file.name.endswith(".index.json"):
             hub.check_index(file)
         elif file.name == "modules.json" or re.fullmatch(r".*config.*\.json", file.name):
-            _check_values(file)
-        else:
-            with reading_errors(file):
-                check_regular(file)
+            with in_one_line(f"{file}: the model cannot be loaded"):
+                values = json.loads(file.read_bytes())
+            _check_values(file, values)
 
 
-def _check_values(file: Path) -> None:
-    with reading_errors(file):
-        content = read_regular(file)
-    try:
-        values = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file}: the model cannot be loaded (not JSON)") from error
+def _check_values(file: Path, values: Any) -> None:
     check_sizes(file, values, _LARGEST)
     hub.check_settings(file, values)
     for key, value in values.items() if isinstance(values, dict) else ():
@@ -117,22 +104,9 @@ def _check_values(file: Path) -> None:
         if unknown := sorted(arguments.keys() - _HARMLESS):
             shown = " ".join(unknown[0].split())[:200]
             raise UserError(f"{file}: the model cannot be loaded: {key} must not set {shown}")
-    if file.name not in _NAMING:
-        return
-    if file.name == "modules.json" and not _is_list_of_modules(values):
-        raise UserError(f"{file}: the model cannot be loaded ({_INCOMPLETE})")
-    for name in _classes(values):
+    for name in _classes(values) if file.name in _NAMING else ():
         if "." in name and not name.startswith(_TRUSTED):
             raise hub.brings_code(file, name)
-
-
-def _is_list_of_modules(values: Any) -> bool:
-    return isinstance(values, list) and all(
-        isinstance(module, dict)
-        and isinstance(module.get("type"), str)
-        and isinstance(module.get("path"), str)
-        for module in values
-    )
 
 
 def _classes(values: Any) -> Iterator[str]:

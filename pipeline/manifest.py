@@ -11,7 +11,6 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
 from paraloom.models.files import locked_folder
-from paraloom.models.structured import check_numbers
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.recorded import Written
 from paraloom.pipeline.records import ConfigRecord, RunRecord, StageRecord, UnderWay
@@ -46,7 +45,6 @@ class Manifest:
         if storage.exists(self.path):
             try:
                 self.record = RunRecord.model_validate_json(storage.read_bytes(self.path))
-                check_numbers(self.record.model_dump())
             except ValueError as error:
                 raise UserError(
                     f"{self.path}: not a manifest; remove the file: results that are still valid "

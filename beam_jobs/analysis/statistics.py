@@ -27,7 +27,6 @@ from paraloom.beam_jobs.io.bitext import genres
 from paraloom.beam_jobs.transforms.duplicates import row_hash
 from paraloom.beam_jobs.transforms.unit_dofn import OneCoreDoFn
 from paraloom.models.errors import UserError
-from paraloom.models.files import check_regular
 from paraloom.models.hashing import threshold
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import (
@@ -251,7 +250,6 @@ def _open(path: str) -> pq.ParquetFile:
     with _parquet_errors(path):
         if storage.is_remote(path):
             return pq.ParquetFile(pa.BufferReader(storage.read_bytes(path)))
-        check_regular(path)
         return pq.ParquetFile(path, memory_map=True)
 
 

@@ -15,7 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
-from paraloom.models.files import read_regular, user_cache
+from paraloom.models.files import user_cache
 
 _SETTLED = 2.0  # seconds; a file may change again with the same times
 
@@ -30,7 +30,7 @@ def file_digest(path: str) -> str:
     except OSError:
         return storage.file_digest(path)
     with suppress(OSError, ValueError, LookupError, TypeError):
-        known = json.loads(read_regular(record))
+        known = json.loads(record.read_bytes())
         if known["state"] == state:
             return str(known["sha256"])
     sha256 = storage.file_digest(path)

@@ -27,7 +27,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from paraloom.beam_jobs.io.clients import Write, store
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, open_regular, read_regular, temporary_path
+from paraloom.models.files import atomic_file, temporary_path
 
 _BLOCK = 1 << 23
 
@@ -67,7 +67,7 @@ def open_file(path: str) -> BinaryIO:
     """Open a file for reading bytes, without decompression; the caller closes it."""
     with _file_errors(path, "read"):
         if not is_remote(path):
-            return os.fdopen(open_regular(path), "rb")
+            return Path(path).open("rb")
         stream = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
         return cast(BinaryIO, stream)
 
@@ -76,7 +76,7 @@ def read_bytes(path: str) -> bytes:
     """The content of a file."""
     with _file_errors(path, "read"):
         if not is_remote(path):
-            return read_regular(path)
+            return Path(path).read_bytes()
         return store(path).read(path)
 
 

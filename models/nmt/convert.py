@@ -10,7 +10,7 @@ from typing import Protocol
 from pydantic import BaseModel, ValidationError
 
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_folder, digest, lock, open_lock, read_regular, user_cache
+from paraloom.models.files import atomic_folder, digest, lock, open_lock, user_cache
 from paraloom.models.options import Count
 
 _RECORD = "paraloom.json"
@@ -103,7 +103,7 @@ def _place(model: Convertible) -> Path:
 def _open(path: Path) -> Conversion | None:
     """The conversion in a folder; None unless all its files are as they were written."""
     try:
-        record = _Record.model_validate_json(read_regular(path / _RECORD))
+        record = _Record.model_validate_json((path / _RECORD).read_bytes())
         whole = digest(path, ignored={_RECORD}) == record.digest
     except (OSError, ValidationError, UserError):
         return None

@@ -18,7 +18,7 @@ import yaml
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_folder, digest, open_log
+from paraloom.models.files import atomic_folder, digest
 from paraloom.models.nmt import fairseq_run
 from paraloom.models.nmt.convert import forget
 from paraloom.models.nmt.families.fairseq import FairseqModel
@@ -201,7 +201,7 @@ def _run_commands(work: Path, threads: int, updates: int) -> None:
         "OMP_NUM_THREADS": str(threads),
     }
     with (
-        open_log(log) as stream,
+        log.open("a", encoding="utf-8") as stream,
         meter("train-nmt", total=updates, unit="updates") as progress,
         subprocess.Popen(
             command,

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.errors import UserError
-from paraloom.models.files import check_inside, locked_folder, open_regular
+from paraloom.models.files import check_inside, locked_folder
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"
@@ -201,7 +201,7 @@ def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
 
 def _open(path: Path, flags: int = 0) -> FileIO:
     """Open a judge's file for reading and writing; a link, in a run from elsewhere, is refused."""
-    return FileIO(open_regular(path, os.O_RDWR | os.O_NOFOLLOW | flags), "r+")
+    return FileIO(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from paraloom.models.errors import UserError
-from paraloom.models.files import digest, read_regular
+from paraloom.models.files import digest
 from paraloom.models.hub import is_hub_name
 from paraloom.models.options import InputPath
 from paraloom.pipeline.config import Config
@@ -113,7 +113,7 @@ def write_sums(folder: Path) -> str:
 
 def read_sums(folder: Path) -> str:
     """What `write_sums` wrote."""
-    return read_regular(folder / SUMS).decode("utf-8")
+    return (folder / SUMS).read_text("utf-8")
 
 
 def first_change(folder: Path) -> str | None:

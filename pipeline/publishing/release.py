@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard, read_whole, receipts
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_folder, check_regular, lock, open_lock, read_regular
+from paraloom.models.files import atomic_folder, lock, open_lock
 from paraloom.models.licenses import HUB_LICENSES, license_name
 from paraloom.models.structured import parse_json
 from paraloom.pipeline.cards.data_card import data_card
@@ -191,7 +191,7 @@ def _license(run: str, record: RunRecord, options: ReleaseOptions) -> tuple[str,
     if re.fullmatch(r"https?://[^\s<>\"\\|@]+", link):
         return license, link
     try:
-        check_regular(link)
+        Path(link).open("rb").close()
     except (OSError, ValueError) as error:
         raise UserError(
             f"--license-link: {link} is no file and no address (https://…): "
@@ -223,7 +223,7 @@ def _check_replaceable(out: Path) -> str | None:
     if out.is_dir() and not any(out.iterdir()):
         return None
     try:
-        parse_json(read_regular(out / ABOUT), _About)
+        parse_json((out / ABOUT).read_bytes(), _About)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{out}: exists and is no release; name another folder with --out"

@@ -14,7 +14,6 @@ from paraloom.models import hub
 from paraloom.models.embeddings.applications.evaluation import Model, Vectors
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError, in_one_line
-from paraloom.models.files import read_regular
 from paraloom.models.sentence_models import is_sentence_model, load_sentence_model
 from paraloom.models.structured import parse_json
 
@@ -54,7 +53,7 @@ class OpenedModel:
 def is_ours(folder: Path) -> bool:
     """Whether a folder was written by `SentenceEncoder.save`, not by others."""
     try:
-        return "vocabularies" in parse_json(read_regular(folder / "config.json"), dict[str, Any])
+        return "vocabularies" in parse_json((folder / "config.json").read_bytes(), dict[str, Any])
     except (OSError, ValueError):
         return False
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, atomic_folder, open_log
+from paraloom.models.files import atomic_file, atomic_folder
 from paraloom.models.printing import say
 
 
@@ -67,7 +67,7 @@ class TrainingFolder:
 
     def log(self, line: Mapping[str, Any]) -> None:
         """Add a line to the metrics."""
-        with open_log(self.folder / "metrics.jsonl") as stream:
+        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
 
     def truncate_log(self, count: int) -> None:

@@ -14,7 +14,6 @@ from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
-from paraloom.models.files import check_regular
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.console import console
@@ -79,7 +78,6 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
     """The rows of a part file with the id; of a local file, first its ids alone are read."""
     if not storage.is_remote(shard.path):
         try:
-            check_regular(shard.path)
             with pq.ParquetFile(shard.path) as file:
                 groups = [g for g in range(file.num_row_groups) if _may_have(file, g, id)]
                 ids = file.read_row_groups(groups, ["id"], use_threads=False)["id"]

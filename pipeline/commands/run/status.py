@@ -1,7 +1,6 @@
 """`paraloom status`: how far a run is, read from its folder alone, wherever it runs."""
 
 import fcntl
-import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from paraloom.beam_jobs.io.shards import Receipt, receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
-from paraloom.models.files import open_regular
 from paraloom.pipeline.commands.options import GpuHour, RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import Manifest
@@ -176,7 +174,7 @@ def _is_running(folder: str) -> bool | None:
     if storage.is_remote(folder):
         return None
     try:
-        with os.fdopen(open_regular(Path(folder, ".lock"))) as stream:
+        with Path(folder, ".lock").open() as stream:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
