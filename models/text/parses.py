@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 
 _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel", "spancat")
 
@@ -28,15 +28,10 @@ class Parser:
         self._name = name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about older pipelines and missing GPUs
-            try:
+            install = f"python -m spacy download {name} installs one of spaCy's own"
+            with in_one_line(f"spaCy cannot load {name}; {install}"):
                 self._pipeline = spacy.load(name, exclude=_UNUSED)
                 parses = self._pipeline("A dog runs .").has_annotation("DEP")
-            except (OSError, ValueError, ImportError, KeyError) as error:
-                why = str(error).splitlines()[0]
-                raise UserError(
-                    f"spaCy cannot load {name}: {why} (python -m spacy download {name} installs "
-                    "one of spaCy's own)"
-                ) from error
         if not parses:
             parts = ", ".join(self._pipeline.pipe_names) or "empty"
             raise UserError(

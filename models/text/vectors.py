@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import atomic_file, atomic_folder, opened
 from paraloom.models.hashing import text_hashes
 from paraloom.models.text.word2vec import HEADER, LARGEST, binary_blocks, check_dimension, is_binary
@@ -151,25 +151,14 @@ def compact_vectors(text: Path | str, folder: Path | str) -> None:
 def open_vectors(folder: Path | str) -> WordVectors:
     """Memory-map the compact form: the processes of a machine share one copy."""
     folder = Path(folder)
-    try:
+    with in_one_line(f"{folder}: no compact word vectors, make them again"):
         with pa.memory_map(str(folder / "words.arrow")) as source:
-            table = pa.ipc.open_file(source).read_all()
-        table.validate(full=True)  # Arrow reads wherever an offset of a damaged file leads
-        table = table.combine_chunks()
-        flat = np.memmap(folder / "matrix.f32", np.float32, "r")
-        matrix = np.asarray(flat).reshape(len(table), -1)
-        if not table.schema.equals(_COMPACT):
-            raise ValueError(f"columns {table.schema.names}")
-        if table["word"].null_count:
-            raise ValueError("a word is missing")
+            table = pa.ipc.open_file(source).read_all().combine_chunks()
         word, hashes, order = (table[name].chunk(0) for name in _COMPACT.names)
-        index = hashes.to_numpy(), order.to_numpy()
-        if index[1].min() < 0 or index[1].max() >= len(table):
-            raise ValueError("a row that is not there")
-    except (OSError, ValueError, IndexError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{folder}: no compact word vectors, make them again ({reason})") from error
-    return WordVectors(word, matrix, index=index)
+        matrix = np.asarray(np.memmap(folder / "matrix.f32", np.float32, "r"))
+        return WordVectors(
+            word, matrix.reshape(len(table), -1), index=(hashes.to_numpy(), order.to_numpy())
+        )
 
 
 def _index(words: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,7 +192,8 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
             line += text.count(b"\n")
             continue
         if not found:
-            dim = _dimension(path, text, delimiter, dim, line)
+            dim = dim or len(text.lstrip().split(b"\n", 1)[0].split()) - 1
+            check_dimension(path, dim)
         words, matrix = _parse(text, delimiter, dim, f"{path}: line", line)
         found += len(words)
         line += text.count(b"\n")
@@ -212,24 +202,6 @@ def _blocks(path: Path) -> Iterator[tuple[pa.StringArray, np.ndarray]]:
         raise UserError(f"{path}: holds no word vectors")
     if promised is not None and promised != found:
         raise UserError(f"{path}: line 1 promises {promised:,} words, but {found:,} are there")
-
-
-def _dimension(path: Path, text: bytes, delimiter: str, promised: int, before: int) -> int:
-    """The dimension of the first vector in a block of lines; nothing is allocated for more.
-
-    Args:
-        promised: the dimension in word2vec's first line; 0 if there is none.
-        before: lines before the block.
-    """
-    line = text.lstrip().split(b"\n", 1)[0]
-    dim = promised or len(line.split()) - 1
-    number = before + 1 + text[: text.index(line)].count(b"\n")
-    if dim < 1:
-        raise UserError(f"{path}: line {number} holds no vector")
-    if (there := line.rstrip().count(delimiter.encode())) < dim:
-        raise UserError(f"{path}: line {number} has {there} numbers, but {dim:,} are needed")
-    check_dimension(path, dim)
-    return dim
 
 
 def _texts(path: Path) -> Iterator[bytes]:
@@ -290,10 +262,8 @@ def _parse_slowly(
         try:
             vector = np.array(values, np.float32)
             words.append(b" ".join(name).decode())
-        except UnicodeDecodeError as error:
-            raise UserError(f"{source} {number} is not UTF-8") from error
         except ValueError as error:
-            raise UserError(f"{source} {number} holds something that is no number") from error
+            raise UserError(f"{source} {number}: {error}") from error
         if not (np.abs(vector) <= LARGEST).all():
             raise UserError(f"{source} {number} holds a value that is not finite, or over 1e12")
         if not words[-1]:

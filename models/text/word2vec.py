@@ -25,9 +25,9 @@ _LONGEST = 10_000  # bytes of a word
 
 def check_dimension(path: Path, dim: int) -> None:
     """Check the dimension that a file claims before memory is taken for it."""
-    if dim > _LARGEST_DIMENSION:
+    if not 1 <= dim <= _LARGEST_DIMENSION:
         raise UserError(
-            f"{path}: vectors of {dim:,} dimensions; at most {_LARGEST_DIMENSION:,} can be read"
+            f"{path}: vectors of {dim:,} dimensions; 1 to {_LARGEST_DIMENSION:,} can be read"
         )
 
 
@@ -90,18 +90,17 @@ def _checked(
     words: list[bytes], vectors: list[bytes], dim: int, path: Path, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
     matrix = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, dim).astype(np.float32)
-    texts = []
-    for number, word in enumerate(words, before + 1):
-        try:
-            texts.append(word.decode())
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path}: word {number:,} of the binary file is not UTF-8") from error
-        if not word:
-            raise UserError(f"{path}: word {number:,} of the binary file is empty")
-    bad = np.flatnonzero(~(np.abs(matrix) <= LARGEST).all(axis=1))
-    if len(bad):
+    good = (np.abs(matrix) <= LARGEST).all(axis=1) & [_is_word(word) for word in words]
+    if not good.all():
         raise UserError(
-            f"{path}: word {before + 1 + bad[0]:,} of the binary file has a value that is not "
-            "finite, or over 1e12"
+            f"{path}: word {before + 1 + np.argmin(good):,} of the binary file is empty or not "
+            "UTF-8, or has a value that is not finite, or over 1e12"
         )
-    return pa.array(texts, pa.string()), matrix
+    return pa.array(words, pa.binary()).cast(pa.string()), matrix
+
+
+def _is_word(text: bytes) -> bool:
+    try:
+        return bool(text.decode())
+    except UnicodeDecodeError:
+        return False

@@ -17,7 +17,7 @@ class ScoreAgreement(Lenient):
     rows: list[int]  # pairs of the run or of the file in each decile, without copies
     precision: list[float | None]
     """Share of good pairs in the best 1, 2, … deciles, with weights
-    (`paraloom.models.agreement.weights`); None where a decile has no judged pairs."""
+    (`paraloom.models.agreement.precision`); None where a decile has no judged pairs."""
     higher_is_better: bool = True
 
 
