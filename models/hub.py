@@ -101,43 +101,36 @@ def _cached(repo: str, revision: str | None) -> Path | None:
 
 def _download(model: str, repo: str, revision: str | None, key: str) -> Path:
     import huggingface_hub
+    from huggingface_hub import constants
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     try:
         info = huggingface_hub.HfApi().model_info(repo, revision=revision)
-        names = [file.rfilename for file in info.siblings or []]
-        chosen = needed(names)
-        folder = huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
+        chosen = needed([file.rfilename for file in info.siblings or []])
+        return Path(
+            huggingface_hub.snapshot_download(repo, revision=info.sha, allow_patterns=chosen)
+        )
     except (RepositoryNotFoundError, RevisionNotFoundError) as error:
         what = "revision" if isinstance(error, RevisionNotFoundError) else "model"
         raise UserError(
             f"{key}: {model} is no folder, and the Hub has no such {what} (a private or gated "
             "model needs `hf auth login`)"
         ) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-            raise UserError(
-                f"{key}: {model} cannot be written to the Hub's cache ({error.strerror}); "
-                "HF_HOME names another place"
-            ) from error
-        raise _unreachable(key, repo, revision, error) from error
     except Exception as error:  # the library and its HTTP client have types of their own
-        raise _unreachable(key, repo, revision, error) from error
-    return Path(folder)
-
-
-def _unreachable(key: str, repo: str, revision: str | None, error: Exception) -> UserError:
-    import huggingface_hub.constants as constants
-
-    at, version = (f"@{revision}", f" --revision {revision}") if revision else ("", "")
-    reason = " ".join(str(error).split())[:80] or type(error).__name__
-    if constants.HF_HUB_OFFLINE:
-        reason = "HF_HUB_OFFLINE is set"
-    return UserError(
-        f"{key}: {repo}{at} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
-        f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
-        f"{key} to that folder"
-    )
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise UserError(
+                f"{key}: {model} cannot be written to the Hub's cache ({error}); HF_HOME names "
+                "another place"
+            ) from error
+        reason = " ".join(str(error).split())[:80] or type(error).__name__
+        if constants.HF_HUB_OFFLINE:
+            reason = "HF_HUB_OFFLINE is set"
+        version = f" --revision {revision}" if revision else ""
+        raise UserError(
+            f"{key}: {model} is no folder, and Hugging Face's Hub cannot be reached ({reason}); "
+            f"where there is a network, run `hf download {repo}{version} --local-dir DIR`, and set "
+            f"{key} to that folder"
+        ) from error
 
 
 def needed(names: Sequence[str]) -> list[str]:

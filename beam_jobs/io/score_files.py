@@ -17,7 +17,7 @@ from paraloom.beam_jobs.io.bitext.files import expand
 from paraloom.beam_jobs.io.bitext.lines import file_errors, open_text
 from paraloom.beam_jobs.io.schema import CANDIDATE
 from paraloom.beam_jobs.io.storage import open_file
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.elsewhere.numbers import numbers
 
 _PARQUET = b"PAR1"
@@ -27,28 +27,19 @@ _ROWS = 1 << 16  # of Parquet, at once
 
 
 class ScoreFile(NamedTuple):
-    """A file with the values of a score.
-
-    Attributes:
-        columns: the position of the id, of the candidate's number (if the run has candidates) and
-            of the value, among `width` columns.
-        header: whether the first line of the text names the columns.
-    """
+    """A file with the values of a score."""
 
     path: str
     is_parquet: bool
     columns: tuple[int, ...]
-    width: int
-    header: bool = False
+    """The positions of the id, of the candidate's number (if the run has candidates) and of the
+    value."""
+    width: int  # number of all columns
+    header: bool  # whether the first line of a text names the columns
 
 
 def find_score_files(name: str, paths: str | Sequence[str], *, candidates: bool) -> list[ScoreFile]:
-    """The files of `score.columns`, from their paths and globs.
-
-    Args:
-        name: of the score.
-        candidates: whether the run has several translations of a source.
-    """
+    """The files of the score `name` in `score.columns`, from their paths and globs."""
     patterns = paths if isinstance(paths, str) else list(paths)
     found = dict.fromkeys(expand(patterns, f"score.columns.{name}"))
     return [_inspect(path, name, candidates) for path in found]
@@ -73,15 +64,17 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
             names = parquet.schema_arrow.names
     else:
         with open_text(path) as text:
-            first = text.readline(_BLOCK).rstrip(b"\r\n").decode(errors="replace")
-        names = first.split("\t")
+            names = text.readline(_BLOCK).rstrip(b"\r\n").decode(errors="replace").split("\t")
         header = "id" in names
-        if not header:
-            names = _unnamed(path, names)
+        if not header and len(names) in (2, 3):
+            names = ["id", *([CANDIDATE.name] if len(names) == 3 else []), "score"]
     wanted = ["id", *([CANDIDATE.name] if candidates else []), name if name in names else "score"]
     if missing := [column for column in wanted if column not in names]:
-        value = f"{name} or score" if missing == ["score"] else missing[0]
-        raise UserError(f"{path}: lacks the column {value}; it has {', '.join(names)[:200]}")
+        value = f"{name} or score" if missing[0] == "score" else missing[0]
+        raise UserError(
+            f"{path}: lacks the column {value}; it has {', '.join(names)[:200]} (a file without "
+            "names of columns has id, value or id, candidate, value, with tabs)"
+        )
     if not candidates and CANDIDATE.name in names:
         raise UserError(
             f"{path}: has a column {CANDIDATE.name}, but this run has one translation of each "
@@ -89,16 +82,6 @@ def _inspect(path: str, name: str, candidates: bool) -> ScoreFile:
         )
     positions = tuple(names.index(column) for column in wanted)
     return ScoreFile(path, is_parquet, positions, len(names), header)
-
-
-def _unnamed(path: str, cells: list[str]) -> list[str]:
-    """The names of two or three columns without a header."""
-    if len(cells) not in (2, 3):
-        raise UserError(
-            f"{path}: the first line has {len(cells)} column{'s' * (len(cells) > 1)}; it must name "
-            "the columns, one of them id; or be id, value or id, candidate, value, with tabs"
-        )
-    return ["id", *([CANDIDATE.name] if len(cells) == 3 else []), "score"]
 
 
 def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
@@ -109,19 +92,16 @@ def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
         if not stream.peek(1):
             return
         try:
-            reader = pacsv.open_csv(
+            for batch in pacsv.open_csv(
                 stream,
-                read_options=pacsv.ReadOptions(
-                    use_threads=False, column_names=names, block_size=_BLOCK
-                ),
-                parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
-                convert_options=pacsv.ConvertOptions(
+                pacsv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK),
+                pacsv.ParseOptions(delimiter="\t", quote_char=False),
+                pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.binary()),
                     include_columns=[names[i] for i in file.columns],
                     check_utf8=False,
                 ),
-            )
-            for batch in reader:
+            ):
                 *ids, values = batch.columns
                 yield [*ids, numbers(values)[0]]
         except pa.ArrowInvalid as error:
@@ -129,12 +109,10 @@ def _text_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
             # Not with `invalid_row_handler`, which fails if the row is not UTF-8.
             if found := _WRONG_ROW.search(reason):
                 which = f"{int(found[1]) + file.header:,}" if found[1] else repr(found[3][:100])
-                raise UserError(
-                    f"{file.path}: row {which} has {found[2]} columns instead of {file.width}"
-                ) from error
-            if "straddling" in reason:
+                reason = f"row {which} has {found[2]} columns instead of {file.width}"
+            elif "straddling" in reason:
                 reason = f"a line is longer than {_BLOCK >> 20} MiB"
-            raise UserError(f"{file.path}: cannot be read ({reason})") from error
+            raise UserError(f"{file.path}: {reason}") from error
 
 
 def _parquet_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
@@ -147,16 +125,13 @@ def _parquet_blocks(file: ScoreFile) -> Iterator[list[pa.Array]]:
 
 @contextmanager
 def _parquet(path: str) -> Iterator[pq.ParquetFile]:
-    with file_errors(path), open_file(path) as stream:
-        try:
-            with pq.ParquetFile(stream, pre_buffer=False) as parquet:
-                yield parquet
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-            reason = " ".join(str(error).split())
-            raise UserError(f"{path}: cannot be read as Parquet ({reason})") from error
+    readable = in_one_line(f"{path}: cannot be read as Parquet")
+    with file_errors(path), open_file(path) as stream, readable:
+        yield pq.ParquetFile(stream, pre_buffer=False)
 
 
 def _as_text(column: pa.Array) -> pa.Array:
+    """The texts of a column, and its whole numbers as texts: binary [n]."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_integer(column.type):

@@ -29,7 +29,6 @@ _NEXT = np.uint64(0xC2B2AE3D27D4EB4F)  # odd, so that no bit is lost
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _PENALTY = 0.15  # L2 penalty, divided by the number of texts
 _EPOCHS = 10
-_ROWS = 4096
 _WEIGHTS, _RECORD = "weights.safetensors", "classifier.json"
 
 
@@ -93,7 +92,8 @@ def train_classifier(
     from sklearn.linear_model import SGDClassifier
 
     rows = len(sample)
-    features, human = _features(sample, language), np.repeat([True, False], rows)
+    pairs = PairText(*(sample[side].combine_chunks() for side in _SIDES), language=language)
+    features, human = _features(pairs), np.repeat([True, False], rows)
     seen = np.concatenate([sample[f"{side}_folds"].to_numpy() for side in _SIDES])
     models, trained = [], []
     for fold in range(FOLDS):
@@ -119,7 +119,7 @@ def train_classifier(
         np.concatenate([model.coef_ for model in models]).astype(np.float32),
         np.concatenate([model.intercept_ for model in models]).astype(np.float32),
     )
-    metrics = {**_evaluate(found, sample, language), "texts": trained}
+    metrics = {**_evaluate(found, pairs), "texts": trained}
     save_file({"weights": found.weights, "bias": found.bias}, folder / _WEIGHTS)
     record = {"folds": FOLDS, "order": _ORDER, "bits": _BITS, "metrics": metrics}
     (folder / _RECORD).write_text(json.dumps(record, indent=1))
@@ -155,29 +155,25 @@ def _scale(tokens: TokenIds) -> np.ndarray:
     return np.asarray(1 / np.sqrt(np.maximum(counts, 1)))
 
 
-def _features(sample: pa.Table, language: str) -> Any:
+def _features(pairs: PairText) -> Any:
     """N-grams of all references, then of all translations: a sparse float32 matrix."""
     from scipy.sparse import csr_matrix, vstack
 
-    blocks: dict[str, list[Any]] = {side: [] for side in _SIDES}
-    for pairs in _pairs(sample, language):
-        hashes = text_hashes(pairs.vocabulary)
-        for side in _SIDES:
-            tokens = getattr(pairs, side)
-            rows, buckets = map(np.concatenate, zip(*_ngrams(tokens, hashes), strict=True))
-            values = _scale(tokens)[rows].astype(np.float32)
-            shape = (len(pairs), 1 << _BITS)
-            blocks[side].append(csr_matrix((values, (rows, buckets)), shape=shape))
-    return vstack([*blocks["reference"], *blocks["translation"]], format="csr")
+    hashes = text_hashes(pairs.vocabulary)
+    found = []
+    for tokens in (pairs.reference, pairs.translation):
+        rows, buckets = map(np.concatenate, zip(*_ngrams(tokens, hashes), strict=True))
+        values = _scale(tokens)[rows].astype(np.float32)
+        found.append(csr_matrix((values, (rows, buckets)), shape=(len(pairs), 1 << _BITS)))
+    return vstack(found, format="csr")
 
 
-def _evaluate(classifier: Classifier, sample: pa.Table, language: str) -> dict[str, float]:
-    found: dict[str, list[np.ndarray]] = {side: [] for side in _SIDES}
-    for pairs in _pairs(sample, language):
-        hashes, fold = text_hashes(pairs.vocabulary), fold_of(pairs.reference_text)
-        for side in _SIDES:
-            found[side].append(classifier.probability(getattr(pairs, side), hashes, fold))
-    human, machine = (np.concatenate(found[side]).astype(np.float64) for side in _SIDES)
+def _evaluate(classifier: Classifier, pairs: PairText) -> dict[str, float]:
+    hashes, fold = text_hashes(pairs.vocabulary), fold_of(pairs.reference_text)
+    human, machine = (
+        classifier.probability(side, hashes, fold).astype(np.float64)
+        for side in (pairs.reference, pairs.translation)
+    )
     right = float((human > 0.5).mean()), float((machine < 0.5).mean())
     least = np.finfo(np.float32).tiny
     log_loss = -np.log(np.maximum(np.append(human, 1 - machine), least)).mean()
@@ -186,12 +182,5 @@ def _evaluate(classifier: Classifier, sample: pa.Table, language: str) -> dict[s
         "accuracy_references": right[0],
         "accuracy_translations": right[1],
         "log_loss": float(log_loss),
-        "pairs": len(sample),
+        "pairs": len(pairs),
     }
-
-
-def _pairs(sample: pa.Table, language: str) -> Iterator[PairText]:
-    for start in range(0, max(len(sample), 1), _ROWS):
-        block = sample.slice(start, _ROWS)
-        reference, translation = (block[side].combine_chunks() for side in _SIDES)
-        yield PairText(reference, translation, language=language)
