@@ -1,13 +1,11 @@
-"""Random damage to bytes, to JSON values and to configurations; the same seed, the same damage."""
+"""Random damage to bytes and to JSON values; the same seed, the same damage."""
 
 from __future__ import annotations
 
 import copy
 import gzip
 from random import Random
-from typing import Any, get_args
-
-from paraloom.models.options import Options
+from typing import Any
 
 TOKENS = (
     b"\0", b"\n", b"\r\n", b"\r", b"\t", b" ", b"\xff", b"\xef\xbb\xbf", b"\x1f\x8b", b"\xc3",
@@ -66,27 +64,3 @@ def _change(value: Any, random: Random) -> Any:
     else:
         value[key] = _change(value[key], random)
     return value
-
-
-def configured(config: dict[str, Any], kind: type[Options], random: Random) -> dict[str, Any]:
-    """A configuration with one to three keys, of those that there are, set to anything."""
-    config = copy.deepcopy(config)
-    for _ in range(random.randint(1, 3)):
-        section, of = config, kind
-        while True:
-            name = random.choice(list(of.model_fields))
-            inner = _section(of.model_fields[name].annotation)
-            if inner is None or random.random() < 0.1:
-                break
-            if not isinstance(section.get(name), dict):
-                section[name] = {}
-            section, of = section[name], inner
-        section[name] = copy.deepcopy(random.choice(NASTY))
-    return config
-
-
-def _section(hint: Any) -> type[Options] | None:
-    """The class of options in the type of a field."""
-    if isinstance(hint, type) and issubclass(hint, Options):
-        return hint
-    return next((found for part in get_args(hint) if (found := _section(part))), None)

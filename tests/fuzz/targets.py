@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import gzip
-import json
-import os
-import tempfile
 import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
-from unittest import mock
 
 import numpy as np
-import pyarrow as pa
 import yaml
 
-from paraloom.beam_jobs.io import orphans, part_files, score_files, shards, storage
+from paraloom.beam_jobs.io import score_files, shards
 from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
-from paraloom.beam_jobs.runners import crash_recovery
-from paraloom.beam_jobs.runners.local.fork_server import CRASHED
 from paraloom.models.embeddings.datasets.phrases import read_phrase_pairs
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.embeddings.datasets.synonyms import read_synonyms
-from paraloom.models.structured import parse_yaml
-from paraloom.models.text.vectors import compact_vectors, load_vectors, open_vectors
-from paraloom.pipeline.config.options import Config
-from tests.fuzz.harness import Case, allowed, command, write_json
+from paraloom.models.text.vectors import load_vectors
+from tests.fuzz.harness import Case, allowed, command
 from tests.fuzz.model_targets import MODEL_TARGETS
-from tests.fuzz.mutations import NASTY, changed, configured, damaged
-from tests.pipeline.report.made_run import make_run
-from tests.sample import ROOT, sample_rows
+from tests.fuzz.mutations import damaged
+from tests.sample import sample_rows
 
 ONE = ("--", "--direct_num_workers", "1")
-
-
-# --- bitext ---------------------------------------------------------------------------------------
 
 
 @cache
@@ -131,46 +117,6 @@ def ingest(random: Random, folder: Path) -> None:
         assert found and all(r.rows_in == r.rows_out + sum(r.rejected.values()) for r in found)
         if not READERS[format].skip_empty_lines:
             assert sum(receipt.rows_in for receipt in found) == _count(data)
-        command(["status", str(folder / "run")])
-        shard = found[0].shards[0] if found[0].shards else None
-        if shard and shard.rows:
-            name = shards.read_shard(shard)["id"][0].as_py()
-            assert command(["explain", str(folder / "run"), name]) == 0
-
-
-# --- configurations -------------------------------------------------------------------------------
-
-
-@cache
-def _configs() -> list[dict[str, Any]]:
-    found = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "configs").glob("*.yaml"))]
-    return [config for config in found if isinstance(config, dict)]
-
-
-def configuration(random: Random, folder: Path) -> None:
-    """A command reads a configuration that names no file that is there."""
-    config = random.choice(_configs())
-    how = random.random()
-    config = configured(config, Config, random) if how < 0.6 else changed(config, random)
-    text = yaml.safe_dump(config).encode("utf-8", "surrogatepass")
-    if how > 0.8:
-        text = damaged(text, random)
-    path = folder / "config.yaml"
-    path.write_bytes(text)
-    name = random.choice(("corpus", "train-embeddings", "estimate", "bucket", "train-nmt"))
-    fixed = ["--set", f"run={folder / 'run'}", "--set", f"input.paths=[{folder / 'none'}]"]
-    more = ["--set", f"{random.choice(('seed', 'nmt.beam', 'a.b', ''))}={random.choice(NASTY)}"]
-    arguments = [*fixed, *(more if random.random() < 0.2 else ())]
-    command([name, "--config", str(path), *arguments, *ONE])
-
-
-def yaml_text(random: Random, folder: Path) -> None:
-    """Any text is YAML or one line."""
-    base = yaml.safe_dump(random.choice(_configs())).encode()
-    allowed(lambda: parse_yaml(damaged(base, random).decode("utf-8", "replace"), "a.yaml"))
-
-
-# --- vectors and other data -----------------------------------------------------------------------
 
 
 @cache
@@ -197,17 +143,6 @@ def vectors(random: Random, folder: Path) -> None:
     if found is not None:
         assert np.isfinite(found.matrix).all() and len(found) == len(found.matrix)
         found.at(found.rows(["the", "none", *found.words.to_pylist()[:3]]))
-
-
-def compact(random: Random, folder: Path) -> None:
-    """The compact form of word vectors."""
-    (folder / "text").write_bytes(_vectors()[0])
-    compact_vectors(folder / "text", folder / "compact")
-    file = folder / "compact" / random.choice(("words.arrow", "matrix.f32"))
-    file.write_bytes(damaged(file.read_bytes(), random))
-    found = allowed(lambda: open_vectors(folder / "compact"))
-    if found is not None:
-        found.at(found.rows(["the", "none"]))
 
 
 _DATA = {
@@ -237,122 +172,12 @@ def data(random: Random, folder: Path) -> None:
     allowed(scores)
 
 
-# --- run folders ----------------------------------------------------------------------------------
-
-
-@cache
-def _run() -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The manifest of a finished run, and its files."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch, "run")
-        manifest = make_run(folder).record
-        found = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        return manifest, {str(p.relative_to(folder)): p.read_bytes() for p in found}
-
-
-def run_folder(random: Random, folder: Path) -> None:
-    """Commands on a run folder from elsewhere, with a damaged manifest, receipt or part file."""
-    manifest, files = _run()
-    run = folder / "run"
-    for name, content in files.items():
-        (run / name).parent.mkdir(parents=True, exist_ok=True)
-        (run / name).write_bytes(content)
-    write_json(run / "manifest.json", manifest)
-    kind = random.random()
-    if kind < 0.45:
-        write_json(run / "manifest.json", changed(manifest, random))
-    elif kind < 0.55:
-        path = run / "manifest.json"
-        path.write_bytes(damaged(path.read_bytes(), random))
-    else:
-        receipts = [n for n in files if "receipts/" in n]
-        name = random.choice(receipts if kind < 0.9 else list(files))
-        content = files[name]
-        if name in receipts and random.random() < 0.8:
-            write_json(run / name, changed(json.loads(content), random))
-        else:
-            (run / name).write_bytes(damaged(content, random))
-    name = random.choice(("status", "status", "explain", "compare", "publish", "statistics",
-                          "agreement", "extract-phrases", "judge"))  # fmt: skip
-    other = {
-        "explain": ["c-3"],
-        "compare": [str(run)],
-        "publish": ["--license", "mit", "--out", str(folder / "out")],
-        "judge": ["--import", str(folder / "judged.tsv")],
-        "status": ["--gpu-hour", "2"],
-    }
-    (folder / "judged.tsv").write_bytes(damaged(b"id\tscore\tjudge\nc-1\t80\tme\n", random))
-    beam = () if name == "judge" else ONE
-    command([name, str(run), *other.get(name, []), *beam])
-
-
-def receipts(random: Random, folder: Path) -> None:
-    """What a stage removes before and after it runs, by the names in damaged receipts."""
-    table = pa.table({"id": ["a", "b"]})
-    nothing = table.slice(0, 0).append_column("reason", pa.array([], pa.string()))
-    place = str(folder / "stage")
-    for part in ("part-0", "part-1"):
-        shards.commit(place, part, "key", 2, [(part, table, nothing)], started=0)
-    path = folder / "stage" / "receipts" / "part-0.json"
-    value = changed(json.loads(path.read_text()), random)
-    if isinstance(value, dict) and random.random() < 0.5:
-        ups = "/".join(".." for _ in range(random.randint(1, 6)))
-        value["name"] = f"{ups}/victim/a"
-    write_json(path, value)
-    for receipt in shards.receipts(place):
-        shards.outdate(place, [receipt])
-        shards.finished(place, receipt.name, "key")
-    orphans.remove_orphans(place, shards.receipts(place)[:1])
-
-
-def part_file(random: Random, folder: Path) -> None:
-    """A damaged part file with the right checksum is read, and gets a further column."""
-    table = pa.table({"id": ["a", "b", "c"], "translation_score": pa.array([0.5, 1, 2], "float")})
-    content = damaged(part_files.encode(table), random)
-    (folder / "part-0.parquet").write_bytes(content)
-    shard = shards.Shard(str(folder / "part-0.parquet"), 3, storage.digest(content))
-    allowed(lambda: shards.read_shard(shard))
-    added = pa.table({"overlap": pa.array([0.5, 0.25, 0.125], "float")})
-    schema = pa.schema([*table.schema, *added.schema])
-    part = allowed(lambda: shards.with_columns(shard, content, added, schema))
-    if part is not None:
-        assert part_files.decode(part.data, ["overlap"]).equals(added)
-
-
-_ATTEMPT: dict[str, Any] = {
-    "key": "key", "number": 2, "worker": "w", "alone": True, "in_progress": [[3, 4], [5]],
-    "suspects": [{"rows": [5], "deaths": 1}, {"rows": [1, 2], "deaths": 0}], "poison": [6],
-}  # fmt: skip
-
-
-def attempts(random: Random, folder: Path) -> None:
-    """The records of attempts that crashed name rows that there are."""
-    (folder / "attempts").mkdir()
-    path = folder / "attempts" / "part-0.json"
-    write_json(path, changed(_ATTEMPT, random))
-    if random.random() < 0.2:
-        path.write_bytes(damaged(path.read_bytes(), random))
-    with mock.patch.dict(os.environ, {CRASHED: random.choice(("w", ""))}):
-        found = crash_recovery.begin(str(folder), "part-0", "key", rows=8)
-    assert all(found.isolated)
-    assert {row for rows in (*found.isolated, found.poison) for row in rows} <= set(range(8))
-    assert len(crash_recovery.unfinished(str(folder))) == 1
-    found.over()
-
-
 TARGETS: dict[str, tuple[Case, float]] = {
     "bitext": (bitext, 8),
     "moses": (moses, 3),
     "ingest": (ingest, 1),
-    "configuration": (configuration, 4),
-    "yaml": (yaml_text, 2),
     "vectors": (vectors, 3),
-    "compact": (compact, 2),
     "data": (data, 3),
-    "run": (run_folder, 4),
-    "receipts": (receipts, 2),
-    "part files": (part_file, 3),
-    "attempts": (attempts, 2),
     **MODEL_TARGETS,
 }
 """The targets, and how often each is tried compared with the others."""

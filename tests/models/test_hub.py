@@ -1,9 +1,6 @@
 """Names on the Hub: found in its cache, or one line that says how to fetch them elsewhere."""
 
 import errno
-import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,27 +97,6 @@ def test_only_files_that_are_needed_are_downloaded(
     assert [(revision, sorted(found)) for revision, found in asked] == [(COMMIT, files)]
 
 
-def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
-    config = tmp_path / "c.yaml"
-    (tmp_path / "a.tsv").write_text("a\tb\n")
-    config.write_text(
-        f"run: {tmp_path}/run\ninput: {{format: tsv, paths: [{tmp_path}/a.tsv]}}\n"
-        "nmt: {model: someone/opus-cs-en}\nscore: {scorers: [translation_score]}\n"
-        "select: {by: translation_score}\n"
-    )
-    program = shutil.which("env")
-    assert program
-    done = subprocess.run(
-        [program, f"HF_HOME={tmp_path}/home", "HF_ENDPOINT=http://127.0.0.1:9",
-         sys.executable, "-m", "paraloom.pipeline.cli", "select", "--config", str(config)],
-        cwd=Path(__file__).resolve().parents[3], capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("paraloom: nmt.model: someone/opus-cs-en is no folder")
-    assert not (tmp_path / "run").exists()
-
-
 ANSWERS = {
     "someone/none": (404, "RepoNotFound", "the Hub has no such model"),
     "someone/gated": (403, "GatedRepo", "needs `hf auth login`"),
@@ -171,5 +147,5 @@ def test_a_full_disk_is_not_the_network(cache: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", full)
-    with pytest.raises(UserError, match=r"Hub's cache \(No space left on device\); HF_HOME"):
+    with pytest.raises(UserError, match=r"Hub's cache \(.*No space left on device\); HF_HOME"):
         hub.fetch("someone/other")

@@ -2,18 +2,15 @@
 
 import os
 import pty
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.run_helpers import ROOT
 
-HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 
-
-def on_terminal(code: str, *, kill: signal.Signals | None = None) -> tuple[str, int]:
-    """What a program shows on a terminal, and its exit code; it is killed once a bar is shown."""
+def on_terminal(code: str) -> tuple[str, int]:
+    """What a program shows on a terminal, and its exit code."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -30,21 +27,8 @@ def on_terminal(code: str, *, kill: signal.Signals | None = None) -> tuple[str, 
             shown += os.read(ours, 4096)
         except OSError:  # the program has ended
             break
-        if kill and b"rows" in shown:
-            process.send_signal(kill)
     os.close(ours)
     return shown.decode(), process.wait()
-
-
-def test_sigterm_shows_the_cursor_again() -> None:
-    shown, code = on_terminal(
-        "import time\nfrom paraloom.models.progress import meter\n"
-        "with meter('score', 2): time.sleep(60)",
-        kill=signal.SIGTERM,
-    )
-    assert code == -signal.SIGTERM
-    assert HIDE in shown
-    assert shown.rindex(SHOW) > shown.rindex(HIDE)
 
 
 def test_standard_error_that_goes_to_a_log_stays_off_the_bar(tmp_path: Path) -> None:

@@ -1,52 +1,31 @@
-"""YAML and JSON of others: one line for whatever is wrong, in bounded time and memory."""
+"""YAML and JSON: one line for whatever is wrong."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 from paraloom.models.errors import UserError
-from paraloom.models.structured import LARGEST, parse_json, parse_yaml, read_json, read_yaml
-
-BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
-    f"{new}: &{new} [{','.join(9 * [f'*{old}'])}]\n"
-    for old, new in zip("abcdefghijk", "bcdefghijkl", strict=True)
-)
-CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 1000))
+from paraloom.models.structured import parse_json, parse_yaml, read_json, read_yaml
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: " + "[" * 2000, "line 1: nested more than 50 levels deep"),
-        ("a: " + "[" * 2000 + "]" * 2000, "line 1: nested more than 50 levels deep"),
-        ("\n".join(" " * level + "a:" for level in range(200)), "line 51: nested more than 50"),
-        (BOMB, "its aliases stand for more than"),
-        (CHAIN, "nested more than 50 levels deep through aliases"),
-        ("a: &a {<<: *a}", "an alias stands for a value that holds it"),
-        ("a: &a [*a]", "an alias stands for a value that holds it"),
-        ("x" * (LARGEST + 1), "longer than 1,048,576 characters"),
-        ("a: !!bool maybe", "a value does not have the type"),
-        ("a: !!timestamp x", "a value does not have the type"),
-        ('a: !!int ""', "a value does not have the type"),
-        ("a: " + "9" * 5000, "line 1: a number of more than 1000 characters"),
-        ("a: 0x" + "f" * 5000, "line 1: a number of more than 1000 characters"),
-        ("a: " + ":".join("1" * 500_000), "line 1: a number of more than 1000 characters"),
+        ("a: 1\nb: 2\na: 3", "line 3: duplicate key a$"),
+        ("a: " + "[" * 5000, "recursion"),
+        ("a: !!bool maybe", "maybe"),
         ("a: 2001-13-01", "month must be in 1..12"),
-        ("? [a]\n: b", "unhashable|duplicate|list"),
+        ("? [a]\n: b", "unhashable"),
         ("a: b: c", "line 1: mapping values are not allowed here"),
         ("a: !!python/object:os.system {}", "could not determine a constructor"),
-        ("a: \x07", "not YAML"),
+        ("a: \x07", "special characters are not allowed"),
     ],
 )
 def test_what_yaml_may_hold(text: str, message: str) -> None:
-    began = time.process_time()
     with pytest.raises(UserError, match=message) as error:
         parse_yaml(text, "a.yaml")
     assert str(error.value).startswith("a.yaml: ") and "\n" not in str(error.value)
-    assert time.process_time() - began < 2
 
 
 def test_aliases_and_merges_are_yaml() -> None:
@@ -61,11 +40,9 @@ def test_powers_of_ten_are_numbers() -> None:
     assert found == [1e-5, 2e3, -150.0, 1e4, "e5", "1e", "version 1e5"]
 
 
-def test_a_file_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="/dev/zero: longer than"):
-        read_yaml("/dev/zero")
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"a: \xe9")
-    with pytest.raises(UserError, match=r"latin: cannot be read \(not UTF-8"):
+    with pytest.raises(UserError, match=r"latin: cannot be read \(UnicodeDecodeError"):
         read_yaml(tmp_path / "latin")
 
 
@@ -101,6 +78,3 @@ def test_json_of_the_type(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json", Sizes, "").sizes == {"words": 3}
     with pytest.raises(UserError, match=r"b\.json: cannot be read"):
         read_json(tmp_path / "b.json", Sizes, "")
-    os.mkfifo(tmp_path / "c.json")
-    with pytest.raises(UserError, match=r"c\.json: cannot be read \(it is not a regular file\)"):
-        read_json(tmp_path / "c.json", Sizes, "")

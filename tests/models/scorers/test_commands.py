@@ -101,22 +101,13 @@ def test_no_pairs_start_no_program() -> None:
 
 @pytest.mark.parametrize("how", ["sys.exit(3)", "os.kill(os.getpid(), 9)", "time.sleep(60)"])
 def test_it_fails_once_and_then_works(tmp_path: Path, how: str) -> None:
-    tried = tmp_path / "tried"
-    command = python(
-        f"if not os.path.exists({str(tried)!r}):\n    open({str(tried)!r}, 'w'); {how}\n"
-        "for line in sys.stdin: print(1)"
-    )
-    assert score(command, timeout=1.5)["bleurt"].tolist() == [1, 1, 1]
-
-
-def test_what_it_printed_before_it_failed_does_not_count(tmp_path: Path) -> None:
+    """What it printed before it failed does not count."""
     tried = tmp_path / "tried"
     command = python(
         f"again = os.path.exists({str(tried)!r}); open({str(tried)!r}, 'w')\n"
-        "for line in sys.stdin: print(int(again))\n"
-        "sys.exit(0 if again else 3)"
+        f"for line in sys.stdin: print(int(again), flush=True)\nif not again: {how}"
     )
-    assert score(command)["bleurt"].tolist() == [1, 1, 1]
+    assert score(command, timeout=1.5)["bleurt"].tolist() == [1, 1, 1]
 
 
 def test_it_fails_always(tmp_path: Path) -> None:
@@ -130,8 +121,6 @@ def test_it_fails_always(tmp_path: Path) -> None:
         "out of memory"
     )
     assert log.read_text() == "xxx"
-    halves = "os.write(2, b'out of '); time.sleep(0.2); os.write(2, b'memory'); sys.exit(3)"
-    assert failure(python(halves)).endswith("on its stderr: out of memory")  # not read at once
     killed = failure(python("os.kill(os.getpid(), 15)"))
     assert killed.endswith("was killed (SIGTERM), 3 times; nothing is on its stderr")
     missing = failure("no-such-program --fast")
@@ -140,30 +129,16 @@ def test_it_fails_always(tmp_path: Path) -> None:
 
 def test_it_hangs() -> None:
     command = python("print('waiting', file=sys.stderr, flush=True); time.sleep(60)")
-    started = time.monotonic()
-    assert failure(command, timeout=1.5) == (
-        "bleurt: `COMMAND` did not end within 1.5 seconds, 3 times; the last line on its stderr: "
+    assert failure(command, timeout=0.7) == (
+        "bleurt: `COMMAND` did not end within 0.7 seconds, 3 times; the last line on its stderr: "
         "waiting"
     )
-    assert time.monotonic() - started < 50
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("print(1); print(2)", "printed 2 lines for 3 pairs"),
-        ("print('1\\n' * 3)", "printed more than 3 lines for 3 pairs"),
-        ("pass", "printed 0 lines for 3 pairs"),
-        ("while True: print(1)", "printed more than 3 lines for 3 pairs"),
-        (
-            "print('1\\n2\\n3', flush=True); time.sleep(0.3); print(4)",
-            "printed more than 3 lines for 3 pairs",
-        ),
-    ],
-)
-def test_another_number_of_lines(code: str, message: str) -> None:
-    assert failure(python(code)).startswith(
-        f"bleurt: `COMMAND` {message}; it must print one number a pair"
+@pytest.mark.parametrize("lines", [0, 2, 4])
+def test_another_number_of_lines(lines: int) -> None:
+    assert failure(python(f"for _ in range({lines}): print(1)")).startswith(
+        f"bleurt: `COMMAND` printed {lines} lines for 3 pairs; it must print one number a pair"
     )
 
 
@@ -171,9 +146,9 @@ def test_a_line_that_is_no_number_rejects_its_pair_alone() -> None:
     scores = score(python("print('0.5'); print('good ' * 20_000); print(' 1e-1\\r')"))
     assert scores["bleurt"].tolist()[::2] == [0.5, np.float32(0.1)]
     assert [*scores.reasons["bleurt"]] == ["", "no number", ""]
-    digits = score(python("print('1' * 100_000); print(); print('nan')"))
-    assert [*digits.reasons["bleurt"]] == ["no number", "no number", ""]
-    assert np.isnan(digits["bleurt"][2])
+    empty = score(python("print(1); print(); print('nan')"))
+    assert [*empty.reasons["bleurt"]] == ["", "no number", ""]
+    assert np.isnan(empty["bleurt"][2])
 
 
 def test_much_on_both_streams_and_nothing_read(capfd: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,6 @@ from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
-from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.tokens import moses_tokens
 
@@ -62,9 +61,6 @@ def test_from_the_folder_it_is_the_same(sides: list[pa.StringArray], tmp_path: P
     assert np.array_equal(
         score(sides, encoder=made), score(sides, encoder=str(tmp_path / "embeddings"))
     )
-    (tmp_path / "embeddings" / "words.txt").unlink()
-    with pytest.raises(UserError, match=r"words\.txt"):
-        score(sides, encoder=tmp_path / "embeddings")
 
 
 def test_a_recurrent_encoder_depends_on_the_block_in_its_last_bits_at_most(

@@ -16,8 +16,6 @@ from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.scorers import PairScorer
 from paraloom.models.text.idf import count_words, idf_table
-from paraloom.models.text.phrases import find_phrases
-from paraloom.models.text.tokens import PairText
 
 REFERENCES = pa.array(
     ["L'homme qu'il voit court.", "C'est l'été aujourd'hui.", "M. Dupont dort.", ""]
@@ -64,10 +62,6 @@ def test_characters_are_the_tokens_of_japanese() -> None:
     assert found["reference_tokens"].tolist() == [5]
     assert found["trigram_overlap"].tolist() == pytest.approx([2 / 3])
     assert found["unigram_f1"].tolist() == pytest.approx([0.8])
-    (pair,) = find_phrases(
-        PairText(pa.array(["猫が走る"]), pa.array(["猫はが走る"]), language="ja")
-    ).to_pylist()[:1]
-    assert pair["count"] == 1
 
 
 def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
@@ -93,11 +87,3 @@ def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
     config = (tmp_path / "fr/config.json").read_text()
     (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
     assert not np.array_equal(load_encoder(tmp_path / "fr").embed(REFERENCES), vectors)
-
-
-def test_an_english_encoder_has_the_folder_of_earlier_versions(tmp_path: Path) -> None:
-    words = Vocabulary(["dog"])
-    encoder = build_encoder(EmbeddingOptions(dim=3), {"words": random_vectors(2, 3, seed=1)})
-    SentenceEncoder(encoder, {"words": words}, EmbeddingOptions(dim=3)).save(tmp_path / "en")
-    assert "language" not in (tmp_path / "en/config.json").read_text()
-    assert load_encoder(tmp_path / "en").language == "en"

@@ -14,7 +14,6 @@ from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.learned.human_classifier import (
     FOLDS,
     Classifier,
-    fold_of,
     open_classifier,
     train_classifier,
 )
@@ -52,12 +51,6 @@ def test_many_pairs_score_as_plainly_defined(pairs: list[tuple[str, str]]) -> No
     expected = [plain_likeness(r, t, classifier) for r, t in pairs]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found.std() > 0.1
-
-
-def test_folds_are_of_like_size() -> None:
-    folds = fold_of(pa.array([f"reference {i}" for i in range(5000)]))
-    assert folds.tolist()[:20] == [fold(f"reference {i}") for i in range(20)]
-    assert np.bincount(folds, minlength=FOLDS).min() > 900
 
 
 def test_a_model_has_seen_no_text_of_its_fold(tmp_path: Path) -> None:
@@ -123,21 +116,14 @@ def test_the_metrics_are_of_unseen_texts(tmp_path: Path) -> None:
     assert learnt["texts"] == [2 * (200 - int(n)) for n in counts]
 
 
-def test_the_same_seed_gives_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pairs = sample(*made(150))
-    for name, seed, block in (("one", 1, 4096), ("same", 1, 40), ("other", 2, 40)):
-        monkeypatch.setattr("paraloom.models.scorers.learned.human_classifier._ROWS", block)
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    pairs, files = sample(*made(150)), []
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
         (tmp_path / name).mkdir()
         train_classifier(pairs, tmp_path / name, seed=seed)
-    files = {f.name for f in (tmp_path / "one").iterdir()}
-    assert files == {"weights.safetensors", "classifier.json"}
-    one, same, other = (
-        [(tmp_path / name / f).read_bytes() for f in sorted(files)]
-        for name in ("one", "same", "other")
-    )
-    assert one == same != other
+        files.append({f.name: f.read_bytes() for f in (tmp_path / name).iterdir()})
+    assert files[0].keys() == {"weights.safetensors", "classifier.json"}
+    assert files[0] == files[1] != files[2]
 
 
 def test_the_penalty_is_shared_and_texts_alternate(
@@ -163,17 +149,3 @@ def test_the_penalty_is_shared_and_texts_alternate(
 def test_too_little_to_train_on(rows: int, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"of {rows} pairs too few differ to train its classifier"):
         train_classifier(sample(*made(rows)), tmp_path, seed=1)
-
-
-def test_a_folder_that_is_no_classifier(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no classifier, make it again"):
-        open_classifier(tmp_path)
-    (tmp_path / "weights.safetensors").write_bytes(b"nothing of the kind")
-    with pytest.raises(UserError, match="no classifier, make it again"):
-        PairScorer(["human_likeness"], classifier=str(tmp_path))
-    from safetensors.numpy import save_file
-
-    few = {"weights": np.zeros((FOLDS, 4), np.float32), "bias": np.zeros(FOLDS, np.float32)}
-    save_file(few, tmp_path / "weights.safetensors")
-    with pytest.raises(UserError, match="a classifier of another version, make it again"):
-        open_classifier(tmp_path)

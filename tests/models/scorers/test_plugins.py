@@ -9,7 +9,7 @@ import pytest
 
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
-from paraloom.models.scorers.plugins import PackageScorer, column_of, source_of
+from paraloom.models.scorers.plugins import source_of
 
 HEAD = """
 import numpy as np
@@ -108,18 +108,14 @@ def test_rounding_beyond_the_range_is_clipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("", r"mine\.py:commas_score: the file defines no commas_score"),
+        ("", r"mine\.py:commas_score \(AttributeError: .* no attribute 'commas_score'"),
         ("commas_score = 3", r"must be a paraloom.models\.scorers\.Scorer, not int"),
-        ("raise SystemExit", "mine.py:commas_score: SystemExit: no message"),
+        ("raise SystemExit", r"mine.py:commas_score \(SystemExit"),
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("def", "SyntaxError"),
         (entry("unknown=3"), "TypeError"),
-        (entry("function=lambda pairs: 1 / 0"), "commas_score: the scorer failed: ZeroDivision"),
-        (entry("function=lambda pairs: exit(3)"), "commas_score: the scorer failed: SystemExit"),
-        (entry("function=lambda pairs, more: 1"), "commas_score: the scorer failed: TypeError"),
-        (entry("function=lambda pairs: np.ones(2)"), r"values of shape \[2\] for 3 pairs"),
+        (entry("function=lambda pairs: 1 / 0"), r"commas_score: the scorer failed \(ZeroDivision"),
+        (entry("function=lambda pairs: exit(3)"), r"the scorer failed \(SystemExit"),
         (entry("function=lambda pairs: np.ones((3, 1))"), r"of shape \[3, 1\] for 3 pairs"),
-        (entry("function=lambda pairs: 1.0"), r"of shape \[\] for 3 pairs"),
         (entry("function=lambda pairs: None"), r"of shape \[\] for 3 pairs"),
         (entry("function=lambda pairs: ['a', 'b', 'c']"), "could not convert string to float"),
     ],
@@ -131,16 +127,10 @@ def test_what_fails_is_one_line(code: str, message: str, tmp_path: Path) -> None
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"score\.scorers: .*none\.py: cannot be read"):
+    with pytest.raises(
+        UserError, match=r"score\.scorers: .*none\.py: cannot be read \(No such file"
+    ):
         source_of(f"{tmp_path}/none.py:name")
-    (tmp_path / "latin.py").write_bytes(b"# \xe9")
-    with pytest.raises(UserError, match="not UTF-8"):
-        source_of(f"{tmp_path}/latin.py:name")
-
-
-def test_names_of_columns() -> None:
-    assert column_of("C:/my scorers/a.py:b") == "b"
-    assert column_of("trigram_overlap") == "trigram_overlap"
 
 
 def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
@@ -150,37 +140,6 @@ def test_the_key_of_a_file_is_its_text(tmp_path: Path) -> None:
         path.write_text(text)
         keys.append(source_of(f"{path}:x").key())
     assert keys[0] == keys[2] != keys[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("function='commas'", "function must be a function"),
-        ("function=commas, range=('0', '1')", "the bounds of range must be numbers or None"),
-        ("function=commas, range=(0,)", "range must have two bounds"),
-        ("function=commas, range=None", "range must have two bounds"),
-        ("function=commas, range=(1, 0)", "range begins at 1, which is not below its end 0"),
-        ("function=commas, range=(0, np.nan)", "range begins at 0, which is not below"),
-        ("function=commas, reads=('sources',)", "reads must be names of reference, translation"),
-        ("function=commas, reads='source'", "reads must be names of"),
-        ("function=commas, version={1}", "version must be a whole number"),
-        (
-            "function=commas, resource=Resource(name='language', open=open, remedy='it')",
-            "its resource must not be named language",
-        ),
-    ],
-)
-def test_what_a_scorer_declares_is_checked(tmp_path: Path, arguments: str, message: str) -> None:
-    with pytest.raises(UserError) as raised:
-        scorer(tmp_path, entry(arguments))
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-def test_meaning_is_one_line(tmp_path: Path) -> None:
-    code = "commas_score = Scorer(function=commas, meaning='two\\nlines', unit='')"
-    with pytest.raises(UserError, match="commas_score: meaning must be a line of text"):
-        scorer(tmp_path, code)
 
 
 def test_a_scorer_gets_no_empty_columns(tmp_path: Path) -> None:
@@ -196,18 +155,5 @@ def zeros(pairs):
     return commas(pairs)
 
 """ + entry("function=zeros, range=(0, None)")
-    with pytest.raises(UserError, match="commas_score: the scorer failed: ValueError"):
+    with pytest.raises(UserError, match=r"commas_score: the scorer failed \(ValueError"):
         scorer(tmp_path, code).score(TEXTS, TEXTS)
-
-
-def test_two_packages_with_a_scorer_of_one_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in ("first", "second"):
-        metadata = tmp_path / f"{package}-1.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
-        (metadata / "entry_points.txt").write_text(f"[paraloom.scorers]\nours = {package}:it\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(UserError, match=r"several packages declare it \(first:it, second:it\)"):
-        PackageScorer("ours").load()

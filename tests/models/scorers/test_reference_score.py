@@ -93,37 +93,6 @@ def test_a_model_of_the_hub(hub_model: Callable[[str], Path]) -> None:
     np.testing.assert_allclose(found, truth, atol=1e-4)
 
 
-def test_it_is_comparable_with_the_score_of_the_translation(nmt_model: Path) -> None:
-    model = Translator(nmt_model, NmtOptions(beam=4), threads=1)
-    sources = [source for source, _ in new_pairs(12)]
-    rows, _ = model.translate(sources)
-    found = score(model, sources, rows["translation"].to_pylist())
-    close = np.abs(found - rows["translation_score"].to_numpy()) < 1e-4
-    assert close.mean() > 0.5  # other translations have other subwords than their text
-
-
-def test_equal_pairs_are_scored_once_and_in_any_order(nmt_model: Path) -> None:
-    class Counting(Translator):
-        seen: int = 0
-
-        def score(
-            self, sources: Sequence[str | None], references: Sequence[str | None]
-        ) -> NDArray[np.float32]:
-            self.seen += len(sources)
-            return super().score(sources, references)
-
-    model = Counting(nmt_model, threads=1)
-    pairs = new_pairs(6)
-    sources, references = zip(*pairs, strict=True)
-    once = score(model, sources, references)
-    assert model.seen == 6
-    repeated = score(model, sources * 3, references * 3)
-    assert model.seen == 12
-    assert np.array_equal(repeated, np.tile(once, 3))
-    other = score(model, [sources[0]] * 2, references[:2])
-    assert other[0] == pytest.approx(once[0], abs=1e-5) != other[1]
-
-
 def test_what_cannot_be_scored_is_no_number(nmt_model: Path) -> None:
     model = Translator(nmt_model, NmtOptions(max_source_subwords=10), threads=1)
     found = score(model, ["Muž.", "", "Muž. " * 30, "Muž."], ["A man.", "A", "A", "A man. " * 30])

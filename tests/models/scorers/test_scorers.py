@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from paraloom.models.scorers import SCORERS, PairScorer
 from paraloom.models.scorers.learned.human_classifier import FOLDS, Classifier
 from paraloom.models.scorers.tokens.ngrams import shared_ngrams
 from paraloom.models.text.tokens import PairText
-from paraloom.models.text.vectors import UNKNOWN, WordVectors, compact_vectors, write_vectors
+from paraloom.models.text.vectors import UNKNOWN, WordVectors
 from tests.models.scorers.plain_likeness import plain_likeness
 
 NAMES = list(SCORERS)
@@ -233,7 +232,7 @@ def test_some_columns_alone() -> None:
     assert scorer.names == NAMES
 
 
-def test_sides_without_known_words_score_zero_and_never_nan(tmp_path: Path) -> None:
+def test_sides_without_known_words_score_zero_and_never_nan() -> None:
     rows = [("xyzzy", "a dog"), ("", "a dog"), ("", ""), ("xyzzy", "xyzzy"), ("a", "a xyzzy")]
     assert score(rows)["paragram_similarity"].tolist() == [0, 0, 0, 0, 1]
     zero = WordVectors(["a", "b", "c"], np.array([[0, 0], [1, 0], [-1, 0]], np.float32))
@@ -258,15 +257,6 @@ def test_words_without_idf_are_left_out_where_the_file_has_no_row_for_them() -> 
     assert score(rows, PairScorer(["mean_idf"], idf=idf))["mean_idf"].tolist() == [2.5, 0]
 
 
-def test_vectors_from_a_file_and_from_the_compact_form(tmp_path: Path) -> None:
-    write_vectors(tmp_path / "v.txt", WORDS[:7], VECTORS.matrix)
-    compact_vectors(tmp_path / "v.txt", tmp_path / "compact")
-    rows = [("a dog runs", "the dog sees cats"), ("cats", "dog")]
-    for paragram in (tmp_path / "v.txt", str(tmp_path / "compact")):
-        found = score(rows, PairScorer(["paragram_similarity"], paragram=paragram))
-        assert np.array_equal(found["paragram_similarity"], score(rows)["paragram_similarity"])
-
-
 def test_no_rows() -> None:
     found = score([])
     assert {name: len(values) for name, values in found.items()} == dict.fromkeys(found, 0)
@@ -276,22 +266,12 @@ def test_no_rows() -> None:
 def test_a_wrong_name_and_missing_vectors_are_said() -> None:
     with pytest.raises(UserError, match="'bleu' is unknown: choose from trigram_overlap, "):
         PairScorer(["bleu"])
-    with pytest.raises(UserError, match=r"paragram_similarity needs word vectors: set score\.para"):
-        PairScorer(["paragram_similarity"])
-    with pytest.raises(UserError, match="mean_idf needs the words' IDF"):
-        PairScorer(["mean_idf"])
-    with pytest.raises(UserError, match="human_likeness needs its classifier"):
-        PairScorer(["human_likeness"])
-    with pytest.raises(UserError, match="reference_score needs the model that translates"):
-        PairScorer(["reference_score"])
+    for name, scorer in SCORERS.items():
+        if scorer.resource:
+            with pytest.raises(UserError, match=f"^{name} needs {scorer.resource.remedy}"):
+                PairScorer([name])
     with pytest.raises(UserError, match="reference_score: needs the sources of the pairs"):
         PairScorer(["reference_score"], **TABLES).score(*[pa.array(["a"])] * 2)
-    with pytest.raises(UserError, match=r"needs a model: set score\.sentence_model to its folder"):
-        PairScorer(["sentence_similarity"])
-    with pytest.raises(UserError, match=r"cross_encoder needs a model: set score\.cross_encoder_m"):
-        PairScorer(["cross_encoder"])
-    with pytest.raises(UserError, match="encoder_similarity needs an encoder"):
-        PairScorer(["encoder_similarity"])
     with pytest.raises(UserError, match="one number a word, this one has 5"):
         score([("a", "b")], PairScorer(["mean_idf"], idf=VECTORS))
 

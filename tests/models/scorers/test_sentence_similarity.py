@@ -16,7 +16,6 @@ import torch
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
-from paraloom.models.embeddings.applications.opened import is_ours
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
 from paraloom.models.scorers import PairScorer
@@ -101,40 +100,22 @@ def test_each_distinct_text_is_encoded_once(
     assert len(seen) == len(set(seen)) == 41
 
 
-def test_each_distinct_pair_is_scored_once(
-    pair_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = open_cross_encoder(pair_model)
-    seen: list[Any] = []
-    predict = model.predict
-
-    def count(given: list[Any], **options: Any) -> Any:
-        seen.extend(given)
-        return predict(given, **options)
-
-    monkeypatch.setattr(model, "predict", count)
-    scorer = PairScorer(["cross_encoder"], cross_encoder_model=model)
-    first, second = pa.array(["a dog", "a", "a dog", "a"]), pa.array(["a cat", "b", "a cat", "c"])
-    found = scorer.score(first, second)["cross_encoder"]
-    assert sorted(seen) == [("a", "b"), ("a", "c"), ("a dog", "a cat")]
-    assert found[0] == found[2]
-    expected = predict([("a dog", "a cat"), ("a", "b")])
-    np.testing.assert_allclose(found[:2], expected, atol=BOUND)
-    assert scorer.score(*[pa.array([], pa.string())] * 2)["cross_encoder"].shape == (0,)
-
-
-def test_every_pair_has_its_own_score() -> None:
+def test_each_distinct_pair_is_scored_once_and_has_its_own_score() -> None:
     """Texts of one pair in another make a pair of its own."""
-    predict = SimpleNamespace(
-        device=torch.device("cpu"),
-        predict=lambda pairs, **_: np.array([10 * len(a) + len(b) for a, b in pairs]),
-    )
+    seen: list[tuple[str, str]] = []
+
+    def predict(pairs: list[tuple[str, str]], **_: Any) -> np.ndarray:
+        seen.extend(pairs)
+        return np.array([10 * len(a) + len(b) for a, b in pairs])
+
     texts = ["a", "bb", "ccc", "dddd", "eeeee"]
     pairs = [(a, b) for a in texts for b in texts]
-    pairs = [pairs[i] for i in np.random.default_rng(0).permutation(50) % 25]
-    columns = [pa.array(side) for side in zip(*pairs, strict=True)]
-    found = PairScorer(["cross_encoder"], cross_encoder_model=predict).score(*columns)
-    assert found["cross_encoder"].tolist() == [10 * len(a) + len(b) for a, b in pairs]
+    rows = [pairs[i] for i in np.random.default_rng(0).permutation(50) % 25]
+    columns = [pa.array(side) for side in zip(*rows, strict=True)]
+    model = SimpleNamespace(device=torch.device("cpu"), predict=predict)
+    found = PairScorer(["cross_encoder"], cross_encoder_model=model).score(*columns)
+    assert found["cross_encoder"].tolist() == [10 * len(a) + len(b) for a, b in rows]
+    assert sorted(seen) == sorted(pairs)
 
 
 def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_path: Path) -> None:
@@ -149,15 +130,11 @@ def test_models_that_cannot_be_used(sentence_model: Path, pair_model: Path, tmp_
     three = write_bert(tmp_path / "three", labels=3)
     fails("gives 3 numbers a pair", cross_encoder_model=three)
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "modules.json").write_text("[{}]")
-    fails("broken/modules.json: the model cannot be loaded", sentence_model=tmp_path / "broken")
+    for content in ("[{}]", "{"):
+        (tmp_path / "broken" / "modules.json").write_text(content)
+        fails("the model cannot be loaded", sentence_model=tmp_path / "broken")
     for folder, key in ((sentence_model, "sentence_model"), (pair_model, "cross_encoder_model")):
-        copy = tmp_path / key
-        copy.mkdir()
-        for file in folder.rglob("*"):
-            if file.is_file():
-                (copy / file.relative_to(folder)).parent.mkdir(exist_ok=True)
-                (copy / file.relative_to(folder)).write_bytes(file.read_bytes())
+        copy = Path(shutil.copytree(folder, tmp_path / key))
         weights = copy / "model.safetensors"
         weights.write_bytes(weights.read_bytes()[:200])
         fails("the model cannot be loaded", **{key: copy})
@@ -185,16 +162,6 @@ def test_a_tokenizer_that_panics_is_one_line(sentence_model: Path, tmp_path: Pat
     scorer = PairScorer(["sentence_similarity"], sentence_model=folder)
     with pytest.raises(UserError, match=r"^score\.sentence_model: the model fails \(PanicExcept"):
         scorer.score(texts(2, 1), texts(2, 2))
-
-
-def test_a_model_with_a_pipe_in_it(sentence_model: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "model"
-    shutil.copytree(sentence_model, folder)
-    (folder / "config.json").unlink(missing_ok=True)
-    os.mkfifo(folder / "config.json")
-    with pytest.raises(UserError, match=r"config\.json: cannot be read \(it is not a regular file"):
-        open_sentence_model(folder)
-    assert not is_ours(folder)
 
 
 def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
@@ -229,9 +196,7 @@ def test_a_model_brings_no_code(sentence_model: Path, tmp_path: Path) -> None:
     ("file", "settings", "message"),
     [
         ("config.json", {"vocab_size": 300_000_000}, "its settings describe .* its files have"),
-        ("config.json", {"intermediate_size": 10**8}, "its settings describe .* its files have"),
         ("config.json", {"num_hidden_layers": 20_000}, "num_hidden_layers must be at most 1,000"),
-        ("config.json", {"num_labels": 10**9}, "num_labels must be at most 65,536"),
         (
             "sentence_bert_config.json",
             {"config_kwargs": {"num_hidden_layers": 20_000}},
@@ -333,15 +298,6 @@ def test_a_model_is_in_its_folder(sentence_model: Path, tmp_path: Path) -> None:
     (folder / "1_Pooling").rename(tmp_path / "pooling")
     (folder / "1_Pooling").symlink_to(tmp_path / "pooling")
     with pytest.raises(UserError, match="1_Pooling: a model may hold no link to a folder"):
-        open_sentence_model(folder)
-
-
-@pytest.mark.parametrize("name", ["README.md", "config_sentence_transformers.json", "vocab.txt"])
-def test_a_pipe_among_the_files(sentence_model: Path, tmp_path: Path, name: str) -> None:
-    folder = Path(shutil.copytree(sentence_model, tmp_path / "model"))
-    (folder / name).unlink(missing_ok=True)
-    os.mkfifo(folder / name)
-    with pytest.raises(UserError, match=rf"{name}: cannot be read \(it is not a regular file"):
         open_sentence_model(folder)
 
 
