@@ -11,10 +11,9 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.part_files import encode
 from paraloom.beam_jobs.io.shards import receipts, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
-from paraloom.beam_jobs.score import score_table
+from paraloom.beam_jobs.score import Scoring, score_table
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
-from paraloom.models.scorers.pair_scorer import Scores
 from paraloom.models.scorers.plugins import FileScorer
 from tests.run_helpers import part_file
 
@@ -51,22 +50,16 @@ def test_scores_stand_beside_their_rows() -> None:
 
 
 def test_scored_rows_get_only_what_they_lack() -> None:
-    class Two(PairScorer):
-        def score(
-            self,
-            reference: pa.StringArray,
-            translation: pa.StringArray,
-            source: pa.StringArray | None = None,
-            ids: pa.StringArray | None = None,
-        ) -> Scores:
-            return Scores({"unigram_f1": np.array([0.25, np.nan, 0.5], np.float32)})
-
+    text = "from paraloom.models.scorers import Scorer\n"
+    text += "s = Scorer(function=lambda pairs: [0.25, float('nan'), 0.5], meaning='', unit='')"
+    scorer = PairScorer(["s"], sources=[FileScorer("s", "s.py", text)])
     once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
-    twice, rejected = score_table(once, Two(["unigram_f1"]), (*SCORERS, "unigram_f1"))
-    assert twice.schema == schema.scored((*SCORERS, "unigram_f1"))
+    twice, rejected = score_table(once, scorer, (*SCORERS, "s"))
+    assert twice.schema == schema.scored((*SCORERS, "s"))
     assert twice.select(once.column_names).equals(once.take([0, 2]))
-    assert twice["unigram_f1"].to_pylist() == [0.25, 0.5]
+    assert twice["s"].to_pylist() == [0.25, 0.5]
     assert rejected.select(once.column_names).equals(once.slice(1, 1))
+    assert rejected["reason"].to_pylist() == ["s is not finite"]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
@@ -79,34 +72,6 @@ def test_a_score_that_is_no_number_sets_the_row_apart(bad: float) -> None:
     assert rejected["reason"].to_pylist() == ["translation_score is not finite"]
 
 
-def test_a_scorer_that_fails_is_named() -> None:
-    class Failing(PairScorer):
-        def score(
-            self,
-            reference: pa.StringArray,
-            translation: pa.StringArray,
-            source: pa.StringArray | None = None,
-            ids: pa.StringArray | None = None,
-        ) -> Scores:
-            counts = np.ones(len(reference), np.int16)
-            values = np.array([0.5, np.nan, np.inf], np.float32)
-            return Scores(
-                {
-                    "reference_tokens": counts,
-                    "translation_tokens": counts,
-                    "trigram_overlap": values,
-                }
-            )
-
-    rows = table(scores=[-0.5, float("nan"), -0.7])
-    scored, rejected = score_table(rows, Failing(["trigram_overlap"]), SCORERS)
-    assert scored["id"].to_pylist() == ["id-0"]
-    assert rejected["reason"].to_pylist() == [
-        "translation_score is not finite",  # the first one that is not
-        "trigram_overlap is not finite",
-    ]
-
-
 def test_no_rows() -> None:
     scored, rejected = score_table(table([]), PairScorer(["trigram_overlap"]), SCORERS)
     assert scored.schema == schema.scored(SCORERS)
@@ -117,7 +82,7 @@ def test_the_job_gives_what_the_function_gives(tmp_path: Path) -> None:
     tables = [table(), table([]), table(PAIRS[:1], [float("nan")])]
     shards = [write_shard(f"{tmp_path}/in/part-{i}.parquet", t) for i, t in enumerate(tables)]
     out = f"{tmp_path}/score"
-    result = score.run(units(shards, "key"), out, SCORERS, None, ONE)
+    result = score.run(units(shards, "key"), out, Scoring(SCORERS), ONE)
     scorer = PairScorer(["trigram_overlap"])
     for rows, receipt in zip(tables, result.receipts, strict=True):
         wanted, _ = score_table(rows, scorer, SCORERS)
@@ -130,7 +95,7 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
     once, _ = score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)
     shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), once)
     names = (*SCORERS, "length_ratio")
-    score.run(units([shard], "k"), str(tmp_path / "out"), names, None, ONE)
+    score.run(units([shard], "k"), str(tmp_path / "out"), Scoring(names), ONE)
     found = pq.read_table(part_file(tmp_path / "out", "part-0"))
     assert found.schema == schema.scored(names)
     assert found.select(once.column_names).equals(once)
@@ -142,7 +107,7 @@ def test_the_job_asks_a_scorer_only_for_what_the_units_lack(tmp_path: Path) -> N
 def test_columns_that_the_job_does_not_know_are_left_out(tmp_path: Path) -> None:
     more = table().append_column("extra", pa.array([1, 2, 3]))
     shard = write_shard(str(tmp_path / "in" / "part-0.parquet"), more)
-    score.run(units([shard], "k"), str(tmp_path / "out"), SCORERS, None, ONE)
+    score.run(units([shard], "k"), str(tmp_path / "out"), Scoring(SCORERS), ONE)
     found = pq.read_table(part_file(tmp_path / "out", "part-0"))
     assert found.equals(score_table(table(), PairScorer(["trigram_overlap"]), SCORERS)[0])
 
@@ -193,9 +158,7 @@ checked = Scorer(function=function, meaning="", unit="")
 NAMES = ("translation_score", "trigram_overlap", "checked")
 
 
-def checked(
-    folder: Path, words: list[str], bad: str, keys: dict[str, str] | None = None, **more: Any
-) -> Result:
+def checked(folder: Path, words: list[str], bad: str, keys: dict[str, str] | None = None) -> Result:
     """Score two translations of each source; those with `bad` in them are rejected."""
     rows = table([(f"the {word} is here", f"{word} is here") for word in words])
     rows = rows.set_column(0, "id", pa.array([f"id-{i // 2}" for i in range(len(words))]))
@@ -203,9 +166,8 @@ def checked(
     rows = rows.append_column("candidate", number).cast(schema.translated(candidates=True))
     shard = write_shard(f"{folder}/in/part-0.parquet", rows)
     source = FileScorer("checked", "checked.py", CHECKED.replace("BAD", repr(bad)))
-    return score.run(
-        units([shard], bad), f"{folder}/out", NAMES, None, ONE, sources=[source], keys=keys, **more
-    )
+    scoring = Scoring(NAMES, sources=[source])
+    return score.run(units([shard], bad), f"{folder}/out", scoring, ONE, keys=keys)
 
 
 def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
@@ -240,16 +202,11 @@ def test_rows_scored_before_keep_their_columns_and_all_rows_their_order(
     assert more.receipts[0].shards[0].digest == fresh.receipts[0].shards[0].digest
 
 
-def test_too_many_rejected_rows(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="score: 1 of 2 rows are rejected"):
-        checked(tmp_path, ["cat", "dog"], "dog", max_rejected=0.4)
-
-
 def test_the_job_takes_the_tokens_of_its_language(tmp_path: Path) -> None:
     rows = table([("l'homme", "homme")])
     shard = write_shard(f"{tmp_path}/in/part-0.parquet", rows)
     for language, shared in (("fr", 1), ("en", 0)):  # l' homme; l 'homme
         out = f"{tmp_path}/{language}"
-        score.run(units([shard], "k"), out, ["unigram_f1"], None, ONE, language=language)
+        score.run(units([shard], "k"), out, Scoring(["unigram_f1"], language=language), ONE)
         found = pq.read_table(part_file(out, "part-0"))
         assert found["unigram_f1"].to_pylist() == pytest.approx([2 * shared / (2 + 1)])

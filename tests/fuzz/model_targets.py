@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import json
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -89,39 +90,12 @@ def translation_model() -> Path:
     return folder / "model"
 
 
-def _linked_model(folder: Path) -> Path:
-    """A folder with links to the files of `translation_model`."""
-    place = folder / "model"
-    place.mkdir()
-    for file in translation_model().iterdir():
-        if file.is_file():
-            (place / file.name).symlink_to(file)
-    return place
-
-
-def dictionaries(random: Random, folder: Path) -> None:
-    """The dictionaries of a fairseq model."""
-    from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
-    from paraloom.models.nmt.model_folder import ModelFolder
-
-    place = _linked_model(folder)
-    path = random.choice(sorted(place.glob("dict.*.txt")))
-    content = damaged(path.read_bytes(), random)
-    path.unlink()
-    path.write_bytes(content)
-
-    def build() -> None:
-        found = ModelFolder(place)
-        build_model(found, read_checkpoint(found))
-
-    allowed(build)
-
-
 def checkpoint(random: Random, folder: Path) -> None:
     """The settings in the checkpoint of a fairseq model, or its bytes in either form of torch."""
     from paraloom.models.nmt.checkpoint import read_state
 
-    place = _linked_model(folder)
+    links = {"copy_function": os.symlink}
+    place = Path(shutil.copytree(translation_model(), folder / "model", **links))
     path = place / "checkpoint.pt"
     state = read_state(path)
     path.unlink()
@@ -181,8 +155,7 @@ def sentence_model(random: Random, folder: Path) -> None:
 
 MODEL_TARGETS: dict[str, tuple[Case, float]] = {
     "encoder": (encoder, 4),
-    "dictionaries": (dictionaries, 0.5),
-    "checkpoint": (checkpoint, 0.5),
+    "checkpoint": (checkpoint, 1),
     "hub_model": (hub_model, 1),
     "sentence_model": (sentence_model, 1),
 }

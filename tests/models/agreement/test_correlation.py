@@ -53,23 +53,15 @@ def test_the_interval_holds_the_true_correlation() -> None:
     pearson = 1 / np.sqrt(2 * 2.5)
     true = 6 / np.pi * np.arcsin(pearson / 2)  # of normal variables
     inside = 0
-    for seed in range(60):
+    for seed in range(30):
         effect = np.repeat(random.normal(size=50), 4)
         labels = effect + random.normal(size=200)
         scores = 0.5 * labels + np.repeat(random.normal(size=50), 4) + random.normal(size=200)
         references = np.repeat(np.arange(50), 4)
-        interval = spearman({"s": scores}, labels, references, count=200, seed=seed)["s"].interval
+        interval = spearman({"s": scores}, labels, references, count=100, seed=seed)["s"].interval
         assert interval is not None
         inside += interval[0] <= true <= interval[1]
-    assert inside >= 52
-
-
-def test_the_same_seed_gives_the_same_interval() -> None:
-    random = np.random.default_rng(1)
-    scores, labels = random.normal(size=(2, 50))
-    found = [spearman({"s": scores}, labels, np.arange(50), seed=s)["s"] for s in (1, 1, 2)]
-    assert found[0] == found[1]
-    assert found[0].interval != found[2].interval
+    assert inside >= 26
 
 
 def test_nothing_and_one_reference_have_no_interval() -> None:

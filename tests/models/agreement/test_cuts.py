@@ -72,12 +72,6 @@ def test_more_is_better() -> None:
     assert cut.wilson[0] == pytest.approx(binomtest(60, 60).proportion_ci(method="wilson").low)
 
 
-def test_less_is_better() -> None:
-    cut = cut_of([20, 20, 20, 10, 0, 0, 0, 0, 0, 0], 0.9, name="b")
-    assert cut is not None and cut.reached
-    assert (cut.score, cut.deciles) == ("b", (0, 1, 2))
-
-
 def test_the_nearest_cut_is_named() -> None:
     cut = cut_of([0, 0, 0, 0, 0, 0, 0, 0, 16, 15], 0.9)
     assert cut is not None and not cut.reached

@@ -1,4 +1,4 @@
-"""Shares of good pairs, Wilson's intervals, and exact deciles."""
+"""Shares of good pairs, Wilson's intervals, exact deciles, and weights."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from paraloom.beam_jobs.bucket import decile_ranks
-from paraloom.models.agreement.precision import best_deciles, by_decile, exact_deciles, wilson
+from paraloom.models.agreement.precision import (
+    best_deciles,
+    by_decile,
+    exact_deciles,
+    weights_of,
+    wilson,
+)
 
 
 @given(st.integers(1, 2000), st.data())
@@ -61,3 +67,27 @@ def test_a_decile_with_rows_but_no_judged_pairs_ends_what_is_measured() -> None:
     assert np.isnan(single.share).tolist() == [k in (0, 2) for k in range(10)]
     assert np.isnan(several.share).tolist() == [k != 1 for k in range(10)]
     assert several.share[1] == 0.5
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
+def test_a_sample_like_the_run_has_equal_weights(values: list[int]) -> None:
+    decile = np.array(values)
+    rows = (7 * np.bincount(decile, minlength=10)).tolist()
+    assert weights_of(decile, rows) == pytest.approx(np.ones(len(decile)))
+
+
+def test_they_undo_a_sample_that_is_spread_over_deciles_with_few_rows() -> None:
+    random = np.random.default_rng(2)
+    decile = random.choice(10, 40_000, p=np.arange(1, 11) / 55)
+    good = random.random(len(decile)) < decile / 9
+    take = np.concatenate([np.flatnonzero(decile == k)[:200] for k in range(10)])
+    weights = weights_of(decile[take], np.bincount(decile, minlength=10).tolist())
+    assert good[take].mean() < good.mean() - 0.1
+    assert np.average(good[take], weights=weights) == pytest.approx(good.mean(), abs=0.02)
+
+
+def test_heavy_weights_are_trimmed() -> None:
+    decile = np.array([9] * 10 + [0] * 90)
+    weights = weights_of(decile, [50] + [0] * 8 + [50])  # 5 and 0.56 untrimmed
+    assert weights.mean() == pytest.approx(1)
+    assert weights[0] / weights[-1] == pytest.approx(3 / (5 / 9))

@@ -16,7 +16,6 @@ from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
 from paraloom.models.scorers.elsewhere.commands import CommandScorer, shown_words
 from paraloom.models.scorers.pair_scorer import Scores
-from tests import slow_metric
 
 ROOT = Path(__file__).resolve().parents[3]
 PAIRS = [
@@ -61,13 +60,6 @@ def test_it_gets_a_line_a_pair_and_three_columns(tmp_path: Path) -> None:
         "a b c  d\tx y z\t“quoted” \\n ' \" 猫",
         "Muž spí .\ta man sleeps .\ta man is asleep .",
     ]
-
-
-def test_a_program_like_those_in_use() -> None:
-    pairs = [("zdroj", f"a dog runs {'fast ' * (i % 7)}", f"the dog {i} .") for i in range(5000)]
-    scores = score(shlex.join([sys.executable, slow_metric.__file__]), pairs)
-    wanted = [slow_metric.score(reference, text) for _, reference, text in pairs]
-    assert np.allclose(scores["bleurt"], wanted, atol=1e-6)
 
 
 def test_the_wrapper_of_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

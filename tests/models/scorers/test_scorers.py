@@ -181,17 +181,6 @@ def test_range_symmetry_identity(name: str, rows: list[tuple[str, str]]) -> None
     np.testing.assert_allclose(same, expected, rtol=1e-6 if name in ONE_SIDED else 0, atol=0)
 
 
-@given(columns)
-@settings(max_examples=50)
-def test_small_pairs_score_as_plainly_defined(rows: list[tuple[str, str]]) -> None:
-    by_word = dict(zip(WORDS, VECTORS.matrix.astype(float), strict=False))
-    references, translations = zip(*rows, strict=True)
-    expected = plain.score(references, translations, by_word, plain.fast_tokenizer())
-    found = score(rows)
-    for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)
-
-
 def test_many_words_make_no_two_trigrams_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     texts = [" ".join(f"w{i}" for i in rng.integers(40, size=40)) for _ in range(400)]

@@ -27,11 +27,6 @@ def test_counts_of_parts_add_up(texts: list[str], cut: int) -> None:
     assert merged.table.equals(turned.table)
 
 
-def test_nothing_to_merge() -> None:
-    assert merge_counts([]).documents == 0
-    assert merge_counts([]).table.num_rows == 0
-
-
 def test_the_table_survives_its_file(tmp_path: Path) -> None:
     counts = count_words(pa.array(["A dog , a cat", "a dog 7", "a 7"]))
     table = idf_table(counts)

@@ -59,11 +59,6 @@ def test_captions_have_the_tokens_of_moses(data: Path, language: str) -> None:
     assert rows(few, language) == [python.tokenize(text, escape=False) for text in few]
 
 
-def test_french_and_english_differ() -> None:
-    assert rows(["L'homme qu'il voit."], "fr") == [["L'", "homme", "qu'", "il", "voit", "."]]
-    assert rows(["L'homme qu'il voit."], "en") == [["L", "'homme", "qu", "'il", "voit", "."]]
-
-
 @pytest.mark.parametrize("language", ["tr", "uk", "ko", "xx"])
 @given(texts=st.lists(SENTENCES, max_size=10))
 @settings(max_examples=12)
@@ -118,13 +113,6 @@ def test_every_spelling_of_a_language_has_the_same_tokens(code: str) -> None:
     assert rows(["Dr. Novák, tzn. pes."], code) == [
         MosesTokenizer("cs").tokenize("Dr. Novák, tzn. pes.")
     ]
-
-
-@pytest.mark.parametrize(
-    ("known", "is_known"), [("en_US", True), ("eng_Latn", True), ("EN", True), ("fr", False)]
-)
-def test_english_in_any_spelling_is_english(known: str, is_known: bool) -> None:
-    assert (short_code(known) == "en") == is_known
 
 
 def test_all_unspaced_languages() -> None:

@@ -43,7 +43,7 @@ def test_a_text_that_is_too_long_for_spacy_is_passed_over(tmp_path: Path) -> Non
 
 def test_there_is_no_such_pipeline(tmp_path: Path) -> None:
     for name in ("no_such_pipeline", str(tmp_path)):
-        with pytest.raises(UserError, match=f"spaCy cannot load {name}: ") as caught:
+        with pytest.raises(UserError, match=f"spaCy cannot load {name}; ") as caught:
             Parser(name)
         assert "\n" not in str(caught.value)
 
