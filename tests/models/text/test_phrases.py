@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraloom.models.text.phrases import LONGEST, SCHEMA, find_phrases, merge_phrases
@@ -87,6 +87,7 @@ def test_whatever_is_found_stands_in_the_sentences(pairs: list[tuple[str, str]])
 
 
 @given(st.lists(st.tuples(sentence, sentence), min_size=1, max_size=6))
+@settings(max_examples=30)
 def test_counting_in_parts_is_counting_at_once(pairs: list[tuple[str, str]]) -> None:
     def tables(parts: list[list[tuple[str, str]]]) -> Iterator[pa.Table]:
         for part in parts:

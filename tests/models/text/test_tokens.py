@@ -32,14 +32,14 @@ def one_by_one(texts: list[str], lower: bool = False) -> list[list[str]]:
 
 
 @given(st.lists(SENTENCES, max_size=20))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_column_is_tokenised_as_moses_does_row_by_row(texts: list[str]) -> None:
     column = pa.array(texts, pa.string())
     assert moses_tokens(column, lower=False).to_pylist() == one_by_one(texts)
 
 
 @given(st.from_regex(_PLAIN, fullmatch=True))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_plain_text_needs_no_more_than_spaces_before_marks(text: str) -> None:
     assert moses_tokens(pa.array([text]), lower=False).to_pylist() == one_by_one([text])
 

@@ -98,7 +98,7 @@ def test_lines_are_counted_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
     rows = [f"word{i} {i} {i + 0.5}\n" for i in range(50)]
     vectors = read(tmp_path, "".join(rows))
     assert vectors.matrix.tolist() == [[i, i + 0.5] for i in range(50)]
-    with pytest.raises(UserError, match="line 41 holds something that is no number"):
+    with pytest.raises(UserError, match="line 41: could not convert"):
         read(tmp_path, "".join([*rows[:40], "x y z\n", *rows]))
 
 
