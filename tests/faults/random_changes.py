@@ -60,7 +60,6 @@ KEYS: dict[str, tuple[Any, ...]] = {
     "score.commands": ({}, {"letters": "awk -F'\\t' '{print length($0)}'"}),
     "score.training.dim": (8, 12),
     "score.training.epochs": (1, 2),
-    "score.training.margin": (0.4, 0.3),
     "select.by": ("trigram_overlap", "translation_score", "unigram_f1", "auto"),
     "select.deciles": ([2, 3, 4, 5, 6], [1, 3, 4, 5, 7, 9], None),
     "select.max_tokens": (30, 9, None),
@@ -137,7 +136,7 @@ def _truthful(ground: Ground, run: Path, before: Path, fresh: Path) -> None:
     record = Manifest(str(run)).record
     begun = _config(run) == _config(fresh)  # or it was killed before
     now = fresh if begun else before
-    for stage in status(str(run)).stages:
+    for stage in status(str(run)):
         if stage.name in PAIR_STAGES and stage.state in ("finished", "outdated"):
             expected = now if stage.state == "finished" else before
             ground.expect(
@@ -168,7 +167,7 @@ def _equal(ground: Ground, run: Path, fresh: Path) -> None:
     for name in names:
         _same(ground, name, *(_plain(each / name) for each in (run, fresh)))
     _same(ground, "explain", _explained(run), _explained(fresh))
-    states = {stage.state for stage in status(str(run)).stages}
+    states = {stage.state for stage in status(str(run))}
     ground.expect(f"status: {states}", states == {"finished"})
     card, corpus = (run / CARD).read_text(), _rows(run, "corpus")
     ground.expect("rows in the card", f"{len(corpus):,} pairs" in card)

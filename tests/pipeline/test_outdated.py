@@ -48,7 +48,7 @@ def test_a_corpus_of_an_earlier_configuration(
     capsys.readouterr()
     assert again(stage, a_run, *changes) == 0
 
-    states = {each.name: each.state for each in status(folder).stages}
+    states = {each.name: each.state for each in status(folder)}
     assert states["ingest"] == "finished" and states["corpus"] == "outdated"
     capsys.readouterr()
     assert main(["publish", folder, *PUBLISH]) == 2
@@ -99,15 +99,15 @@ def test_a_process_that_is_killed_as_it_begins(
         raise KeyboardInterrupt
 
     folder = str(a_run / "run")
-    assert [each.state for each in status(folder).stages] == ["finished"] * 5
+    assert [each.state for each in status(folder)] == ["finished"] * 5
     write_config(a_run, score={"scorers": ["trigram_overlap"]})
     with monkeypatch.context() as patch:
         patch.setattr(run_module, "_make_stages", killed)
         assert again("select", a_run) == 130
-    states = [each.state for each in status(folder).stages]
+    states = [each.state for each in status(folder)]
     assert states == ["finished", "finished", "waiting", "waiting", "waiting"]
     assert again("select", a_run) == 0
-    assert [each.state for each in status(folder).stages] == ["finished"] * 5
+    assert [each.state for each in status(folder)] == ["finished"] * 5
 
 
 def test_the_first_configuration_is_kept_however_many_follow(a_run: Path) -> None:
