@@ -1,12 +1,12 @@
 """Comparison of two sets of part files by rows and values, independent of shards and order.
 
-Parts of equal name and content are skipped. The rows of the others are partitioned by a hash of the
-id into files of a bounded number of rows, so that memory does not grow with the corpus.
+Part files of equal content are skipped. The rows of the others are partitioned by a hash of the id
+into files of a bounded number of rows, so that memory does not grow with the corpus.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard, read_whole
 from paraloom.beam_jobs.transforms.duplicates import row_hash
-from paraloom.models.cpu import cores
 
 ROW = "(the row itself)"
 """Used instead of a column name if only one side has a row."""
 
 _ROWS_AT_ONCE = 200_000
 _EXAMPLES = 5
+_PARTITION = "(partition)"  # the column of the temporary files
 
 
 @dataclass(slots=True)
@@ -49,49 +50,30 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     Rows are matched by `id` (and `candidate`), and equal ones in the order of their other columns.
     """
     found: dict[str, ColumnDiff] = {}
-    others = {shard.name: shard for shard in second}
-    paired = [(shard, others.pop(shard.name, None)) for shard in first]
-    left: tuple[list[Shard], list[Shard]] = ([], list(others.values()))
-    for (shard, other), same in zip(paired, _all_same(paired), strict=True):
-        if not same:
-            left[0].append(shard)
-            if other is not None:
-                left[1].append(other)
-    rows = max(sum(shard.rows for shard in side) for side in left)
-    if rows:
-        partitions = 1 + rows // _ROWS_AT_ONCE
-        with tempfile.TemporaryDirectory() as folder:
-            folders = [Path(folder, name) for name in ("first", "second")]
-            for part_folder, side in zip(folders, left, strict=True):
-                part_folder.mkdir()
-                _spread(side, part_folder, partitions)
-            for partition in range(partitions):
-                sides = [_gather(part_folder / str(partition)) for part_folder in folders]
-                _compare(sides[0], sides[1], found)
+    common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
+    equal, others = zip(*(_divided(side, Counter(common)) for side in (first, second)), strict=True)
+    storage.several(_verify, [shard for side in equal for shard in side])
+    partitions = 1 + max(sum(shard.rows for shard in side) for side in others) // _ROWS_AT_ONCE
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [Path(folder, name) for name in ("first", "second")]
+        for place, side in zip(folders, others, strict=True):
+            _spread(side, place, partitions)
+        for number in range(partitions):
+            _compare(*(_gather(place / str(number)) for place in folders), found)
     return found
 
 
-def _all_same(pairs: Sequence[tuple[Shard, Shard | None]]) -> list[bool]:
-    """Whether the parts of each pair have the same rows; several are read at once."""
-    pool = ThreadPoolExecutor(cores())
-    try:
-        return list(pool.map(lambda pair: _same(*pair), pairs))
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _divided(shards: Sequence[Shard], common: Counter[str]) -> tuple[list[Shard], list[Shard]]:
+    """The part files whose content the other side has too (`common` counts them); the others."""
+    equal, others = [], []
+    for shard in shards:
+        (equal if common[shard.digest] > 0 else others).append(shard)
+        common[shard.digest] -= 1
+    return equal, others
 
 
-def _same(shard: Shard, other: Shard | None) -> bool:
-    """Whether two parts have the same rows, in any order."""
-    if other is None:
-        return False
-    if shard.digest == other.digest:
-        for part in {shard, other}:
-            read_whole(part)  # verify the checksum
-        return True
-    if shard.rows != other.rows:
-        return False
-    tables = [_sorted(read_shard(s)) for s in (shard, other)]
-    return bool(tables[0].equals(tables[1]))
+def _verify(shard: Shard) -> None:
+    read_whole(shard)
 
 
 def _compare(first: pa.Table | None, second: pa.Table | None, found: dict[str, ColumnDiff]) -> None:
@@ -162,41 +144,26 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _spread(shards: Sequence[Shard], folder: Path, partitions: int) -> None:
-    """Append the rows to one file per partition; only one file is open at a time."""
-    for table in _blocks(shards):
-        hashes = row_hash(table["id"].combine_chunks())[:, 0]
-        partition = (hashes % np.uint64(partitions)).astype(np.int64)
-        table = table.take(np.argsort(partition, kind="stable"))
-        ends = np.cumsum(np.bincount(partition, minlength=partitions))
-        for number, end in enumerate(ends):
-            start = ends[number - 1] if number else 0
-            if end > start:
-                with (
-                    (folder / str(number)).open("ab") as stream,
-                    pa.ipc.new_stream(stream, table.schema) as sink,
-                ):
-                    sink.write_table(table.slice(start, end - start))
+    """Write the rows into a folder for each partition."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for shard in shards:
+            table = read_shard(shard)
+            hashes = row_hash(table["id"].combine_chunks())[:, 0]
+            numbers = pa.array((hashes % np.uint64(partitions)).astype(np.int64))
+            yield from table.append_column(_PARTITION, numbers).to_batches()
+
+    if shards:
+        kinds = read_shard(shards[0]).schema.append(pa.field(_PARTITION, pa.int64()))
+        ds.write_dataset(
+            pa.RecordBatchReader.from_batches(kinds, batches()),
+            folder,
+            format="arrow",
+            partitioning=[_PARTITION],
+            max_partitions=partitions,
+        )
 
 
-def _blocks(shards: Sequence[Shard]) -> Iterator[pa.Table]:
-    """The shards' rows in blocks of at least `_ROWS_AT_ONCE` rows, except for the last."""
-    waiting: list[pa.Table] = []
-    for shard in shards:
-        waiting.append(read_shard(shard))
-        if sum(map(len, waiting)) >= _ROWS_AT_ONCE:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
-
-
-def _gather(path: Path) -> pa.Table | None:
-    """The rows of a partition's file (one Arrow stream per block); None if there is none."""
-    if not path.exists():
-        return None
-    tables = []
-    with path.open("rb") as stream:
-        while stream.read(1):
-            stream.seek(-1, 1)
-            tables.append(pa.ipc.open_stream(stream).read_all())
-    return pa.concat_tables(tables)
+def _gather(folder: Path) -> pa.Table | None:
+    """The rows of a partition; None if there is none."""
+    return ds.dataset(folder, format="arrow").to_table() if folder.exists() else None
