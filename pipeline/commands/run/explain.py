@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import typer
@@ -13,7 +12,7 @@ from rich.text import Text
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_receipt, read_shard, receipts
 from paraloom.beam_jobs.runners.launch import connect
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.console import console
@@ -47,8 +46,11 @@ def command(
         raise UserError(f"{run}: no row with the id {id}; see the ids in ingest/part-*.parquet")
     criteria = selection_in_words(resolve_auto(final_view(record)))
     out = console()
-    for line in describe(steps, criteria):
-        out.print(line)
+    candidates = {step.row["candidate"] for step in steps if "candidate" in step.row}
+    for candidate in sorted(candidates) or [None]:
+        way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
+        for line in describe(way, criteria):
+            out.print(line)
     if stages := outdated(manifest.record):
         out.print(f"of an earlier configuration than the last command had: {', '.join(stages)}")
 
@@ -75,48 +77,25 @@ def find(folder: str, id: str, stages: Sequence[str] = PAIR_STAGES) -> list[Step
 
 
 def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
-    """The rows of a part file with the id; of a local file, first its ids alone are read."""
-    if not storage.is_remote(shard.path):
-        try:
-            with pq.ParquetFile(shard.path) as file:
-                groups = [g for g in range(file.num_row_groups) if _may_have(file, g, id)]
-                ids = file.read_row_groups(groups, ["id"], use_threads=False)["id"]
-            if not pc.any(pc.equal(ids, id)).as_py():
-                return []
-        except (OSError, LookupError, ValueError, pa.ArrowException):
-            pass  # `read_shard` says what is wrong
-    table = read_shard(shard)
-    if "id" not in table.column_names:
-        raise UserError(f"{shard.path}: not a part file of pairs, it has no id")
-    rows: list[dict[str, Any]] = table.filter(pc.field("id") == id).to_pylist()
+    """The rows of a part file with the id; of a local file, only row groups that may have it are
+    read.
+    """
+    wanted = pc.field("id") == id
+    if storage.is_remote(shard.path):
+        found = read_shard(shard).filter(wanted)
+    else:
+        with reading(shard.path):
+            found = pq.read_table(shard.path, filters=wanted)
+    rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 
 
-def _may_have(file: pq.ParquetFile, group: int, id: str) -> bool:
-    """Whether a row group may have the id by its statistics: ids of part files seldom overlap."""
-    columns = file.metadata.row_group(group)
-    leaves = map(columns.column, range(columns.num_columns))
-    known = next((leaf.statistics for leaf in leaves if leaf.path_in_schema == "id"), None)
-    if known is None or not isinstance(known.min, str):
-        return True
-    return bool(known.min <= id <= known.max)
-
-
-def describe(steps: list[Step], criteria: str) -> list[Text | Table]:
-    """Lines and a table for rich to print, for each translation of the source.
+def describe(steps: Sequence[Step], criteria: str) -> list[Text | Table]:
+    """Lines and a table for rich to print, for one translation of the source.
 
     Args:
-        criteria: of the selection, in words.
+        criteria: the selection's, in words.
     """
-    candidates = sorted({step.row["candidate"] for step in steps if "candidate" in step.row})
-    lines: list[Text | Table] = []
-    for candidate in candidates or [None]:
-        way = [step for step in steps if step.row.get("candidate", candidate) == candidate]
-        lines += _describe(way, criteria)
-    return lines
-
-
-def _describe(steps: list[Step], criteria: str) -> list[Text | Table]:
     merged: dict[str, Any] = {}
     for step in steps:
         if not step.rejected:
@@ -128,8 +107,7 @@ def _describe(steps: list[Step], criteria: str) -> list[Text | Table]:
     for name in ("reference_tokens", "translation_tokens", "translation_subwords"):
         if name in merged:
             lines.append(Text(f"{name:22}{merged[name]}"))
-    deciles = [name for name in merged if name.endswith(schema.decile(""))]
-    if deciles:
+    if deciles := [name for name in merged if name.endswith(schema.decile(""))]:
         table = Table("score", "value", "decile (0 lowest, 9 highest)")
         for column in deciles:
             score = column.removesuffix(schema.decile(""))
