@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
-from paraloom.models.errors import UserError
+from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.stage import Run
@@ -15,13 +15,11 @@ def read_labelled(paths: Sequence[str]) -> list[LabelledPairs]:
 
 
 def check_labelled(config: Config) -> None:
-    """`Stage.check` of a stage that reads the labelled pairs; raises as `read_labelled`."""
+    """`Stage.check` of a stage that reads the labelled pairs."""
     read_labelled(config.select.labelled_paths)
 
 
 def labelled_digests(run: Run) -> list[str]:
     """The digests of the labelled pairs."""
-    try:
+    with reading("select.labelled"):
         return [digest(path) for path in run.config.select.labelled_paths]
-    except UserError as error:
-        raise UserError(f"select.labelled: {error}") from error

@@ -26,15 +26,14 @@ _FIRST = [
 
 
 def find_corpus(path: str) -> list[str]:
-    """The Parquet files of a corpus: a run's, those of a folder, or a single file."""
+    """The Parquet files of a corpus: of a run, in a folder, or a single file."""
     if path.endswith(".parquet"):
         return [path]
-    corpus = storage.join(path, "corpus")
     is_run = storage.exists(storage.join(path, "manifest.json"))
-    folder = corpus if is_run else path
+    folder = storage.join(path, "corpus") if is_run else path
     names = [name for name in storage.names(folder) if name.endswith(".parquet")]
-    shards = [shard.path for receipt in receipts(folder) for shard in receipt.shards]
-    files = shards or [storage.join(folder, name) for name in names]
+    files = [shard.path for receipt in receipts(folder) for shard in receipt.shards]
+    files = files or [storage.join(folder, name) for name in names]
     if not files:
         what = (
             "the run has no corpus yet; name the folder of a stage, such as its score/"
@@ -59,7 +58,7 @@ def describe(
     Args:
         spacy: the pipeline that parses; None leaves the entropy of parses out.
         idf: IDF in text form; None counts words over the references of all corpora together.
-        languages: of corpora by name; those without are in English.
+        languages: the corpora's, by name; English is the default.
         folder: for intermediate files, if it is in an object store; else they are temporary.
     """
     languages = languages or {}
@@ -91,7 +90,18 @@ def table(results: Statistics) -> Table:
     corpora = results.corpora
     names = [corpus.name for corpus in corpora]
     shown = number_table("Statistics: mean ± standard deviation", "", numbers=names)
-    shown.caption, shown.caption_justify = _caption(results), "left"
+    parses = (
+        f"Parses: root and its dependents, by {results.spacy}."
+        if results.spacy
+        else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy, in a "
+        "configuration with statistics.spacy."
+    )
+    shown.caption_justify = "left"
+    shown.caption = (
+        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses of "
+        f"at most about {statistics.SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
+        f"IDF: {results.idf}. {parses}"
+    )
     shown.add_row("pairs", *(f"{corpus.pairs:,}" for corpus in corpora))
     for name in _names([corpus.statistics for corpus in corpora]):
         shown.add_row(name, *(_cell(corpus.statistics.get(name)) for corpus in corpora))
@@ -99,7 +109,7 @@ def table(results: Statistics) -> Table:
 
 
 def _names(found: Sequence[Mapping[str, object]]) -> list[str]:
-    """The names of all statistics: first those of every corpus, then the scores of some."""
+    """The names of all statistics: first what every corpus has, then the scores of some."""
     return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
 
 
@@ -111,17 +121,3 @@ def _moments(moments: text_statistics.Moments | None) -> Moments | None:
 
 def _cell(moments: Moments | None) -> str:
     return "–" if moments is None else f"{moments.mean:.3f} ± {moments.deviation:.3f}"
-
-
-def _caption(results: Statistics) -> str:
-    parses = (
-        f"Parses: root and its dependents, by {results.spacy}."
-        if results.spacy
-        else "Entropy of parses is left out (–): name a spaCy pipeline with --spacy, in a "
-        "configuration with statistics.spacy."
-    )
-    return (
-        "Tokens and IDF: of sentences. Entropies: of −ln p, in nats, over words and over parses of "
-        f"at most about {statistics.SAMPLED:,} pairs. Genres: shares of pairs, by CzEng's ids. "
-        f"IDF: {results.idf}. {parses}"
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.bitext import genres
 from paraloom.beam_jobs.transforms.duplicates import row_hash
 from paraloom.beam_jobs.transforms.unit_dofn import OneCoreDoFn
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import threshold
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.idf import (
@@ -71,7 +70,7 @@ class Block:
     path: str
     groups: tuple[int, ...]
     rows: int
-    sampled_share: float  # of the pairs
+    sampled_share: float  # the fraction of the pairs that entropies are computed on
     ids: bool = False  # whether its rows have ids
     language: str = ENGLISH
 
@@ -89,12 +88,10 @@ def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> l
     with_ids = set()
     for path in paths:
         file = _open(path)
-        for side in SIDES:
-            if side not in file.schema_arrow.names:
-                raise UserError(f"{path}: has no column {side}")
-            if not _is_text(kind := file.schema_arrow.field(side).type):
-                raise UserError(f"{path}: column {side} holds {kind}, not texts")
-        if "id" in file.schema_arrow.names and _is_text(file.schema_arrow.field("id").type):
+        names = file.schema_arrow.names
+        if missing := set(SIDES).difference(names):
+            raise UserError(f"{path}: has no column {min(missing)}")
+        if "id" in names:
             with_ids.add(path)
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
@@ -234,34 +231,17 @@ class _Measure(OneCoreDoFn):
         yield pa.Table.from_pylist(rows, _MOMENTS)
 
 
-def _share(part: int, of: int) -> Moments:
-    """The moments of `of` values, `part` of which are 1 and the others 0."""
-    share = part / of
-    return Moments(of, share, part * (1 - share))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(test(kind) for test in tests)
+def _share(ones: int, total: int) -> Moments:
+    """The mean and the variance of `total` zeros and ones with `ones` ones."""
+    share = ones / total
+    return Moments(total, share, ones * (1 - share))
 
 
 def _open(path: str) -> pq.ParquetFile:
-    with _parquet_errors(path):
+    with reading(path):
         if storage.is_remote(path):
             return pq.ParquetFile(pa.BufferReader(storage.read_bytes(path)))
         return pq.ParquetFile(path, memory_map=True)
-
-
-@contextmanager
-def _parquet_errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise UserError(f"{path}: there is no such file") from error
-    except (OSError, pa.ArrowInvalid) as error:
-        why = str(error).splitlines()[0]
-        raise UserError(f"{path}: cannot be read as Parquet ({why})") from error
 
 
 def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dict[str, pa.Array]]:
@@ -269,7 +249,7 @@ def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dic
     file = _open(block.path)
     floating = [f.name for f in file.schema_arrow if pa.types.is_floating(f.type)]
     columns = list(columns or (*SIDES, *floating))
-    with _parquet_errors(block.path):
+    with reading(block.path):
         for batch in file.iter_batches(_BATCH, list(block.groups), columns, use_threads=False):
             read = {name: batch[name] for name in columns}
             for side in SIDES:
@@ -302,7 +282,7 @@ def _by_name(table: pa.Table) -> dict[tuple[int, str], WordCounts]:
 
 
 def _by_corpus(table: pa.Table) -> dict[int, dict[str, Moments]]:
-    """The moments of corpora, merged from those of their blocks."""
+    """The moments of corpora, merged from the moments of their blocks."""
     parts: dict[int, dict[str, list[Moments]]] = {}
     for row in table.sort_by([("corpus", "ascending"), ("block", "ascending")]).to_pylist():
         of = parts.setdefault(row["corpus"], {}).setdefault(row["statistic"], [])

@@ -1,10 +1,10 @@
-"""statistics: all pairs beside those of the corpus."""
+"""statistics: all pairs beside the corpus."""
 
 from pathlib import Path
 from typing import Any
 
 from paraloom.beam_jobs.io.shards import content_key
-from paraloom.models.errors import UserError
+from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.pipeline import statistics
 from paraloom.pipeline.config.options import Config, StatisticsOptions
@@ -21,7 +21,7 @@ def fingerprint(run: Run) -> Any:
 
 
 def make(run: Run, key: str) -> StatisticsRecord:
-    """Compute the statistics; those of all pairs include the scores of the best round."""
+    """Compute the statistics; all pairs have the scores of the best round too."""
     all_pairs = run.at(run.record(PairsRecord, "corpus").round or 0)
     corpora = {
         "all pairs": all_pairs.verified_files("bucket"),
@@ -43,10 +43,8 @@ def check(config: Config) -> None:
     from paraloom.models.text.parses import Parser
 
     if spacy := _options(config).spacy:
-        try:
+        with reading("statistics.spacy"):
             parser = Parser(spacy)
-        except UserError as error:
-            raise UserError(f"statistics.spacy: {error}") from error
         notify(of_parser("statistics.spacy", parser.language, config.language))
 
 

@@ -1,13 +1,11 @@
 """`paraloom statistics`: corpora side by side."""
 
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
-from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.pipeline import statistics
 from paraloom.pipeline.commands.options import JsonFile, On, beam_options, write_json
@@ -63,12 +61,11 @@ def command(
 
 
 def _record(path: str) -> RunRecord | None:
-    """The record of the run that a corpus is of, as it was made: of the folder or one above it."""
+    """The record of the run in a folder or above it, as its corpus was made."""
     folder = path.rstrip("/")
     for _ in range(5):  # RUN/rounds/2/corpus/part-00000.parquet
         if storage.exists(storage.join(folder, "manifest.json")):
-            with suppress(UserError):  # a damaged one: the corpus can still be read
-                return as_made(Manifest(folder).record, "corpus")
+            return as_made(Manifest(folder).record, "corpus")
         folder, slash, _ = folder.rpartition("/")
         if not slash:
             break

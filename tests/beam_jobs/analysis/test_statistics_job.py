@@ -1,7 +1,6 @@
 """Statistics of two corpora against a direct computation over everything at once."""
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,20 +170,6 @@ def test_genres_of_czeng(tmp_path: Path) -> None:
     assert shares["genre_eu"].deviation == pytest.approx(math.sqrt(12) / 7)
 
 
-def test_a_pipeline_that_cannot_parse_is_one_line(tmp_path: Path) -> None:
-    table = pa.table({"reference": ["a"], "translation": ["b"]})
-    work = write(tmp_path, [table], 1)
-    for workers in ("1", "2"):
-        with pytest.raises(UserError, match=r"^spaCy cannot load nothing_of_this_name: ") as caught:
-            run(
-                work * 2,
-                str(tmp_path / "w"),
-                ["--direct_num_workers", workers],
-                spacy="nothing_of_this_name",
-            )
-        assert "\n" not in str(caught.value)
-
-
 def test_files_of_others(tmp_path: Path) -> None:
     """Row groups, texts of other types, nulls, and scores that are missing or no number."""
     table = pa.table(
@@ -217,22 +202,14 @@ def test_blocks_of_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"missing\.parquet: there is no such file"):
-        find_blocks(0, [str(tmp_path / "missing.parquet")])
-    (tmp_path / "text.parquet").write_text("no Parquet at all")
-    with pytest.raises(UserError, match=r"text\.parquet: cannot be read as Parquet"):
-        find_blocks(0, [str(tmp_path / "text.parquet")])
-    os.mkfifo(tmp_path / "pipe.parquet")
-    with pytest.raises(UserError, match=r"pipe\.parquet: cannot be read as Parquet \(.* regular"):
-        find_blocks(0, [str(tmp_path / "pipe.parquet")])
+    path = tmp_path / "text.parquet"
+    path.write_text("no Parquet at all")
+    with pytest.raises(pa.ArrowInvalid) as caught:
+        find_blocks(0, [str(path)])
+    assert caught.value.__notes__ == [str(path)]
     pq.write_table(pa.table({"reference": ["a"]}), tmp_path / "half.parquet")
     with pytest.raises(UserError, match=r"half\.parquet: has no column translation"):
         find_blocks(0, [str(tmp_path / "half.parquet")])
-    pq.write_table(
-        pa.table({"reference": ["a"], "translation": [["b", "c"]]}), tmp_path / "list.parquet"
-    )
-    with pytest.raises(UserError, match=r"list\.parquet: column translation holds list<.*not text"):
-        find_blocks(0, [str(tmp_path / "list.parquet")])
 
 
 def test_a_column_with_the_name_of_a_statistic(tmp_path: Path) -> None:
