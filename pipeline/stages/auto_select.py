@@ -6,7 +6,7 @@ from typing import Any
 from paraloom.beam_jobs.analysis import probes, sampling
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
-from paraloom.pipeline.auto_select.search import VERSION, auto_select, small_encoder
+from paraloom.pipeline.auto_select.search import VERSION, Search, small_encoder
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.labelled import check_labelled, labelled_digests, read_labelled
 from paraloom.pipeline.records import AutoSelectRecord
@@ -41,19 +41,19 @@ def fingerprint(run: Run) -> Any:
 def make(run: Run, key: str) -> AutoSelectRecord:
     """Search for the best deciles, among all translations of a source."""
     config = run.config
-    criteria = replace(run.criteria(), per_source="all")
-    return auto_select(
-        run.shards("bucket"),
-        run.ranked_by,
-        read_labelled(config.select.labelled_paths),
-        config.select.auto,
-        seed=config.seed,
-        folder=run.folder("choice"),
-        criteria=criteria,
+    search = Search(
+        shards=run.shards("bucket"),
+        scorers=run.ranked_by,
+        labelled=read_labelled(config.select.labelled_paths),
+        options=config.select.auto,
         encoder=config.embeddings,
+        criteria=replace(run.criteria(), per_source="all"),
+        folder=run.folder("choice"),
+        seed=config.seed,
         arguments=run.arguments,
         language=run.language,
     )
+    return search.select()
 
 
 def check(config: Config) -> None:
