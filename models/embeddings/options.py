@@ -240,23 +240,16 @@ class EmbeddingOptions(Options):
 class ParagramOptions(Options):
     """Training of word vectors on phrase pairs (averages with the margin loss)."""
 
-    format: Literal["auto", "ppdb", "tsv", "lexicon"] = "auto"
-    """Format of the phrase pairs: PPDB's `|||`, tab-separated, `word paraphrase …`; auto detects
-    it."""
     dim: Size = 300
     """Dimension of word vectors."""
     epochs: Count = 5
     """Passes over all pairs."""
     batch_size: Count = 100
     """Pairs in a mini-batch; each mini-batch is one optimiser step."""
-    mega_batch: Count = 1
-    """M: mini-batches encoded together to choose negatives from."""
-    margin: PositiveNumber = 0.4
-    """δ of the loss: the paraphrase must be more similar than the negative by this much."""
     learning_rate: PositiveNumber = 0.001
     """Step size of Adam."""
 
     def training(self) -> EmbeddingOptions:
         """The same options for the trainer of encoders."""
-        values = self.model_dump(exclude={"format"})
-        return EmbeddingOptions(initial_vectors=None, negatives="other", **values)
+        values = self.model_dump()
+        return EmbeddingOptions(initial_vectors=None, negatives="other", mega_batch=1, **values)

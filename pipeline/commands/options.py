@@ -1,7 +1,6 @@
 """Options and arguments that several commands share, and what they do."""
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,12 +20,6 @@ def _writable(file: str | None) -> str | None:
     return file
 
 
-def _price(value: float | None) -> float | None:
-    if value is not None and not 0 <= value < math.inf:
-        raise UserError(f"--gpu-hour: must be a price, 0 or more, not {value:g}")
-    return value
-
-
 RunFolder = Annotated[
     str, typer.Argument(metavar="RUN", help="Run folder, local or on an object store.")
 ]
@@ -43,7 +36,7 @@ GpuHour = Annotated[
     float | None,
     typer.Option(
         metavar="PRICE",
-        callback=_price,
+        min=0,
         help="Price of an hour of one translating machine; prints the cost of back-translation.",
     ),
 ]
@@ -75,7 +68,7 @@ JsonFile = Annotated[
 def beam_options(
     context: typer.Context, on: str | None = None, on_interrupt: str | None = None
 ) -> Sequence[str]:
-    """The options for Beam: those of the cluster that `--on` names, then those after `--`."""
+    """The options for Beam: first the options of `--on`'s cluster, then the user's after `--`."""
     given: list[str] = context.obj
     if on_interrupt:
         given = [*given, f"--on_interrupt={on_interrupt}"]

@@ -136,42 +136,33 @@ class ScoreOptions(Options):
                 f"scorers: {ENCODER} needs an encoder of a first round; set loop.rounds"
             )
         known = ["translation_score", *(name for name in SCORERS if name != ENCODER)]
-        for entry in self.scorers:
-            name = column_of(entry)
-            if name == entry and name not in known and name not in (plugins := installed()):
+        taken = {*known, ENCODER, *_TAKEN}
+        own = [entry for entry in self.scorers if entry not in known]
+        for entry in own:
+            if column_of(entry) == entry and entry not in (plugins := installed()):
                 names = ", ".join([*known, *plugins])
-                raise ValueError(f"scorers: {name!r} is unknown; choose from {names}")
-            if name != entry and name in (*known, ENCODER):
-                raise ValueError(f"scorers: {entry}: {name} is a scorer of Paraloom; rename yours")
-            if name not in known and name in _TAKEN:
-                raise ValueError(f"scorers: {entry}: {name} has another meaning; rename yours")
+                raise ValueError(f"scorers: {entry!r} is unknown; choose from {names}")
+        if len({*self.scorers}) < len(self.scorers):
+            raise ValueError("scorers: names a scorer twice")
+        for key, name in (
+            *(("scorers", column_of(entry)) for entry in own),
+            *((f"columns.{name}", name) for name in self.columns),
+            *((f"commands.{name}", name) for name in self.commands),
+        ):
             try:
                 check_name(name)
             except ValueError as error:
-                raise ValueError(f"scorers: {error}") from None
-        if len({column_of(entry) for entry in self.scorers}) < len(self.scorers):
-            raise ValueError("scorers: names a scorer twice")
+                raise ValueError(f"{key}: {error}") from None
+            if name in taken:
+                raise ValueError(
+                    f"{key}: {name} is another column or has another meaning; rename yours"
+                )
+            taken.add(name)
         for name, key in MODEL_KEYS.items():
             if name in self.scorers and getattr(self, key) is None:
                 kind = SCORERS[name].resource
                 assert kind
                 raise ValueError(f"{key}: {name} needs {kind.remedy}")
-        self._check_elsewhere([*known, ENCODER])
-
-    def _check_elsewhere(self, known: Sequence[str]) -> None:
-        """Check the scores that are computed elsewhere; `known` are Paraloom's."""
-        taken = {*known, *_TAKEN, *map(column_of, self.scorers)}
-        for key, names in (("columns", self.columns), ("commands", self.commands)):
-            for name in names:
-                try:
-                    check_name(name)
-                except ValueError as error:
-                    raise ValueError(f"{key}: {error}") from None
-                if name in taken:
-                    raise ValueError(
-                        f"{key}.{name}: there is another column {name}; name this score otherwise"
-                    )
-                taken.add(name)
         for name, command in self.commands.items():
             try:
                 words = shlex.split(command)
@@ -373,7 +364,7 @@ class Config(Options):
             into = " into ".join(languages if missing[0] == "forward_model" else languages[::-1])
             raise ValueError(
                 f"nmt.{missing[0]}: is missing; input.format text needs a model that translates "
-                f"{into} (input.target_language is that of the text)"
+                f"{into} (input.target_language is the language of the text)"
             )
         for i, condition in enumerate(options.conditions):
             if not condition.column.startswith("reference_"):

@@ -17,8 +17,8 @@ def fingerprint(run: Run) -> Any:
     content = [(bitext.format, bitext.name) for bitext in run.bitexts]
     digests = [sha256 for bitext in run.bitexts for sha256 in bitext.sha256]
     made = [content, digests, options.shard_rows, options.max_characters]
-    # Without these options, the key is that of earlier versions. `unique: source` is no option of
-    # this stage.
+    # Without these options, runs keep the keys that they had before there were such options.
+    # `unique: source` does not concern this stage.
     where = list(map(str, options.conditions))
     unique = options.unique == "pair"
     if not where and not unique:

@@ -64,8 +64,8 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
     """The key of what each column depends on besides the pairs.
 
     Args:
-        digests: of the resources.
-        own: as `plugin_keys` gives it.
+        digests: the digests of the resources.
+        own: what `plugin_keys` gives.
     """
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
@@ -81,8 +81,8 @@ def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[
 
 
 def make(run: Run, key: str) -> ScoreRecord:
-    """Score the translations. A round after the first adds one score to those of the first: the
-    similarity that the encoder of the round before gives.
+    """Score the translations. A round after the first adds one score to the first round's scores:
+    the similarity that the encoder of the round before gives.
     """
     resources: dict[str, Any]
     if run.round > 1:

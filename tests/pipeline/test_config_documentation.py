@@ -45,6 +45,11 @@ def test_the_page_has_one_row_for_each_key() -> None:
     assert sorted(rows) == sorted(keys(Config))
 
 
+def test_the_example_of_the_page_is_sound() -> None:
+    example = page().split("```yaml\n")[1].split("```")[0]
+    assert Config.of(yaml.safe_load(example)).select.deciles == [8, 9]
+
+
 def test_every_key_has_a_description() -> None:
     found = schema()
     sections = [found, *found["$defs"].values()]

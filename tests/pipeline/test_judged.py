@@ -122,38 +122,6 @@ def test_judgments_of_other_texts_do_not_choose(
     assert "0 of 118 judgments are of pairs that this run has, too few to choose by" in line
 
 
-def test_a_broken_file_of_judgments_is_one_line(
-    a_run: Path, write_config: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    judge(a_run, good_above(5))
-    path = a_run / "run" / "judgments" / "Anna.jsonl"
-    path.write_text("{}\n" + path.read_text())
-    write_config(a_run, select={"by": "judged"})
-    assert again("select", a_run) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"{path}: line 1 is not a judgment" in line
-
-
-@pytest.mark.parametrize(
-    ("select", "message"),
-    [
-        ({"precision": 1.0}, "select.precision: 1.0 must be less than 1"),
-        ({"good": 0}, "select.good: 0 must be greater than 0"),
-        ({"good": 101}, "select.good: 101 must be at most 100"),
-    ],
-)
-def test_wrong_keys(
-    tmp_path: Path,
-    write_config: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
-    select: dict[str, Any],
-    message: str,
-) -> None:
-    write_config(tmp_path, select={"by": "judged", **select})
-    assert again("select", tmp_path) == 2
-    assert message.split(":")[0] in capsys.readouterr().err
-
-
 def test_the_report_has_judgments_with_any_selection_and_is_written_when_they_come(
     a_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

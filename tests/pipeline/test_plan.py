@@ -103,7 +103,6 @@ LANGUAGE = ("nmt", "idf", "paragram", "classifier", "score", "embeddings", "stat
         ("score.phrases={folder}/bitext.tsv", {"paragram"}),
         ("score.paragram={folder}/vectors.txt", {"paragram"}),
         ("score.idf={folder}/idf.txt", {"idf"}),
-        ("score.training.margin=0.3", {"paragram"}),
         ("score.training.epochs=2", {"paragram"}),
         ("select.by=mean_idf", {"corpus"}),
         ("select.deciles=[1]", {"corpus"}),
@@ -268,7 +267,7 @@ def test_stages_of_another_configuration_are_outdated_and_what_reads_them(folder
         run.manifest.stages[stage.name] = StageRecord(key=key_of(stage, run), digest=stage.name)
     names = set(run.manifest.stages)
     assert outdated(run) == set()
-    changes = ["score.training.margin=0.3", "select.deciles=[1]", "nmt.training.updates=7"]
+    changes = ["score.training.epochs=9", "select.deciles=[1]", "nmt.training.updates=7"]
     for change, stage_name in zip(changes, ("paragram", "corpus", "nmt"), strict=True):
         other = Run(read_config(folder / "config.yaml", [change]), run.manifest)
         assert outdated(other) == set(dependents({stage_name}, run.config)) & names, change

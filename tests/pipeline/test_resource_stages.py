@@ -136,41 +136,6 @@ def test_from_a_file(tmp_path: Path) -> None:
     assert make(tmp_path, idf=file)[1]
 
 
-def test_a_counted_table_serves_another_run_as_a_file(tmp_path: Path) -> None:
-    make(tmp_path)
-    (tmp_path / "other").mkdir()
-    make(tmp_path / "other", ["x"], idf=tmp_path / "idf" / "idf.txt")
-    same = [folder / "idf" / "compact" / "matrix.f32" for folder in (tmp_path, tmp_path / "other")]
-    assert same[0].read_bytes() == same[1].read_bytes()
-
-
-def test_a_file_of_vectors_is_none_of_idf(tmp_path: Path) -> None:
-    (tmp_path / "vectors.txt").write_text("dog 2.5 1\ncat 0.5 1\n")
-    with pytest.raises(UserError, match=r"vectors\.txt: 2 numbers a word, but an IDF is one"):
-        make(tmp_path, idf=tmp_path / "vectors.txt")
-    assert not (tmp_path / "idf").exists()
-
-
-def test_only_where_a_scorer_needs_it(tmp_path: Path) -> None:
-    path = tmp_path / "run.yaml"
-    path.write_text(CONFIG.replace("mean_idf", "length_ratio").format(run=tmp_path, idf="null"))
-    assert not IDF.enabled(read_config(path))
-
-
-def test_the_words_stand_in_a_file_that_people_read(tmp_path: Path) -> None:
-    make(tmp_path)
-    lines = (tmp_path / "idf" / "idf.txt").read_text().splitlines()
-    assert {line.split()[0] for line in lines} == {
-        "UUUNKKK",
-        "a",
-        "dog",
-        "runs",
-        "sits",
-        "cat",
-        ".",
-    }
-
-
 def translated(folder: Path, rows: int) -> None:
     columns = {
         "id": [f"id-{i}" for i in range(rows)],

@@ -117,7 +117,6 @@ def test_columns_of_files(
     ("text", "message"),
     [
         ("a\t1\nb\n", "row 2 has 1 columns instead of 2"),
-        ("id\tbleu\na\t1\n", "lacks the column comet or score"),
         (None, "no such file"),
     ],
 )
@@ -137,9 +136,6 @@ def test_a_file_that_cannot_be_read(
     assert line.startswith(f"paraloom: {file}: ")
     assert message in line
     assert not (a_run / "run" / "columns").exists()
-    assert parts(a_run) == parts(finished_run)
-    write_config(a_run)
-    assert run(a_run, capsys) in ([], STAGES)
     assert parts(a_run) == parts(finished_run)
 
 
@@ -247,9 +243,7 @@ def running(word: str) -> list[psutil.Process]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("workers", "group"), [("1", False), ("2", True)], ids=["alone", "with its workers"]
-)
+@pytest.mark.parametrize(("workers", "group"), [("2", True)], ids=["with its workers"])
 def test_killed_while_the_program_hangs(
     a_run: Path,
     write_config: Callable[..., Path],

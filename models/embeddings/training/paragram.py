@@ -33,7 +33,7 @@ def train_paragram(
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    columns = list(phrase_blocks(phrases, options.format))
+    columns = list(phrase_blocks(phrases))
     words = Vocabulary.build((side for sides in columns for side in sides), language=language)
     pairs = stack([learnable(left, right, {"words": words}) for left, right in columns])
     if not len(pairs):
