@@ -3,18 +3,13 @@
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
+import pyarrow as pa
+
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Deciles
 from paraloom.models.languages import language_name
 from paraloom.models.scorers import ENCODER
-from paraloom.pipeline.cards.data_card_metadata import (
-    PART_FILES,
-    Release,
-    card_metadata,
-    dtype,
-    title,
-)
-from paraloom.pipeline.cards.metadata import front_matter
+from paraloom.pipeline.cards.data_card_metadata import PART_FILES, Release, card_metadata, title
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     BackTranslateRecord,
@@ -56,11 +51,8 @@ def card_path(folder: str) -> str:
 
 
 def write_data_card(folder: str, record: RunRecord) -> bool:
-    """Write the data card of a run that has a corpus, unless the card that is there is the same.
-
-    Returns:
-        whether it was written.
-    """
+    """Write the data card of a run that has a corpus, unless the card that is there is the same;
+    returns whether it was written."""
     sizes = storage.sizes(storage.join(folder, "corpus"))
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
     text = data_card(record, parts).encode()
@@ -89,10 +81,9 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
     columns = schema.bucketed(tuple(config.score.names), candidates=candidates)
     if release:
         columns = release.configurations[0].columns
-    head = card_metadata(config, corpus.rows_out, columns, release)
     return render_markdown(
         "data_card.md.j2",
-        metadata=front_matter(head),
+        metadata=card_metadata(config, corpus.rows_out, release),
         title=title(config),
         language=language,
         release=release,
@@ -126,7 +117,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
             for name, stage in view.pair_records.items()
         ],
         columns=[
-            (code(f.name), dtype(f.type), meaning(f.name, language, view.own_scorers))
+            (code(f.name), _type(f.type), meaning(f.name, language, view.own_scorers))
             for f in columns
         ],
         scored=bucket.rows_out,
@@ -162,6 +153,10 @@ def model_name(model: UsedModel) -> str:
     """
     remote = storage.is_remote(model.path) or PurePath(model.path).is_absolute()
     return model.path if model.revision and not remote else PurePath(model.path).name
+
+
+def _type(of: pa.DataType) -> str:
+    return "float32" if pa.types.is_float32(of) else str(of)
 
 
 def _configurations(release: Release) -> Iterator[tuple[object, ...]]:

@@ -1,17 +1,18 @@
 """The metadata block of a data card, in the form of Hugging Face's Hub."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
+from huggingface_hub import DatasetCardData
 
 from paraloom.models.languages import language_name
 from paraloom.models.licenses import license_metadata
 from paraloom.pipeline.cards.metadata import hub_languages
 from paraloom.pipeline.records import ConfigRecord, InputSection
+from paraloom.pipeline.report.render import Markdown
 
 PART_FILES = "part-*.parquet"
 """The part files of a corpus, as readers of its card find them."""
@@ -20,18 +21,12 @@ _SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """The files of a split in one configuration.
-
-    Attributes:
-        memory: bytes of the rows as Arrow tables.
-        size: bytes of the files.
-    """
+class SplitFiles:
+    """The files of a split in one configuration, and their size in bytes."""
 
     name: str
     rows: int
     files: tuple[str, ...]
-    memory: int
     size: int
 
 
@@ -42,7 +37,7 @@ class Configuration:
     name: str
     folder: str
     columns: pa.Schema
-    splits: tuple[Split, ...]
+    splits: tuple[SplitFiles, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +59,7 @@ class Release:
     configurations: tuple[Configuration, ...]
 
     @property
-    def splits(self) -> tuple[Split, ...]:
+    def splits(self) -> tuple[SplitFiles, ...]:
         """The splits of the default configuration; the others have the same rows."""
         return self.configurations[0].splits
 
@@ -72,24 +67,19 @@ class Release:
 def title(config: ConfigRecord) -> str:
     """The title of a run's corpus."""
     language = language_name((config.input or InputSection()).target_language)
-    return f"{PurePath(config.run).name}: {language} paraphrases from bitext"
+    name = " ".join(PurePath(config.run).name.split())
+    return f"{name}: {language} paraphrases from bitext"
 
 
-def card_metadata(
-    config: ConfigRecord, rows: int, columns: pa.Schema, release: Release | None = None
-) -> dict[str, Any]:
-    """The metadata of a run's corpus where it lies, or of its release.
-
-    >>> card_metadata(ConfigRecord(run="runs/a"), 20, pa.schema([]))["language"]
-    ['en', 'cs']
-    """
+def card_metadata(config: ConfigRecord, rows: int, release: Release | None = None) -> Markdown:
+    """The metadata of a run's corpus where it lies, or of its release, as YAML."""
     source = config.input or InputSection()
     license = (release.license, release.license_link) if release else (source.license,)
-    found = {
+    values: dict[str, Any] = {
         "pretty_name": title(config),
         "language": hub_languages([source.target_language, source.source_language]),
-        "multilinguality": ["translation"],
         **license_metadata(*license),
+        "multilinguality": ["translation"],
         "size_categories": [size_category(rows)],
         "task_categories": ["sentence-similarity", "text-generation"],
         "task_ids": ["semantic-similarity-scoring"],
@@ -97,23 +87,9 @@ def card_metadata(
         "annotations_creators": ["machine-generated"],
         "source_datasets": ["extended"],
         "tags": ["paraphrase", "back-translation", "sentence-transformers"],
+        "configs": _configurations(release),
     }
-    if release is None:
-        return found | {
-            "configs": [_files("default", [("train", PART_FILES)])],
-            "dataset_info": {"features": _features(columns)},
-        }
-    return found | {
-        "configs": [
-            _files(
-                each.name,
-                [(s.name, f"{each.folder}/{s.name}-*.parquet") for s in each.splits],
-                default=each is release.configurations[0],
-            )
-            for each in release.configurations
-        ],
-        "dataset_info": [_info(each) for each in release.configurations],
-    }
+    return Markdown(f"{DatasetCardData(**values).to_yaml()}\n")
 
 
 def size_category(rows: int) -> str:
@@ -127,31 +103,14 @@ def size_category(rows: int) -> str:
     return names[sum(rows >= 10.0 ** (3 + k) for k in range(len(_SIZES)))]
 
 
-def dtype(type_: pa.DataType) -> str:
-    """The name that Hugging Face datasets has for a type of Arrow."""
-    return "float32" if pa.types.is_float32(type_) else str(type_)
-
-
-def _files(
-    name: str, patterns: Iterable[tuple[str, str]], *, default: bool = False
-) -> dict[str, Any]:
-    files = [{"split": split, "path": pattern} for split, pattern in patterns]
-    return {"config_name": name, "data_files": files} | ({"default": True} if default else {})
-
-
-def _info(configuration: Configuration) -> dict[str, Any]:
-    splits = configuration.splits
-    return {
-        "config_name": configuration.name,
-        "features": _features(configuration.columns),
-        "splits": [
-            {"name": split.name, "num_bytes": split.memory, "num_examples": split.rows}
-            for split in splits
-        ],
-        "download_size": sum(split.size for split in splits),
-        "dataset_size": sum(split.memory for split in splits),
-    }
-
-
-def _features(columns: pa.Schema) -> list[dict[str, str]]:
-    return [{"name": field.name, "dtype": dtype(field.type)} for field in columns]
+def _configurations(release: Release | None) -> list[dict[str, Any]]:
+    """Which files have the rows of each split; the first configuration is the default."""
+    if release is None:
+        files = [{"split": "train", "path": PART_FILES}]
+        return [{"config_name": "default", "data_files": files}]
+    found: list[dict[str, Any]] = []
+    for each in release.configurations:
+        files = [{"split": s.name, "path": f"{each.folder}/{s.name}-*"} for s in each.splits]
+        found.append({"config_name": each.name, "data_files": files})
+    found[0]["default"] = True
+    return found

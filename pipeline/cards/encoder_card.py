@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
+import yaml
+from huggingface_hub import EvalResult
+
 from paraloom.beam_jobs.io import storage
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.settings import EncoderSettings
 from paraloom.models.files import CARD, OWN_CARD
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
-from paraloom.models.structured import parse_json
 from paraloom.pipeline.cards.data_card import model_name
-from paraloom.pipeline.cards.encoder_metadata import encoder_metadata, model_index, result
-from paraloom.pipeline.cards.metadata import front_matter, yaml_block
-from paraloom.pipeline.publishing.provenance import harmless
+from paraloom.pipeline.cards.encoder_metadata import encoder_metadata, model_index, results
+from paraloom.pipeline.cards.shown import harmless
 from paraloom.pipeline.records import (
     BackTranslateRecord,
     Correlation,
@@ -83,20 +83,14 @@ def write_encoder_cards(folder: str, record: RunRecord) -> None:
 
 def _write(folder: str, view: RunRecord, number: int) -> None:
     storage.remove_temporary(folder)
-    try:
-        data = storage.read_bytes(storage.join(folder, "config.json"))
-        EmbeddingOptions.of_chosen(parse_json(data, EncoderSettings).options)
-        settings = json.loads(data)
-    except ValueError:
-        return  # an encoder of another version, which this one cannot read
+    settings = json.loads(storage.read_bytes(storage.join(folder, "config.json")))
     text, path = _marked(encoder_card(view, settings, number)), storage.join(folder, CARD)
     if storage.exists(path):
         before = storage.read_bytes(path).decode("utf-8", "replace")
         if before == text:
             return
         if not _is_as_written(before):
-            notice = "changed by hand, so it stays as it is; remove it to get a new one"
-            say(f"paraloom: {path}: {notice}")
+            say(f"paraloom: {path}: changed by hand, so it stays; remove it to get a new one")
             return
     storage.write_bytes(path, text.encode())
 
@@ -133,17 +127,19 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     run = PurePath(view.config.run).name
     name = f"{run}-round-{number}" if number else run
     tested = _tested(trained.training)
-    results = [result(f"{of} (held out)", found, score) for of, _, found in tested]
+    found: list[EvalResult] = []
+    for of, _, each in tested:
+        found += results(f"{of} (held out)", each, score)
     if evaluated:
         models = evaluated.results.models
         model = options.model if options.model in models else models[0]
-        results += model_index(evaluated.results, model, score, known)
+        found += model_index(evaluated.results, model, score, known)
     table = evaluation_table([("", evaluated)]) if evaluated else None
     license = source.license if source else None
-    metadata = encoder_metadata(name=name, language=language, license=license, results=results)
+    chosen = {key: value for key, value in settings["options"].items() if value is not None}
     return render_markdown(
         "encoder_card.md.j2",
-        metadata=front_matter(metadata),
+        metadata=encoder_metadata(name=name, language=language, license=license, results=found),
         title=f"{name}: {language_name(language)} sentence encoder",
         language=language_name(language),
         settings=settings,
@@ -165,7 +161,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
             (of, count(pairs), correlation(each.pearson), correlation(each.spearman), _mse(each))
             for of, pairs, each in tested
         ],
-        known=_shortened(known, evaluated.results) if evaluated else [],
+        known=known,
         corpus=view.find(PairsRecord, "corpus") if on_corpus else None,
         selection=Markdown(selection_in_words(resolve_auto(view), code)),
         source=source,
@@ -182,7 +178,11 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         seed=view.config.seed,
         packages=_packages(trained.versions or view.versions),
         files=list(_files(view, trained, on_corpus=on_corpus)),
-        config=yaml_block(harmless(_set(settings["options"]), EmbeddingOptions)),
+        config=Markdown(
+            yaml.safe_dump(
+                harmless(chosen, EmbeddingOptions), sort_keys=False, allow_unicode=True, width=10**6
+            )
+        ),
     )
 
 
@@ -270,16 +270,6 @@ def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def _shortened(names: list[str], evaluation: Evaluation) -> list[str]:
-    """The names of data sets, with the name of the group in place of all of its data sets."""
-    found = []
-    for group, content in evaluation.groups.items():
-        own = [f"{group} {name}" for name in content.data_sets]
-        known = [name for name in own if name in names]
-        found += [group] if known == own else known
-    return found
-
-
 def _evaluations(metrics: dict[str, Any]) -> list[tuple[object, ...]]:
     """The rows of the table of evaluations on development data; the chosen one is marked."""
     best = metrics.get("best_step")
@@ -305,8 +295,3 @@ def _files(
         yield "corpus of the run", "", code(corpus.digest)
         for input_ in view.inputs:
             yield "bitext", code(PurePath(input_.path).name), code(input_.sha256)
-
-
-def _set(values: dict[str, Any]) -> dict[str, Any]:
-    """The options that are not null."""
-    return {key: value for key, value in values.items() if value is not None}

@@ -1,38 +1,12 @@
 """The metadata block at the beginning of a card."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from paraloom.models.errors import UserError
 from paraloom.models.languages import short_code
 from paraloom.models.structured import parse_yaml
-from paraloom.pipeline.report.render import Markdown
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes every text on one line, where it can end neither the metadata nor a block of code."""
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        style = '"' if data.splitlines() not in ([], [data]) else None
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style)
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)
-
-
-def yaml_block(values: Any) -> Markdown:
-    """Values as YAML for a card."""
-    text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
-    return Markdown(text)
-
-
-def front_matter(values: Mapping[str, Any]) -> Markdown:
-    """The metadata as YAML, without the lines `---` around it."""
-    return yaml_block(dict(values))
 
 
 def hub_languages(codes: Iterable[str]) -> list[str]:

@@ -1,5 +1,4 @@
-"""Releases of a run's corpus: files for Hugging Face's Hub, made and checked on this machine.
+"""Releases of a run's corpus: files for Hugging Face's Hub, made on this machine.
 
-`release` makes a folder, with the rows from `files` and what else belongs to them from
-`provenance`; `check` reads it again; `hub` sends it.
+`release` makes a folder, with the rows from `files`; `hub` sends it.
 """

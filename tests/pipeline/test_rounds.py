@@ -210,7 +210,7 @@ def test_every_encoder_has_a_card(two_rounds: Path) -> None:
         images = results["STS 2015"]["data_sets"]["images"]["models"]["word-avg"]
         assert f"value: {round(images['pearson'] / 100, 6)}\n" in text
         # The others chose the round.
-        assert "choose its epoch or its pairs: STS 2012, STS 2014.\n" in text
+        assert "choose its epoch or its pairs: STS 2012 OnWN, STS 2014 images.\n" in text
 
 
 def labels(folder: Path, number: int, path: Path) -> None:

@@ -58,7 +58,7 @@ def test_no_secret_is_left(
     out = tmp_path / "release"
     license = ["--license", "cc-by-4.0"]
     assert main(["publish", run, "--out", str(out), *license, "--", *options]) == 0
-    assert "made and checked" in capsys.readouterr().out
+    assert f"{out}: made" in capsys.readouterr().out
 
     config.unlink()
     left = {entry.path: storage.read_bytes(entry.path) for entry in storage.match(f"{BUCKET}/**")}

@@ -9,18 +9,10 @@ import typer
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
-from paraloom.models.files import check_inside
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.publishing import hub
-from paraloom.pipeline.publishing.provenance import files_of
-from paraloom.pipeline.publishing.release import (
-    ABOUT,
-    ReleaseOptions,
-    alone,
-    finished_record,
-    make_release,
-)
+from paraloom.pipeline.publishing.release import ABOUT, ReleaseOptions, files_of, make_release
 
 
 def command(
@@ -57,42 +49,30 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Make a release of a run's corpus, check it, list its files, and with --push send it.
+    """Make a release of a run's corpus, list its files, and with --push send it.
 
     The release has Parquet files of a good size in the configurations full and pairs, a split by
     reference, the data card, provenance and checksums. A data set that --push makes is private.
     """
-    if repo is not None:
-        hub.check_repo(repo)
     if send:
         if repo is None:
             raise UserError("--push: say where to; give --repo OWNER/NAME")
-        hub.check_token()
+        hub.check(repo)
     if out is None:
         if storage.is_remote(run):
             raise UserError(f"{run}: a release is made on this machine; name a folder with --out")
         out = Path(run, "release")
-        _check_link(out, Path(run))
     connect(beam_options(context), [run])
     options = ReleaseOptions(
         held_out=held_out, license=license, license_link=license_link, repo=repo
     )
-    finished_record(run)  # no folder is made for a run that is not there
-    with alone(out):
-        made = make_release(run, out, options)
-        show(f"{out}: {'made and checked' if made else 'up to date'}\n")
-        _list(out)
-        if send and repo:
-            show(f"\nsent to {hub.push(out, repo)}")
-        else:
-            show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
-
-
-def _check_link(out: Path, run: Path) -> None:
-    """Check a folder that the user did not name: runs from elsewhere may hold links."""
-    check_inside(out, run)
-    if out.is_symlink() and not out.exists():
-        raise UserError(f"{out}: this link leads nowhere; remove it, or name a folder with --out")
+    make_release(run, out, options)
+    show(f"{out}: made\n")
+    _list(out)
+    if send and repo:
+        show(f"\nsent to {hub.push(out, repo)}")
+    else:
+        show("\nnothing was sent; --push --repo OWNER/NAME sends these files")
 
 
 def _list(folder: Path) -> None:

@@ -1,21 +1,15 @@
-"""Where a release comes from: what its run's manifest may show; checksums."""
+"""What a card and a release show of a run's record."""
 
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from stat import S_ISREG
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from paraloom.models.errors import UserError
-from paraloom.models.files import digest
 from paraloom.models.hub import is_hub_name
 from paraloom.models.options import InputPath
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import RunRecord, UsedModel
-
-SUMS = "SHA256SUMS"
 
 TEXTS = {
     *("digest", "digests", "key", "sha256", "versions", "revision", "family", "license"),
@@ -31,11 +25,6 @@ NAMES = {
 """The keys of names and paths, of which it shows the last name."""
 
 _HIDDEN = object()
-_SECRET = re.compile(
-    r"hf_[A-Za-z0-9]{16,}|AKIA[0-9A-Z]{12,}|gh[a-z]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
-    r"|glpat-[\w-]{16,}|AIza[\w-]{30,}|xox[a-z]-[\w-]{10,}|sk-[\w-]{20,}|://[^/\s@]+@"
-    r"|-----BEGIN[^-]*PRIVATE KEY"
-)
 
 
 def public(record: RunRecord) -> RunRecord:
@@ -96,51 +85,3 @@ def _parts(kind: Any) -> Iterator[Any]:
     yield kind
     for part in get_args(kind):
         yield from _parts(part)
-
-
-def files_of(folder: Path) -> list[str]:
-    """The paths of all that is in a release, sorted, without the folders at its top."""
-    top = [path for path in folder.glob("*") if path.is_symlink() or not path.is_dir()]
-    return sorted(path.relative_to(folder).as_posix() for path in (*top, *folder.glob("*/*")))
-
-
-def write_sums(folder: Path) -> str:
-    """Write the checksums of all files, in the form that `sha256sum -c` reads; returns them."""
-    text = "".join(f"{digest(folder / name)}  {name}\n" for name in files_of(folder))
-    (folder / SUMS).write_text(text, encoding="utf-8")
-    return text
-
-
-def read_sums(folder: Path) -> str:
-    """What `write_sums` wrote."""
-    return (folder / SUMS).read_text("utf-8")
-
-
-def first_change(folder: Path) -> str | None:
-    """The first file of a release that is not as it was written, or not of the release.
-
-    A release has regular files only, in one level of folders: `--push` would send what a link
-    leads to, and a pipe is never read to its end.
-    """
-    try:
-        lines = read_sums(folder).splitlines()
-        sums = {name: sum_ for sum_, name in (line.split("  ", 1) for line in lines)}
-    except (OSError, ValueError):
-        return SUMS
-    names = files_of(folder)
-    for name in sorted({*sums, *names, SUMS}):
-        if name not in names or not S_ISREG((folder / name).lstat().st_mode):
-            return name
-        if name != SUMS and digest(folder / name) != sums.get(name):
-            return name
-    return None
-
-
-def check_no_traces(name: str, text: str) -> None:
-    """Check a file that people read."""
-    home = f"{Path.home()}/".replace("//", "/")
-    if _SECRET.search(text) or (home != "/" and home in text):
-        raise UserError(
-            f"{name}: would hold a secret or a path of this machine; look at the configuration of "
-            "the run"
-        )

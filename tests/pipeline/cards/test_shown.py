@@ -1,46 +1,25 @@
-"""What a release shows of the manifest."""
+"""What cards and releases show of the manifest."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.models.errors import UserError
 from paraloom.models.options import InputFile
+from paraloom.pipeline.cards.shown import harmless, public
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.publishing.provenance import check_no_traces, harmless, public
 from paraloom.pipeline.records import RunRecord, StageRecord
 
 NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
-TOKENS = [
-    "hf_abcdefghijklmnopqrstuvwx",
-    "AKIAABCDEFGHIJKLMNOP",
-    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
-    "github_pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz",
-    "gho_abcdefghijklmnopqrst",
-    "glpat-abcdefghij0123456789",
-    "sk-abcdefghij_0123456789",
-    "xoxp-1234567890",
-    "-----BEGIN RSA PRIVATE KEY-----",
-    "AIzaSyA0123456789abcdefghijklmnopqrstuvw",
-    "xoxb-123456789012-abcdefghijkl",
-    "s3://key:word@host/a.gz",
-]
 
 
 @pytest.mark.parametrize(
     ("path", "name"),
     [
         ("/home/Jane Doe/data/train.gz", "train.gz"),
-        ("~/data/train.gz", "train.gz"),
-        ("~user/train.gz", "train.gz"),
-        ("../../jane/train.gz", "train.gz"),
-        ("data/../../home/user/train.gz", "train.gz"),
         ("/home/jane/train/", "train"),
         ("C:\\Users\\jane\\train.gz", "train.gz"),
-        ("gs://bucket/train.gz", "train.gz"),
         ("s3://key:word@host/a.gz?signature=x", "a.gz"),
         ("https://me:word@host/a.gz?token=x", "a.gz"),
         ("opus-mt-cs-en@main", "opus-mt-cs-en@main"),
@@ -111,14 +90,3 @@ def test_a_record_is_still_one() -> None:
     assert found["pivot"]["model"]["path"] == "en-cs"
     assert found["sentence_model"]["model"]["path"] == "mini"  # a folder in the current one
     assert found["new"] == {"key": "k"}
-
-
-@pytest.mark.parametrize("token", TOKENS)
-def test_a_last_look(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
-    monkeypatch.setattr(Path, "home", lambda: Path("/home/jane"))
-    check_no_traces("README.md", "a card of /home/janet/, see https://host/a@b")
-    for text in ("see /home/jane/x", f"licence {token}."):
-        with pytest.raises(UserError, match=r"README\.md: would hold a secret or a path"):
-            check_no_traces("README.md", text)
-    monkeypatch.setattr(Path, "home", lambda: Path("/"))  # of a user without one
-    check_no_traces("README.md", "see /data/x and //")
