@@ -66,12 +66,10 @@ def join(
     for judgment in judgments:
         of_pair.setdefault((judgment.id, judgment.candidate), []).append(judgment)
     found, rows = _read(of_pair, shards, scores)
-    present, copies = 0, 0
+    present = copies = changed = 0
     labels: list[float] = []
     counted: list[dict[str, Any]] = []
-    changed = 0
-    for key in sorted(found, key=lambda key: (key[0], key[1] or 0)):
-        row = found[key]
+    for key, row in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or 0)):
         texts = tuple(row[name] for name in _TEXTS)
         same = [j.score for j in of_pair[key] if (j.reference, j.translation) == texts]
         present += len(of_pair[key])
@@ -126,10 +124,7 @@ def measure(
             higher_is_better=directions[name],
         )
     cuts = [
-        CutResult(
-            **{**asdict(cut), "deciles": list(cut.deciles)},
-            judged=int(np.isin(pairs.deciles[cut.score], cut.deciles).sum()),
-        )
+        CutResult(**asdict(cut), judged=int(np.isin(pairs.deciles[cut.score], cut.deciles).sum()))
         for wanted in precisions
         if (cut := recommend(judged, wanted, seed=seed))
     ]

@@ -12,16 +12,15 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import content_key
-from paraloom.models.errors import UserError
-from paraloom.models.files import check_inside, locked_folder
+from paraloom.models.errors import UserError, reading
+from paraloom.models.files import locked_folder
 
 FOLDER = "judgments"
 _SUFFIX = ".jsonl"
@@ -50,8 +49,25 @@ class Judgment:
     """Of the translation: 0 nonsense, 1 understandable, 2 fluent."""
 
 
-class JudgeNameError(UserError):
+class JudgeNameError(UserError, ValueError):
     """A judge's name cannot be the name of a file."""
+
+
+def checked_name(judge: str) -> str:
+    """A judge's name, which is the name of a file.
+
+    >>> checked_name("Anna B.")
+    'Anna B.'
+    """
+    if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
+        raise JudgeNameError(
+            f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
+            "spaces or . - _ + @, and begin with a letter or digit"
+        )
+    return judge
+
+
+JudgeName = Annotated[str, AfterValidator(checked_name)]
 
 
 class Action(BaseModel):
@@ -101,55 +117,31 @@ class JudgeFile:
 
     def __init__(self, run: str, judge: str) -> None:
         """Read the file and cut off a last line that is not whole."""
-        self.judge = checked_name(judge)
-        self._path = Path(_path(run, judge))
+        self._path = Path(_path(run, checked_name(judge)))
         self.actions = _last_actions(run, judge)
         if self._path.exists():
-            with _writing(self._path), _open(self._path) as stream:
-                data = stream.read()
-                if not data.endswith(b"\n"):
-                    stream.truncate(data.rfind(b"\n") + 1)
+            os.truncate(self._path, self._path.read_bytes().rfind(b"\n") + 1)
 
     def append(self, actions: Iterable[Action]) -> None:
-        """Write actions and flush them to the disk.
-
-        Raises:
-            UserError: the file cannot be written; then it is as it was.
-        """
+        """Write actions and flush them to the disk; if this fails, the file is as it was."""
         new = list(actions)
         lines = [action.model_dump_json(exclude_defaults=True) + "\n" for action in new]
         if not lines:
             return
-        with _writing(self._path):
-            self._path.parent.mkdir(exist_ok=True)
-            with _open(self._path, os.O_CREAT | os.O_APPEND) as stream:
-                stream.seek(0, os.SEEK_END)
-                before = stream.tell()
-                try:
-                    data = memoryview("".join(lines).encode())
-                    while data:
-                        data = data[stream.write(data) or 0 :]
-                    os.fsync(stream.fileno())
-                except OSError:
-                    stream.truncate(before)
-                    raise
-            if not before:
-                _flush_folder(self._path.parent)
+        self._path.parent.mkdir(exist_ok=True)
+        with reading(self._path), self._path.open("ab", buffering=0) as stream:
+            before = stream.tell()
+            try:
+                data = memoryview("".join(lines).encode())
+                while data:
+                    data = data[stream.write(data) or 0 :]
+                os.fsync(stream.fileno())
+            except OSError:
+                stream.truncate(before)
+                raise
+        if not before:
+            _flush_folder(self._path.parent)
         _apply(self.actions, new)
-
-
-def checked_name(judge: str) -> str:
-    """A judge's name, which is the name of a file.
-
-    >>> checked_name("Anna B.")
-    'Anna B.'
-    """
-    if not _NAME.fullmatch(judge) or len(judge.encode()) > 200:
-        raise JudgeNameError(
-            f"{judge[:80]!r} cannot be a judge's name: it must have 1 to 60 letters, digits, "
-            "spaces or . - _ + @, and begin with a letter or digit"
-        )
-    return judge
 
 
 @contextmanager
@@ -160,9 +152,9 @@ def judging(run: str) -> Iterator[None]:
     if not Path(run, "manifest.json").exists():
         raise UserError(f"{run}: no run here: it has no manifest.json")
     folder = Path(run, FOLDER)
-    check_inside(folder, Path(run))
-    busy = f"{run}: another paraloom judge is at work on this run"
-    with locked_folder(folder, str(folder), busy):
+    with locked_folder(
+        folder, str(folder), f"{run}: another paraloom judge is at work on this run"
+    ):
         yield
 
 
@@ -197,19 +189,6 @@ def _apply(found: dict[Key, Action], actions: Iterable[Action]) -> None:
         found.pop(action.key, None)  # so that it becomes the last
         if not action.undone:
             found[action.key] = action
-
-
-def _open(path: Path, flags: int = 0) -> FileIO:
-    """Open a judge's file for reading and writing; a link, in a run from elsewhere, is refused."""
-    return FileIO(os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o666), "r+")
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def _flush_folder(folder: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 
 from paraloom.models.agreement.precision import DECILES, exact_deciles
 from paraloom.models.embeddings.datasets.lines import tab_separated
 from paraloom.models.embeddings.datasets.similarity import judgment_columns, read_labelled
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.scorers import ENCODER, SCORERS, PairScorer
 from paraloom.models.scorers.plugins import ScorerSource
 from paraloom.pipeline.judging.agreement import JudgedPairs
 
-_MRPC = ("Quality", "#1 String", "#2 String")
+_MRPC = ("#1 String", "#2 String", "Quality")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +38,6 @@ class LabelledTexts:
     labels: npt.NDArray[np.float64]  # [n], 0 to 100
     references: npt.NDArray[Any]  # [n]: pairs of the same reference have the same value
 
-    def without_copies(self) -> LabelledTexts:
-        """Those with different sides."""
-        mask = pc.not_equal(self.first, self.second)
-        differ = mask.to_numpy(zero_copy_only=False)
-        return LabelledTexts(
-            first=self.first.filter(mask),
-            second=self.second.filter(mask),
-            labels=self.labels[differ],
-            references=self.references[differ],
-        )
-
 
 def read_labels(path: str) -> LabelledTexts:
     """Read a labelled file, or a folder of STS or SICK; its form is known by the header."""
@@ -57,47 +46,44 @@ def read_labels(path: str) -> LabelledTexts:
         raise UserError(f"--labels {path}: is not there")
     header = next(tab_separated(file), (1, [""]))[1] if file.is_file() else []
     if set(_MRPC) <= set(header):
-        return _read(file, header, _MRPC, highest=1)
+        return _read(file, *_MRPC, highest=1)
     if columns := judgment_columns(header):
-        *texts, score = columns
-        return _read(file, header, (score, *texts), highest=100, group="reference_id")
+        return _read(file, *columns, highest=100)
     sets = read_labelled(file)
+    first = pa.concat_arrays([data.first for data in sets])
     return LabelledTexts(
-        first=pa.concat_arrays([data.first for data in sets]),
+        first=first,
         second=pa.concat_arrays([data.second for data in sets]),
         labels=np.concatenate(
             [100 * (d.scores - d.scale[0]) / (d.scale[1] - d.scale[0]) for d in sets]
         ),
-        references=np.concatenate([np.array(data.first.to_pylist(), object) for data in sets]),
+        references=np.array(first.to_pylist(), object),
     )
 
 
-def _read(
-    path: Path, header: Sequence[str], columns: Sequence[str], *, highest: float, group: str = ""
-) -> LabelledTexts:
-    """Read a tab-separated file with a header; `columns` are label, first and second sentence."""
-    label, first, second = (header.index(name) for name in columns)
-    of_reference = header.index(group) if group in header else first
-    rows = [row for _, row in islice(tab_separated(path, len(header)), 1, None)]
-    if not rows:
+def _read(path: Path, first: str, second: str, label: str, *, highest: float) -> LabelledTexts:
+    """Read a tab-separated file with a header, by the names of its columns."""
+    types = {first: pa.string(), second: pa.string(), label: pa.float64()}
+    with reading(path):
+        rows = pacsv.read_csv(
+            path,
+            parse_options=pacsv.ParseOptions(delimiter="\t", quote_char=False),
+            convert_options=pacsv.ConvertOptions(column_types=types, strings_can_be_null=False),
+        ).combine_chunks()
+    labels = rows[label].to_numpy()
+    if not len(labels):
         raise UserError(f"{path}: no row with a label")
-    labels = []
-    for number, row in enumerate(rows, 2):
-        try:
-            value = float(row[label])
-        except ValueError:
-            value = np.nan
-        if not 0 <= value <= highest:
-            raise UserError(
-                f"{path}, row {number}: {header[label]} {row[label]!r} is not a number from 0 to "
-                f"{highest:g}"
-            )
-        labels.append(100 * value / highest)
+    if wrong := np.flatnonzero(~((labels >= 0) & (labels <= highest))).tolist():
+        raise UserError(
+            f"{path}, row {wrong[0] + 2}: {label} {labels[wrong[0]]:g} is not a number from 0 to "
+            f"{highest:g}"
+        )
+    group = "reference_id" if "reference_id" in rows.column_names else first
     return LabelledTexts(
-        first=pa.array([row[first] for row in rows], pa.string()),
-        second=pa.array([row[second] for row in rows], pa.string()),
-        labels=np.array(labels),
-        references=np.array([row[of_reference] for row in rows], object),
+        first=rows[first].combine_chunks(),
+        second=rows[second].combine_chunks(),
+        labels=100 * labels / highest,
+        references=np.array(rows[group].to_pylist(), object),
     )
 
 
@@ -114,32 +100,33 @@ def score_labels(
     Deciles are those of the file, without copies.
 
     Args:
-        names: of the scores; by default all scorers of Paraloom and of `sources`.
+        names: of the scores.
         sources: of scorers that are not Paraloom's.
         resources: as for `PairScorer`.
     """
-    different = texts.without_copies()
     known = SCORERS | {source.name: source.load() for source in sources}
     left_out = {name: reason for name in names if (reason := _missing(name, known, resources))}
     used = [name for name in names if name not in left_out]
     if not used:
         reasons = "; ".join(f"{name} {reason}" for name, reason in left_out.items())
         raise UserError(f"--labels: no score can be computed on this file: {reasons}")
+    differ = pc.not_equal(texts.first, texts.second)
+    kept = differ.to_numpy(zero_copy_only=False)
     scorer = PairScorer(used, sources=sources, language=language, **resources)
-    values = scorer.score(different.first, different.second)
+    values = scorer.score(texts.first.filter(differ), texts.second.filter(differ))
     scores = {name: np.asarray(values[name], float) for name in used}
     for name, of in scores.items():
         if not np.isfinite(of).all():
             raise UserError(f"--labels: {name} gives a pair no number (NaN or infinite)")
     deciles = {name: exact_deciles(of) for name, of in scores.items()}
     return JudgedPairs(
-        labels=different.labels,
-        references=different.references,
+        labels=texts.labels[kept],
+        references=texts.references[kept],
         scores=scores,
         deciles=deciles,
         rows={n: np.bincount(of, minlength=DECILES).tolist() for n, of in deciles.items()},
         higher_is_better={name: known[name].higher_is_better for name in used},
-        counts={"copies": len(texts.labels) - len(different.labels)},
+        counts={"copies": int(np.count_nonzero(~kept))},
         left_out=left_out,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
-from paraloom.pipeline.judging.judgments import Key
+from paraloom.pipeline.judging.judgments import Action, Key
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.report.final_view import best_round, check_current, current
@@ -50,6 +51,16 @@ class Pair:
         """The id and the candidate number."""
         return self.id, self.candidate
 
+    def action(self, **values: Any) -> Action:
+        """What a judge does with the pair, as a line of the judge's file."""
+        return Action(
+            id=self.id,
+            candidate=self.candidate,
+            reference=self.reference,
+            translation=self.translation,
+            **values,
+        )
+
 
 class ScoredRun:
     """The pairs of a run that have deciles.
@@ -73,6 +84,14 @@ class ScoredRun:
             raise UserError(f"{folder}: its pairs have no deciles yet; run `paraloom bucket` first")
         self.scores = list(bucket.deciles)
 
+    def check(self, scores: Sequence[str], option: str) -> None:
+        """Check that scores which a user named have deciles."""
+        if unknown := [score for score in scores if score not in self.scores]:
+            raise UserError(
+                f"{option}: {unknown[0]!r} has no deciles in this run; choose from "
+                f"{', '.join(self.scores)}"
+            )
+
     def shards(self) -> list[Shard]:
         """The part files with deciles, in order."""
         found = receipts(storage.join(self.folder, self._stage))
@@ -94,11 +113,7 @@ def sample_pairs(run: ScoredRun, pairs: int, scores: Sequence[str] = ()) -> list
         pairs: how many; all that there are, if there are fewer.
         scores: the scores whose deciles are sampled; by default all.
     """
-    if unknown := [score for score in scores if score not in run.scores]:
-        raise UserError(
-            f"--scores: {unknown[0]!r} has no deciles in this run; choose from "
-            f"{', '.join(run.scores)}"
-        )
+    run.check(scores, "--scores")
     deciles = [schema.decile(score) for score in scores or run.scores]
     lowest = _LowestHashes(deciles, pairs + _NEXT)
     for table in run.tables([*_TEXTS, *deciles]):

@@ -6,13 +6,11 @@ pages in the same browser, and other users of the machine, know neither the pair
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from flask import Flask, Response, abort, jsonify, render_template, request, send_from_directory
 from pydantic import BaseModel, ValidationError
@@ -24,6 +22,9 @@ from paraloom.pipeline.judging.judgments import JudgeNameError
 from paraloom.pipeline.judging.session import Answer, RefusedError, Session, Target
 
 PAGE = Path(__file__).parent / "page"
+PORT = 51397
+"""A browser remembers the judge's name by host and port."""
+
 _HOST = "127.0.0.1"
 _BODY = 1 << 16  # bytes
 _HEADERS = {
@@ -44,14 +45,14 @@ class JudgingServer:
     """The server; `url` is the address to open, with its secret."""
 
     def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
-        """Listen on a port; by default one that is the run's own, or another one if it is in use.
+        """Listen on a port; by default on `PORT`, or on another one if it is in use.
 
         Args:
             values: for the template of the page.
         """
         token = secrets.token_urlsafe(24)
         app = _application(session, token, values)
-        self._server = _listen(app, session.run, port)
+        self._server = _listen(app, port)
         app.config["PORT"] = self._server.port
         self.url = f"http://{_HOST}:{self._server.port}/{token}/"
 
@@ -64,10 +65,8 @@ class JudgingServer:
         self._server.shutdown()
 
 
-def _listen(app: Flask, run: str, port: int | None) -> BaseWSGIServer:
-    # A browser remembers the judge's name by host and port.
-    own = 49152 + int.from_bytes(hashlib.sha256(str(Path(run).resolve()).encode()).digest()) % 16384
-    for candidate in (own, 0) if port is None else (port,):
+def _listen(app: Flask, port: int | None) -> BaseWSGIServer:
+    for candidate in (PORT, 0) if port is None else (port,):
         try:
             listening = socket.create_server((_HOST, candidate))
         except OSError as error:
@@ -91,16 +90,6 @@ class _Handler(WSGIRequestHandler):
     """Prints nothing: addresses have the secret."""
 
     timeout = 30  # seconds that a connection may be silent
-
-    def parse_request(self) -> bool:
-        if not super().parse_request():
-            return False
-        try:
-            urlsplit(self.path)
-        except ValueError:  # of a bracket; the library would print a traceback
-            self.send_error(400)
-            return False
-        return True
 
     def log(self, type: str, message: str, *args: Any) -> None:
         pass
@@ -150,7 +139,8 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
         return jsonify(error=str(error)), 409
 
     @app.errorhandler(UserError)
-    def fail(error: UserError) -> tuple[Response, int]:
+    @app.errorhandler(OSError)
+    def fail(error: Exception) -> tuple[Response, int]:
         return jsonify(error=str(error)), 400 if isinstance(error, JudgeNameError) else 500
 
     @app.get("/<token>/")

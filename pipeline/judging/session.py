@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from paraloom.pipeline.judging.judgments import Action, Fluency, JudgeFile, Key, Score, checked_name
+from paraloom.pipeline.judging.judgments import Action, Fluency, JudgeFile, JudgeName, Key, Score
 from paraloom.pipeline.judging.sampling import Pair
 
 Scale = Literal["0-100", "yes-no"]
@@ -24,7 +24,7 @@ class Target(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    judge: str
+    judge: JudgeName
     id: str
     candidate: int | None = None
 
@@ -44,8 +44,7 @@ class Answer(Target):
 class Session:
     """The sample of pairs, and the judges' files.
 
-    Methods that take a judge raise a UserError if the name cannot be one, or if the file cannot be
-    read or written; those that take a pair raise a RefusedError if it cannot be acted on.
+    Methods that take a pair raise a RefusedError if it cannot be acted on.
     """
 
     def __init__(self, run: str, pairs: Sequence[Pair], scale: Scale) -> None:
@@ -89,31 +88,22 @@ class Session:
             if (pair := self._pairs.get(target.key)) is None:
                 raise RefusedError("there is no such pair to judge")
             file = self._file(target.judge)
-            action = Action(
-                id=pair.id,
-                candidate=pair.candidate,
-                reference=pair.reference,
-                translation=pair.translation,
-                **values,
-            )
-            file.append([action])
+            file.append([pair.action(**values)])
             return self._state(file)
 
     def _file(self, judge: str) -> JudgeFile:
         if judge not in self._files:
-            self._files[checked_name(judge)] = JudgeFile(self.run, judge)
+            self._files[judge] = JudgeFile(self.run, judge)
         return self._files[judge]
 
     def _done(self, file: JudgeFile) -> list[Action]:
         """The judge's actions on pairs of the sample that still have the same texts."""
-        return [action for action in file.actions.values() if self._is_current(action)]
-
-    def _is_current(self, action: Action) -> bool:
-        pair = self._pairs.get(action.key)
-        return pair is not None and (pair.reference, pair.translation) == (
-            action.reference,
-            action.translation,
-        )
+        return [
+            action
+            for action in file.actions.values()
+            if (pair := self._pairs.get(action.key))
+            and (pair.reference, pair.translation) == (action.reference, action.translation)
+        ]
 
     def _state(self, file: JudgeFile) -> dict[str, Any]:
         done = self._done(file)

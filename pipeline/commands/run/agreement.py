@@ -69,7 +69,10 @@ def command(
         typer.Option(metavar="P", help="Wanted precision of the cut; repeatable. Default: 0.9."),
     ] = None,
     good: Annotated[
-        float, typer.Option(metavar="LABEL", help="Least label of a good pair, of 100.")
+        float,
+        typer.Option(
+            metavar="LABEL", min=0.01, max=100, help="Least label of a good pair, of 100."
+        ),
     ] = 70.0,
     json: JsonFile = None,
 ) -> None:
@@ -79,22 +82,17 @@ def command(
     wanted = precision or [0.9]
     if not all(0 < p < 1 for p in wanted):
         raise UserError("--precision: must be between 0 and 1, such as 0.9")
-    if not 0 < good <= 100:
-        raise UserError(f"--good {good:g}: must be above 0, and at most 100")
     if (run is None) == (labels is None):
         raise UserError("agreement: give either a run folder with judgments or --labels FILE")
+    if run is not None and (resources_of or resource):
+        raise UserError("agreement: --run and --resource are for --labels")
     names = scorers.split(",") if scorers else []
-    if run is not None:
-        if resources_of or resource:
-            raise UserError("agreement: --run and --resource are for --labels")
-        connect(beam_options(context), [run])
-        pairs, seed = _of_run(run, names)
+    if folder := run or resources_of:
+        connect(beam_options(context), [folder])
+    if labels is None:
+        pairs, seed = _of_run(str(run), names)
     else:
-        assert labels is not None
-        given = dict(_named(entry) for entry in resource or [])
-        if resources_of:
-            connect(beam_options(context), [resources_of])
-        pairs, seed = _of_file(labels, resources_of, names, given)
+        pairs, seed = _of_file(labels, resources_of, names, dict(map(_named, resource or [])))
     found = measure(pairs, good=good, precisions=list(dict.fromkeys(wanted)), seed=seed)
     _show(found)
     write_json(json, found.model_dump())
@@ -102,66 +100,41 @@ def command(
 
 def _of_run(folder: str, names: list[str]) -> tuple[JudgedPairs, int]:
     run = ScoredRun(folder)
-    if unknown := [name for name in names if name not in run.scores]:
-        raise UserError(
-            f"--scorers: {unknown[0]!r} has no deciles in this run; choose from "
-            f"{', '.join(run.scores)}"
-        )
+    run.check(names, "--scorers")
     judgments = read_judgments(folder)
     if not judgments:
         raise UserError(f"{folder}: has no judgments yet; run `paraloom judge {folder}`")
-    scores = names or run.scores
-    pairs = join(judgments, run.shards(), scores, own=run.record.own_scorers)
+    pairs = join(judgments, run.shards(), names or run.scores, own=run.record.own_scorers)
     return pairs, run.record.config.seed
 
 
 def _of_file(
     path: str, run: str | None, names: list[str], given: dict[str, str]
 ) -> tuple[JudgedPairs, int]:
-    texts = read_labels(path)
     if run is None:
         entries = names or [
             *default_names(),
             *(n for n, s in SCORERS.items() if s.resource and s.resource.name in given),
         ]
-        language, seed, resources = ENGLISH, 1, {}
+        language, seed, resources = ENGLISH, 1, dict[str, Any]()
     else:
-        config = _config(run)
+        record = as_made(Manifest(run).record, "score")
+        if not record.started:
+            raise UserError(f"--run {run}: no run here: it has no manifest.json")
+        config = recorded_config(record.config.json_values()).replace(run=run)
         by_column = dict(zip(config.score.names, config.score.scorers, strict=True))
-        if unknown := [name for name in names if name not in by_column and name not in SCORERS]:
-            raise UserError(f"--scorers: {unknown[0]} is no score of {run}")
         entries = [by_column.get(name, name) for name in names] or config.score.scorers
-        language, seed = config.language, config.seed
-        resources = _resources(config)
+        language, seed, resources = config.language, config.seed, _resources(config)
     own = ("translation_score", *SCORERS)
     foreign = [e for e in entries if e not in own and (column_of(e) != e or e in installed())]
-    if names and run is None:
-        unknown = [name for name in entries if name not in (*own, *foreign)]
-        if unknown:
-            raise UserError(
-                f"--scorers: {unknown[0]!r} is unknown; choose from {', '.join(SCORERS)}"
-            )
     pairs = score_labels(
-        texts,
+        read_labels(path),
         [column_of(entry) for entry in entries],
         sources=[source_of(entry) for entry in foreign],
         language=language,
         resources={**resources, **given},
     )
     return pairs, seed
-
-
-def _config(folder: str) -> Config:
-    record = as_made(Manifest(folder).record, "score")
-    if not record.started:
-        raise UserError(f"--run {folder}: no run here: it has no manifest.json")
-    try:
-        return recorded_config(record.config.json_values()).replace(run=folder)
-    except ValueError as error:
-        raise UserError(
-            f"--run {folder}: its configuration cannot be used here ({error}); install what is "
-            "missing, or run a stage of it with this version"
-        ) from error
 
 
 def _resources(config: Config) -> dict[str, Any]:
@@ -205,16 +178,12 @@ def _show(found: Agreement) -> None:
 def _deciles(found: Agreement) -> Table:
     scores = by_agreement(found.scores)
     table = number_table("Share of good pairs by decile", numbers=["decile", *scores])
-    cells = {n: {k: values for k, *values in decile_shares(s)} for n, s in scores.items()}
+    cells = {
+        (name, decile): f"{share:.2f} ({interval_in_words((low, high))})"
+        for name, score in scores.items()
+        for decile, share, low, high in decile_shares(score)
+    }
     for decile in range(10):
-        row = []
-        for name in scores:
-            share = cells[name].get(decile)
-            row.append(
-                ""
-                if share is None
-                else f"{share[0]:.2f} ({interval_in_words((share[1], share[2]))})"
-            )
-        table.add_row(str(decile), *row)
+        table.add_row(str(decile), *(cells.get((name, decile), "") for name in scores))
     table.caption = "95% intervals by Wilson"
     return table
