@@ -30,6 +30,13 @@ def best_and_worst(by_decile: Mapping[int, Sequence[float]]) -> tuple[int, int]:
     return max(means, key=means.__getitem__), min(means, key=means.__getitem__)
 
 
+def mean_and_range(
+    by_decile: Mapping[int, Sequence[float]],
+) -> list[tuple[int, float, float, float]]:
+    """Each decile with the mean, the lowest and the highest of its seeds."""
+    return [(k, fmean(of), min(of), max(of)) for k, of in sorted(by_decile.items())]
+
+
 def mean_deviation(scores: Sequence[float] | None) -> str:
     """The mean over the seeds, and their standard deviation; "" without scores.
 

@@ -78,6 +78,7 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     >>> ticks(0, 1)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     """
+    low, high = sorted((low, high))
     if not high > low:
         return [low]
     raw = (high - low) / most
