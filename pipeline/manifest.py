@@ -155,3 +155,47 @@ def locked(folder: str) -> Iterator[None]:
     here = remote.local_workdir(folder)
     with locked_folder(here, folder, f"{folder}: another paraloom is at work on this run"):
         yield
+
+
+def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
+    """The record with only these stages: an earlier configuration may have left others."""
+    found = {name: record.stages[name] for name in names if name in record.stages}
+    return record.model_copy(update={"stages": found})
+
+
+def current(record: RunRecord) -> RunRecord:
+    """The record with the finished stages of the run's present configuration, in their order."""
+    stale = outdated(record)
+    return restrict(record, [n for n in record.planned or record.stages if n not in stale])
+
+
+def as_made(record: RunRecord, stage: str) -> RunRecord:
+    """The record with the configuration, the versions and the stages that made a finished stage.
+
+    Of an unfinished stage, as `current` gives it.
+    """
+    made = record.stages.get(stage) or StageRecord()
+    if made.config is None:
+        return current(record)
+    kept = {n: of for n, of in record.stages.items() if of.config in (None, made.config)}
+    more = {"versions": made.versions} if made.versions else {}
+    return record.model_copy(update={"config": made.config, "stages": kept, **more})
+
+
+def outdated(record: RunRecord) -> list[str]:
+    """The finished stages that an earlier configuration of the run made."""
+    names = record.planned or record.stages
+    return [n for n in names if n in record.stages and record.stages[n].config is not None]
+
+
+def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
+    """Check that a stage of the run in `folder`, if finished, is of its present configuration.
+
+    Args:
+        command: makes it.
+    """
+    if stage in outdated(record):
+        raise UserError(
+            f"{folder}: {stage} is of an earlier configuration than the last command had; "
+            f"`paraloom {command} --config FILE` makes it again"
+        )

@@ -26,10 +26,9 @@ from paraloom.pipeline import notices
 from paraloom.pipeline.cards.data_card import write_data_card
 from paraloom.pipeline.cards.encoder_card import write_encoder_cards
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.manifest import Manifest, locked
+from paraloom.pipeline.manifest import Manifest, locked, restrict
 from paraloom.pipeline.plan import closure, dependents, is_up_to_date, key_of, outdated, plan
 from paraloom.pipeline.report import write_report
-from paraloom.pipeline.report.final_view import restrict
 from paraloom.pipeline.report.summary import show_summary
 from paraloom.pipeline.rounds import copy_finished
 from paraloom.pipeline.stage import PAIR_STAGES, Run, Stage

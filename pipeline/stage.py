@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -176,6 +176,13 @@ def stage_path(stage: str, number: int) -> str:
     """
     own = (*RESULTS, *RANKING) if number > 1 else RESULTS if number else ()
     return f"rounds/{number}/{stage}" if stage in own else stage
+
+
+def best_round(stages: Mapping[str, StageRecord]) -> int:
+    """The round that the run's corpus was copied from; 0 if there was one round only."""
+    corpus = stages.get("corpus")
+    number = corpus.round or 0 if corpus else 0
+    return number if stage_path("corpus", number) in stages else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,9 @@ from paraloom.pipeline.report.describe import (
     score,
     selection_in_words,
 )
-from paraloom.pipeline.report.final_view import best_round, final_view, verdict
+from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.render import Markdown, code, plain, render_markdown
+from paraloom.pipeline.stage import best_round
 
 _TEXTS = {
     "id": "unique in the run, or with several translations of `source` the same for all of them; "

@@ -23,10 +23,9 @@ from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, Key
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.report.final_view import best_round, check_current, current
-from paraloom.pipeline.stage import stage_path
+from paraloom.pipeline.stage import best_round, stage_path
 
 _TEXTS = ("source", "reference", "translation")
 _HASH = "hash"

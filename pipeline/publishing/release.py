@@ -18,10 +18,9 @@ from paraloom.models.licenses import HUB_LICENSES, license_name
 from paraloom.pipeline.cards.data_card import data_card
 from paraloom.pipeline.cards.data_card_metadata import Release
 from paraloom.pipeline.cards.shown import public
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.publishing.files import write_configurations
 from paraloom.pipeline.records import PairsRecord, RunRecord
-from paraloom.pipeline.report.final_view import check_current, current
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""

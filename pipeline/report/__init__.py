@@ -14,14 +14,14 @@ from paraloom.models.languages import short_code
 from paraloom.pipeline.judging.judgments import judgments_digest
 from paraloom.pipeline.records import AutoSelectRecord, BucketRecord, EvaluateRecord, RunRecord
 from paraloom.pipeline.report.describe import resolve_auto, score
-from paraloom.pipeline.report.final_view import best_round, final_view, rounds
+from paraloom.pipeline.report.final_view import final_view, rounds
 from paraloom.pipeline.report.judgments import agreement
 from paraloom.pipeline.report.render import render_html
 from paraloom.pipeline.report.report_data import read_scores, regions
 from paraloom.pipeline.report.savings import savings
-from paraloom.pipeline.stage import stage_path
+from paraloom.pipeline.stage import best_round, stage_path
 
-VERSION = 3
+VERSION = 4
 """Bump when the report looks different for the same run."""
 
 

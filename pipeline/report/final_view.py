@@ -1,9 +1,8 @@
 """The record of a run with several rounds: each round's result, and the view of the best one."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from paraloom.models.errors import UserError
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.options import CHOSEN
 from paraloom.pipeline.judging.record import JudgedRecord
@@ -14,7 +13,7 @@ from paraloom.pipeline.records import (
     RunRecord,
     StageRecord,
 )
-from paraloom.pipeline.stage import RANKING, RESULTS, stage_path
+from paraloom.pipeline.stage import RANKING, RESULTS, best_round, stage_path
 
 
 class Round(NamedTuple):
@@ -26,50 +25,6 @@ class Round(NamedTuple):
     pairs: int  # number of pairs in its corpus
     labelled: float  # agreement of its encoder with the labelled pairs, Pearson × 100
     is_best: bool  # whether the result of the run is that of this round
-
-
-def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
-    """The record with only these stages: an earlier configuration may have left others."""
-    found = {name: record.stages[name] for name in names if name in record.stages}
-    return record.model_copy(update={"stages": found})
-
-
-def current(record: RunRecord) -> RunRecord:
-    """The record with the finished stages of the run's present configuration, in their order."""
-    stale = outdated(record)
-    return restrict(record, [n for n in record.planned or record.stages if n not in stale])
-
-
-def as_made(record: RunRecord, stage: str) -> RunRecord:
-    """The record with the configuration, the versions and the stages that made a finished stage.
-
-    Of an unfinished stage, as `current` gives it.
-    """
-    made = record.stages.get(stage) or StageRecord()
-    if made.config is None:
-        return current(record)
-    kept = {n: of for n, of in record.stages.items() if of.config in (None, made.config)}
-    more = {"versions": made.versions} if made.versions else {}
-    return record.model_copy(update={"config": made.config, "stages": kept, **more})
-
-
-def outdated(record: RunRecord) -> list[str]:
-    """The finished stages that an earlier configuration of the run made."""
-    names = record.planned or record.stages
-    return [n for n in names if n in record.stages and record.stages[n].config is not None]
-
-
-def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
-    """Check that a stage of the run in `folder`, if finished, is of its present configuration.
-
-    Args:
-        command: makes it.
-    """
-    if stage in outdated(record):
-        raise UserError(
-            f"{folder}: {stage} is of an earlier configuration than the last command had; "
-            f"`paraloom {command} --config FILE` makes it again"
-        )
 
 
 def rounds(record: RunRecord) -> list[Round]:
@@ -105,13 +60,6 @@ def verdict(record: RunRecord) -> str:
         f"Round {best.number} of {len(found)} is best: {best.labelled:.2f} on the labelled pairs, "
         f"against {scores} (Pearson × 100, {over} with {loop.pairs:,} pairs)"
     )
-
-
-def best_round(stages: Mapping[str, StageRecord]) -> int:
-    """The round that the run's corpus was copied from; 0 if there was one round only."""
-    corpus = stages.get("corpus")
-    number = corpus.round or 0 if corpus else 0
-    return number if stage_path("corpus", number) in stages else 0
 
 
 def pair_stages(stages: Mapping[str, StageRecord]) -> list[str]:

@@ -8,6 +8,7 @@ from paraloom.beam_jobs.io.shards import Deciles
 from paraloom.beam_jobs.select import tsv_path
 from paraloom.pipeline import statistics
 from paraloom.pipeline.console import console, number_table
+from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import (
     AutoSelectRecord,
     BucketRecord,
@@ -21,7 +22,7 @@ from paraloom.pipeline.report import report_path
 from paraloom.pipeline.report.auto_select import mean_deviation, selection_lines
 from paraloom.pipeline.report.describe import chosen_epoch, deciles_in_words
 from paraloom.pipeline.report.evaluation import evaluation_table
-from paraloom.pipeline.report.final_view import final_view, restrict, rounds, verdict
+from paraloom.pipeline.report.final_view import final_view, rounds, verdict
 from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run
 

@@ -29,9 +29,8 @@ from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.cli import main as paraloom
 from paraloom.pipeline.commands.run.status import status
 from paraloom.pipeline.config.options import Config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.report.final_view import best_round, current, outdated
-from paraloom.pipeline.stage import PAIR_STAGES
+from paraloom.pipeline.manifest import Manifest, current, outdated
+from paraloom.pipeline.stage import PAIR_STAGES, best_round
 from tests.faults.ground import Ground, main
 from tests.sample import LABELLED, PHRASES, SIMILARITY
 

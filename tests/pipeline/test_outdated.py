@@ -13,8 +13,7 @@ from paraloom.pipeline import run as run_module
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.report.final_view import as_made, current, outdated
+from paraloom.pipeline.manifest import Manifest, as_made, current, outdated
 from tests import slow_metric
 from tests.run_helpers import ONE, again
 

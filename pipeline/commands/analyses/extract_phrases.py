@@ -10,8 +10,7 @@ from paraloom.beam_jobs.io.shards import receipts, units
 from paraloom.models.errors import UserError
 from paraloom.models.printing import show
 from paraloom.pipeline.commands.options import RunFolder, beam_options
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.report.final_view import as_made
+from paraloom.pipeline.manifest import Manifest, as_made
 
 
 def command(

@@ -29,8 +29,7 @@ from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
 from paraloom.pipeline.judging.record import Agreement
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.report.final_view import as_made
+from paraloom.pipeline.manifest import Manifest, as_made
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages.resources.pair_models import model_names
 from paraloom.pipeline.stages.score import resource_paths

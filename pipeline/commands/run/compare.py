@@ -14,8 +14,7 @@ from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.report.final_view import current, outdated
+from paraloom.pipeline.manifest import Manifest, current, outdated
 from paraloom.pipeline.stage import PAIR_STAGES
 
 

@@ -16,9 +16,9 @@ from paraloom.models.errors import UserError, reading
 from paraloom.models.printing import on_one_line
 from paraloom.pipeline.commands.options import RunFolder, beam_options
 from paraloom.pipeline.console import console
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from paraloom.pipeline.report.describe import resolve_auto, selection_in_words
-from paraloom.pipeline.report.final_view import as_made, final_view, outdated, pair_stages
+from paraloom.pipeline.report.final_view import final_view, pair_stages
 from paraloom.pipeline.stage import PAIR_STAGES
 
 

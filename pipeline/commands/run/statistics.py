@@ -10,9 +10,8 @@ from paraloom.models.languages import ENGLISH, short_code
 from paraloom.pipeline import statistics
 from paraloom.pipeline.commands.options import JsonFile, On, beam_options, write_json
 from paraloom.pipeline.console import console
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest, as_made, current
 from paraloom.pipeline.records import RunRecord
-from paraloom.pipeline.report.final_view import as_made, current
 
 
 def command(

@@ -17,9 +17,8 @@ from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import GpuHour, RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest
+from paraloom.pipeline.manifest import Manifest, outdated
 from paraloom.pipeline.records import PairsRecord, RunRecord
-from paraloom.pipeline.report.final_view import outdated
 from paraloom.pipeline.report.summary import rejected_table
 from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
 

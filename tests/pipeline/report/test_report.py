@@ -16,9 +16,9 @@ from paraloom.beam_jobs import bucket
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, commit
 from paraloom.pipeline import report
+from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import EvaluateRecord, RunRecord
 from paraloom.pipeline.report import report_path
-from paraloom.pipeline.report.final_view import restrict
 from tests.pipeline.report.made_run import MadeRun
 
 
