@@ -19,7 +19,7 @@ from paraloom.models.agreement.precision import DECILES
 from paraloom.models.scorers import SCORERS
 from paraloom.pipeline.judging.judges import alpha
 from paraloom.pipeline.judging.judgments import Judgment, Key
-from paraloom.pipeline.judging.record import Agreement, CutResult, ScoreAgreement
+from paraloom.pipeline.judging.record import AgreementRecord, CutResult, ScoreAgreement
 from paraloom.pipeline.records import ScorerRecord
 
 _TEXTS = ("reference", "translation")
@@ -37,8 +37,8 @@ class JudgedPairs:
     """Pairs of the run or file in each decile of each score, without copies, which selection leaves
     out: a decile may consist of copies."""
     higher_is_better: dict[str, bool]
-    counts: dict[str, Any] = field(default_factory=dict)  # further fields of `Agreement`
-    left_out: dict[str, str] = field(default_factory=dict)  # as in `Agreement`
+    counts: dict[str, Any] = field(default_factory=dict)  # further fields of `AgreementRecord`
+    left_out: dict[str, str] = field(default_factory=dict)  # as in `AgreementRecord`
 
 
 def directions(names: Iterable[str], own: Mapping[str, ScorerRecord]) -> dict[str, bool]:
@@ -99,7 +99,7 @@ def join(
 
 def measure(
     pairs: JudgedPairs, *, good: float, precisions: Sequence[float], seed: int = 1
-) -> Agreement:
+) -> AgreementRecord:
     """Correlations, shares of good pairs, and a cut for each wanted precision.
 
     Args:
@@ -128,7 +128,7 @@ def measure(
         for wanted in precisions
         if (cut := recommend(judged, wanted, seed=seed))
     ]
-    return Agreement(
+    return AgreementRecord(
         pairs=len(pairs.labels),
         references=judged.references,
         rows=sum(next(iter(rows.values()), [])),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from paraloom.models.agreement.precision import by_decile
-from paraloom.pipeline.judging.record import Agreement, CutResult, Interval, ScoreAgreement
+from paraloom.pipeline.judging.record import AgreementRecord, CutResult, Interval, ScoreAgreement
 
 
 def cut_in_words(cut: CutResult) -> str:
@@ -75,7 +75,7 @@ def cut_lines(cut: CutResult, rows: int) -> list[str]:
     return lines
 
 
-def counts_line(found: Agreement) -> str:
+def counts_line(found: AgreementRecord) -> str:
     """What was judged and what of it is not counted."""
     parts = [f"{found.pairs:,} judged pairs of {found.references:,} references"]
     if found.judges:

@@ -36,7 +36,7 @@ class CutResult(Lenient):
     chance: float | None
 
 
-class Agreement(Lenient):
+class AgreementRecord(Lenient):
     """The scores of judged pairs beside their labels."""
 
     pairs: int  # judged pairs that are counted
@@ -62,7 +62,7 @@ class Agreement(Lenient):
 class JudgedRecord(StageRecord, stage="judged"):
     """The scorer and the deciles that `select.by: judged` found."""
 
-    agreement: Agreement
+    agreement: AgreementRecord
 
     @property
     def chosen(self) -> CutResult:

@@ -12,15 +12,13 @@ _CHARACTER = re.compile(r"[A-Za-z0-9]+|\S")
 _MOST = 10**8
 """The product of the words of both sides up to which they are aligned, in a second or so."""
 
-_Spans = list[tuple[int, int]]
-
 
 def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[Markup, Markup]:
     """Both texts as HTML, with <mark> around words that the other text does not have.
 
-    The words that a longest common subsequence has are shared; in very long texts, those that are
-    anywhere in the other text. The comparison ignores case. It is by characters in languages that
-    are written without spaces.
+    The words that a longest common subsequence has are shared; in very long texts, nothing is
+    marked. The comparison ignores case. It is by characters in languages that are written without
+    spaces.
 
     >>> for html in mark_differences("A dog runs.", "a big dog runs."):
     ...     print(html)
@@ -34,23 +32,15 @@ def mark_differences(first: str, second: str, language: str = ENGLISH) -> tuple[
         for text, of in zip((first, second), spans, strict=True)
     ]
     if len(words[0]) * len(words[1]) > _MOST:
-        alone = [_missing(*words), _missing(*reversed(words))]
-    else:
-        changed = [code for code in LCSseq.opcodes(*words) if code.tag != "equal"]
-        alone = [
-            [(code.src_start, code.src_end) for code in changed],
-            [(code.dest_start, code.dest_end) for code in changed],
-        ]
-    return _mark(first, spans[0], alone[0]), _mark(second, spans[1], alone[1])
+        return escape(first), escape(second)
+    changed = [code for code in LCSseq.opcodes(*words) if code.tag != "equal"]
+    return (
+        _mark(first, spans[0], [(code.src_start, code.src_end) for code in changed]),
+        _mark(second, spans[1], [(code.dest_start, code.dest_end) for code in changed]),
+    )
 
 
-def _missing(words: list[str], others: list[str]) -> _Spans:
-    """The words that the other text does not have, each as a range."""
-    known = set(others)
-    return [(i, i + 1) for i, word in enumerate(words) if word not in known]
-
-
-def _mark(text: str, spans: _Spans, ranges: _Spans) -> Markup:
+def _mark(text: str, spans: list[tuple[int, int]], ranges: list[tuple[int, int]]) -> Markup:
     """The text with the tokens of each range (first, one after the last) marked."""
     html, done = Markup(""), 0
     for first, last in ranges:

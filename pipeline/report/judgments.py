@@ -5,14 +5,14 @@ from paraloom.beam_jobs.io.shards import receipts
 from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.describe import cumulative_shares
 from paraloom.pipeline.judging.judgments import read_judgments
-from paraloom.pipeline.judging.record import Agreement
+from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.report.plots import Scale
 
 _PRECISIONS = (0.8, 0.9)
 
 
-def agreement(folder: str, view: RunRecord, stage: str) -> Agreement | None:
+def agreement(folder: str, view: RunRecord, stage: str) -> AgreementRecord | None:
     """What the judgments of a run say of its scores; None without judgments of its pairs.
 
     Args:
@@ -33,7 +33,7 @@ def agreement(folder: str, view: RunRecord, stage: str) -> Agreement | None:
     return measure(pairs, good=select.good, precisions=precisions, seed=view.config.seed)
 
 
-def share_scale(found: Agreement) -> Scale:
+def share_scale(found: AgreementRecord) -> Scale:
     """The y axis of cumulative shares: all curves, the wanted precisions, and some room."""
     values = [s for score in found.scores.values() for _, s in cumulative_shares(score)]
     values += [cut.wanted for cut in found.cuts]

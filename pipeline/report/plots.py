@@ -6,7 +6,6 @@ unit is about one pixel on a laptop and on a phone, and text of 11 units stays l
 
 import math
 import textwrap
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,78 +85,6 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(n * step, 12) for n in range(first, last + 1)]
-
-
-def powers(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, with their halves if there are few.
-
-    >>> powers(300, 20_000), powers(2, 200_000)
-    ([500.0, 1000.0, 5000.0, 10000.0], [10.0, 100.0, 1000.0, 10000.0, 100000.0])
-    """
-    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    tens = [10.0**exponent for exponent in exponents]
-    found = [value for value in tens if low <= value <= high]
-    if len(found) > 2:
-        return found
-    return [value for ten in tens for value in (ten, 5 * ten) if low <= value <= high]
-
-
-class Box(NamedTuple):
-    """A part of the picture."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def contains(self, other: "Box") -> bool:
-        """Whether all of another is in this one."""
-        return (self.left <= other.left and other.right <= self.right) and (
-            self.top <= other.top and other.bottom <= self.bottom
-        )
-
-    def meets(self, other: "Box") -> bool:
-        """Whether the two share some space."""
-        return (self.left < other.right and other.left < self.right) and (
-            self.top < other.bottom and other.top < self.bottom
-        )
-
-
-class Label(NamedTuple):
-    """A text beside a point; its baseline has its start, middle or end at (x, y)."""
-
-    x: float
-    y: float
-    anchor: str
-    words: str
-    is_far: bool = False  # so that it needs a line to its point
-
-    def box(self) -> Box:
-        """Its place, in letters of a wide typeface."""
-        width = len(self.words) * _LETTER
-        left = self.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor] * width
-        return Box(left, self.y - 11, left + width, self.y + 4)
-
-
-def labels(points: Sequence[tuple[float, float, str]], within: Box) -> list[Label]:
-    """Texts beside their points (x, y, text), where they hide neither points nor one another."""
-    taken = [Box(x - 5, y - 5, x + 5, y + 5) for x, y, _ in points]
-    found = []
-    for x, y, words in points:
-        tried = [Label(x + 8, y + 4, "start", words), Label(x - 8, y + 4, "end", words)]
-        tried += [Label(x, y - 10, "middle", words), Label(x, y + 18, "middle", words)]
-        for far in range(8, int(within.bottom - within.top), 8):
-            for down in (far, -far):
-                tried.append(Label(x + 8, y + 4 + down, "start", words, far > 16))
-                tried.append(Label(x - 8, y + 4 + down, "end", words, far > 16))
-        label = next((each for each in tried if _is_free(each.box(), within, taken)), tried[0])
-        taken.append(label.box())
-        found.append(label)
-    return found
-
-
-def _is_free(box: Box, within: Box, taken: Sequence[Box]) -> bool:
-    return within.contains(box) and not any(map(box.meets, taken))
 
 
 def short_number(value: float) -> str:

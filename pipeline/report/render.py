@@ -1,6 +1,5 @@
 """Jinja2 environments: HTML for the report, Markdown for the data card; both escape by default."""
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -56,7 +55,6 @@ def _html() -> Environment:
     environment.globals |= {**functions, "rounds": rounds, "verdict": verdict}
     environment.globals |= {"SHOWN_DECILES": SHOWN_DECILES, "WIDTH": plots.WIDTH}
     environment.filters |= {**functions, "code_spans": code_spans, "get": dict.get, "mean": fmean}
-    environment.filters["log10"] = math.log10
     environment.filters["file_name"] = lambda path: PurePath(path).name
     return environment
 

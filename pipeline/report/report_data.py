@@ -73,7 +73,7 @@ class Density:
         return float(covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]))
 
 
-class Pair(NamedTuple):
+class ExamplePair(NamedTuple):
     """A sampled pair, and its value of the score."""
 
     id: str
@@ -89,7 +89,7 @@ class Scores:
 
     histograms: dict[str, Histogram]  # by score
     density: Density | None  # None if there are fewer than two scores
-    pairs: dict[str, dict[int, list[Pair]]]  # score → decile → pairs sampled from it
+    pairs: dict[str, dict[int, list[ExamplePair]]]  # score → decile → pairs sampled from it
     with_corpus: bool  # whether the corpus was counted too
 
 
@@ -116,7 +116,7 @@ def read_scores(
     density = _density(deciles)
     bucketed = list(receipts(storage.join(folder, stage)))
     sampled = sample_pairs(bucketed, deciles, seed)
-    found: dict[tuple[str, int], dict[int, Pair]] = defaultdict(dict)
+    found: dict[tuple[str, int], dict[int, ExamplePair]] = defaultdict(dict)
     for index, table in enumerate(_tables(bucketed, deciles, with_texts=sampled)):
         _count(table, histograms, density, "pairs")
         for score, decile, place, rank in sampled.get(index, []):
@@ -124,7 +124,7 @@ def read_scores(
     if with_corpus:
         for table in _tables(receipts(storage.join(folder, "corpus")), deciles, with_texts=()):
             _count(table, histograms, density, "corpus")
-    pairs: dict[str, dict[int, list[Pair]]] = {score: {} for score in deciles}
+    pairs: dict[str, dict[int, list[ExamplePair]]] = {score: {} for score in deciles}
     for (score, decile), placed in found.items():
         pairs[score][decile] = [placed[place] for place in sorted(placed)]
     return Scores(histograms=histograms, density=density, pairs=pairs, with_corpus=with_corpus)
@@ -231,10 +231,10 @@ def _tables(
         yield read_shard(shard, [*scores, *texts] if index in with_texts else scores)
 
 
-def _pair(table: pa.Table, score: str, decile: int, rank: int) -> Pair:
+def _pair(table: pa.Table, score: str, decile: int, rank: int) -> ExamplePair:
     row = int(np.flatnonzero(table[schema.decile(score)].to_numpy() == decile)[rank])
     names = ("id", "source", "reference", "translation", score)
-    return Pair(*(table[name][row].as_py() for name in names))
+    return ExamplePair(*(table[name][row].as_py() for name in names))
 
 
 def _density(deciles: Mapping[str, Deciles]) -> Density | None:

@@ -9,11 +9,9 @@ from typing import NamedTuple
 from paraloom.models.embeddings.applications.cost_table import Cost, cost_rows, megabytes
 from paraloom.models.embeddings.applications.evaluation import Report
 from paraloom.models.embeddings.applications.protocols import PROTOCOLS
-from paraloom.pipeline.report.plots import WIDTH, Box, Label, Scale, labels
+from paraloom.pipeline.report.plots import WIDTH, Scale
 from paraloom.pipeline.report.render import render_html
 
-_HEIGHT = 240
-_LONGEST = 26  # letters of a name in a plot
 _GENERIC = ("embeddings", "model")  # names of folders that say nothing of the model
 _TITLES = {"papers": "By the papers' protocol", "mteb": "By MTEB's protocol"}
 _COLUMNS = {"papers": "papers (Pearson)", "mteb": "MTEB (Spearman)"}
@@ -27,9 +25,8 @@ class Plot(NamedTuple):
     what: str
     x: Scale  # of the logarithm of sentences/s
     y: Scale
-    speeds: tuple[float, float]  # the ends of the x axis
-    points: list[tuple[float, float]]
-    labels: list[Label]
+    points: list[tuple[int, float, float, str]]
+    """Number of the model, from 1; place in the picture; anchor of the number."""
 
 
 def comparison_page(report: Report, costs: Sequence[Cost], how: str) -> str:
@@ -58,13 +55,12 @@ def comparison_page(report: Report, costs: Sequence[Cost], how: str) -> str:
         "comparison.html.j2",
         names=names,
         protocols=[_COLUMNS[protocol] for protocol in overall],
-        plots=[_plot(protocol, values, costs, names) for protocol, values in overall.items()],
+        plots=[_plot(protocol, values, costs) for protocol, values in overall.items()],
         benchmarks=[each.name for each in report.benchmarks],
         summary=summary,
         sections=[*report.sections(), cost_rows(costs)],
         meaning=report.meaning().split("\n"),
         how=how,
-        height=_HEIGHT,
     )
     return str(page)
 
@@ -88,33 +84,20 @@ def short_names(names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _plot(
-    protocol: str, quality: Sequence[float], costs: Sequence[Cost], names: Sequence[str]
-) -> Plot:
+def _plot(protocol: str, quality: Sequence[float], costs: Sequence[Cost]) -> Plot:
     shown = [i for i, value in enumerate(quality) if not math.isnan(value)]
-    speeds = [math.log10(costs[i].speed) for i in shown] or [0.0]
+    speeds = {i: math.log10(costs[i].speed) for i in shown}
     values = [quality[i] for i in shown] or [0.0]
-    low, high = min(speeds) - 0.25, max(speeds) + 0.25
     room = 0.12 * (max(values) - min(values)) or 1.0
-    x = Scale(low, high, 46, WIDTH - 6)
-    y = Scale(min(values) - room, max(values) + room, _HEIGHT - 40, 8)
-    points = [(x.at(speed), y.at(value)) for speed, value in zip(speeds, values, strict=True)]
-    texts = [(*at, _cut(names[i])) for at, i in zip(points, shown, strict=False)]
-    within = Box(x.start + 3, 0, WIDTH, y.start - 3)
-    return Plot(
-        protocol,
-        _TITLES[protocol],
-        PROTOCOLS[protocol],
-        x,
-        y,
-        (10**low, 10**high),
-        points if shown else [],
-        labels(texts, within),
-    )
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
+    ends = min(speeds.values(), default=0.0) - 0.25, max(speeds.values(), default=0.0) + 0.25
+    x = Scale(*ends, 46, WIDTH - 20)
+    y = Scale(min(values) - room, max(values) + room, 200, 8)
+    # Neighbours have their numbers on different sides.
+    points = [
+        (i + 1, x.at(speeds[i]), y.at(quality[i]), "end" if rank % 2 else "start")
+        for rank, i in enumerate(sorted(shown, key=speeds.__getitem__))
+    ]
+    return Plot(protocol, _TITLES[protocol], PROTOCOLS[protocol], x, y, points)
 
 
 def _cell(value: float) -> str:

@@ -27,7 +27,7 @@ from paraloom.pipeline.judging.describe import (
 )
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
-from paraloom.pipeline.judging.record import Agreement
+from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.manifest import Manifest, as_made
 from paraloom.pipeline.stage import Run
@@ -150,7 +150,7 @@ def _named(entry: str) -> tuple[str, str]:
     return name, path
 
 
-def _show(found: Agreement) -> None:
+def _show(found: AgreementRecord) -> None:
     scores = by_agreement(found.scores)
     out = console(max(100, 12 + sum(3 + max(len(name), 16) for name in scores)))
     out.print(f"{counts_line(found)}.")
@@ -174,7 +174,7 @@ def _show(found: Agreement) -> None:
         out.print(f"Left out: {name}, which {reason}.")
 
 
-def _deciles(found: Agreement) -> Table:
+def _deciles(found: AgreementRecord) -> Table:
     scores = by_agreement(found.scores)
     table = number_table("Share of good pairs by decile", numbers=["decile", *scores])
     cells = {

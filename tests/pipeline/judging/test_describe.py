@@ -15,7 +15,7 @@ from paraloom.pipeline.judging.describe import (
     number_in_words,
     select_lines,
 )
-from paraloom.pipeline.judging.record import Agreement, CutResult, ScoreAgreement
+from paraloom.pipeline.judging.record import AgreementRecord, CutResult, ScoreAgreement
 
 
 def score(spearman: float | None, *, higher: bool = True) -> ScoreAgreement:
@@ -101,7 +101,7 @@ def test_a_cut_in_sentences() -> None:
 
 
 def test_what_is_not_counted_is_said() -> None:
-    found = Agreement(
+    found = AgreementRecord(
         pairs=5234, references=1056, rows=9, good=70, good_pairs=1078, copies=1, judges=2,
         alpha=-0.5, changed=3, gone=4, scores={}, cuts=[],
     )  # fmt: skip
