@@ -145,36 +145,10 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     path = tmp_path / "judgments" / "a.jsonl"
     before = path.read_bytes()
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(UserError, match="No space left"):
+    with pytest.raises(OSError, match="No space left"):
         file.append([action("2")])
     assert path.read_bytes() == before
     assert list(file.actions) == [("1", None)]
-
-
-def test_judgments_are_in_the_run(tmp_path: Path) -> None:
-    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
-    run.mkdir()
-    elsewhere.mkdir()
-    (run / "manifest.json").write_text("{}")
-    (run / "judgments").symlink_to(elsewhere)
-    with pytest.raises(UserError, match=r"/run/judgments: this link leads out"), judging(str(run)):
-        pass
-    assert list(elsewhere.iterdir()) == []
-
-
-def test_a_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    victim, path = tmp_path / "victim", tmp_path / "judgments" / "a.jsonl"
-    path.parent.mkdir()
-    path.symlink_to(victim)
-    message = r"/judgments/a\.jsonl: cannot be written \(it is a symbolic link\)$"
-    file = JudgeFile(str(tmp_path), "a")
-    with pytest.raises(UserError, match=message):
-        file.append([action("1")])
-    assert not victim.exists()
-    victim.write_text("a last line without its end")
-    with pytest.raises(UserError, match=message):
-        JudgeFile(str(tmp_path), "a")
-    assert victim.read_text() == "a last line without its end"
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,10 @@ def test_sts_and_sick(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (JUDGED + "1\ta\tb\t101\t2\n", "row 2: score '101' is not a number from 0 to 100"),
-        (JUDGED + "1\ta\tb\t-0.5\t2\n", "row 2: score '-0.5' is not"),
-        (JUDGED + "1\ta\tb\tnan\t2\n", "row 2: score 'nan' is not"),
-        (JUDGED + "1\ta\tb\n", "row 2: 3 tab-separated columns, expected 5"),
-        (MRPC + "2\t5\t6\ta\tb\n", "row 2: Quality '2' is not a number from 0 to 1"),
+        (JUDGED + "1\ta\tb\t101\t2\n", "row 2: score 101 is not a number from 0 to 100"),
+        (JUDGED + "1\ta\tb\t5\t2\n1\ta\tb\t-0.5\t2\n", "row 3: score -0.5 is not"),
+        (JUDGED + "1\ta\tb\tnan\t2\n", "row 2: score nan is not"),
+        (MRPC + "2\t5\t6\ta\tb\n", "row 2: Quality 2 is not a number from 0 to 1"),
         (MRPC, "no row with a label"),
         ("7\ta\tb\n", "the score 7 is not in 0–5"),
         ("", "no row with a score"),

@@ -161,7 +161,7 @@ def test_judgments_read_well(judged: str, tmp_path: Path, width: int, dark: bool
     found, console = opened(tmp_path, judged, width=width, dark=dark)
     assert console == []
     assert found["scroll"] <= width
-    assert found["svgs"] == 1 + 2 + 4 + 2 + 4
+    assert found["svgs"] == 1 + 2 + 4 + 1 + 4
     assert (found["overlaps"], found["outside"], found["pale"]) == ([], [], [])
 
 
