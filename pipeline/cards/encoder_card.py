@@ -54,13 +54,6 @@ _TASKS = {
     "context": "contiguous text, by predicting the sentences before and after each (Zhelezniak et "
     "al., 2018)",
 }
-_UNITS = {
-    "paraphrases": "paraphrase pairs",
-    "similarity": "labelled pairs",
-    "malstm": "labelled pairs",
-    "phrases": "phrase pairs",
-    "context": "sentences with their neighbours",
-}
 _SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
 _SPLITS = {"train", "test", "trial", "dev"}
 _UNORDERED = {"word-avg", "word-sum", "trigram-avg"}
@@ -152,9 +145,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         since="6.2" if "lstm" in options.model else "5.5",
         arguments=Markdown(_arguments(score, native=export["native"])),
         task=_TASKS[options.task],
-        unit=_UNITS[options.task],
         metrics=trained.training,
-        evaluations=_evaluations(trained.training),
         evaluation=table,
         evaluation_rows=[(head, *cells) for head, cells, _ in table.rows] if table else [],
         test=[
@@ -268,16 +259,6 @@ def _used_data_sets(
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+", text.lower()))
-
-
-def _evaluations(metrics: dict[str, Any]) -> list[tuple[object, ...]]:
-    """The rows of the table of evaluations on development data; the chosen one is marked."""
-    best = metrics.get("best_step")
-    return [
-        (each["epoch"], f"{each['step']:,}", f"{each['development']:.2f}", mark)
-        for each in metrics.get("evaluations", [])
-        for mark in ["kept" if each["step"] == best else ""]
-    ]
 
 
 def _files(

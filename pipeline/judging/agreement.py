@@ -17,7 +17,7 @@ from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import DECILES
 from paraloom.models.scorers import SCORERS
-from paraloom.pipeline.judging.judges import alpha
+from paraloom.pipeline.judging.describe import alpha
 from paraloom.pipeline.judging.judgments import Judgment, Key
 from paraloom.pipeline.judging.record import AgreementRecord, CutResult, ScoreAgreement
 from paraloom.pipeline.records import ScorerRecord

@@ -1,10 +1,14 @@
-"""Agreement with judgments in words and tables."""
+"""Agreement of judges with each other, and of scores with judgments, in words and tables."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
+import krippendorff
 import numpy as np
 
 from paraloom.models.agreement.precision import by_decile
+from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.record import AgreementRecord, CutResult, Interval, ScoreAgreement
 
 
@@ -120,3 +124,44 @@ def by_agreement(scores: Mapping[str, ScoreAgreement]) -> dict[str, ScoreAgreeme
         return value if item[1].higher_is_better else -value
 
     return dict(sorted(scores.items(), key=strength, reverse=True))
+
+
+def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
+    """Lines to print: the judgments of each judge, and the agreement of several."""
+    counts = Counter(judgment.judge for judgment in judgments)
+    lines = [f"pairs judged by {judge}: {count:,}" for judge, count in sorted(counts.items())]
+    if len(counts) < 2:
+        return lines
+    shared = sum(n > 1 for n in Counter(map(_pair, judgments)).values())
+    alphas = {name: alpha(judgments, name) for name in ("score", "fluency")}
+    values = ", ".join(
+        f"{name} {'undefined' if value is None else f'{value:.2f}'}"
+        for name, value in alphas.items()
+    )
+    return [
+        *lines,
+        f"agreement on {shared:,} pairs of several judges (Krippendorff's alpha): {values}",
+    ]
+
+
+def alpha(judgments: Sequence[Judgment], of: Literal["score", "fluency"] = "score") -> float | None:
+    """Krippendorff's alpha over the pairs that at least two judges judged.
+
+    1 is perfect agreement, 0 what chance gives; scores have interval level, fluency ordinal. None
+    if it is not defined: no pair has two judges, or all values are the same.
+    """
+    pairs = {pair: i for i, pair in enumerate(dict.fromkeys(map(_pair, judgments)))}
+    judges = {judge: i for i, judge in enumerate(sorted({found.judge for found in judgments}))}
+    values = np.full((len(judges), len(pairs)), np.nan)
+    for found in judgments:
+        value = found.score if of == "score" else found.fluency
+        values[judges[found.judge], pairs[_pair(found)]] = np.nan if value is None else value
+    shared = values[:, (~np.isnan(values)).sum(axis=0) > 1]
+    if len(np.unique(shared[~np.isnan(shared)])) < 2:
+        return None
+    level: Literal["interval", "ordinal"] = "interval" if of == "score" else "ordinal"
+    return float(krippendorff.alpha(reliability_data=shared, level_of_measurement=level))
+
+
+def _pair(judgment: Judgment) -> tuple[str, int | None, str, str]:
+    return judgment.id, judgment.candidate, judgment.reference, judgment.translation

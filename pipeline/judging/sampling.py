@@ -30,7 +30,6 @@ from paraloom.pipeline.stage import best_round, stage_path
 _TEXTS = ("source", "reference", "translation")
 _HASH = "hash"
 _NEXT = 10  # pairs of a decile, of which one is taken
-_LAST = np.uint64(2**64 - 1)
 
 Rows = npt.NDArray[np.int64]
 
@@ -114,14 +113,13 @@ def sample_pairs(run: ScoredRun, pairs: int, scores: Sequence[str] = ()) -> list
     """
     run.check(scores, "--scores")
     deciles = [schema.decile(score) for score in scores or run.scores]
-    lowest = _LowestHashes(deciles, pairs + _NEXT)
+    kept: pa.Table | None = None
     for table in run.tables([*_TEXTS, *deciles]):
         table = table.filter(pc.not_equal(table["reference"], table["translation"]))
         hashes = text_hashes(schema.row_ids(table), run.record.config.seed)
-        lowest.add(table.append_column(_HASH, pa.array(hashes)))
-    if lowest.table is None:
-        return []
-    return _in_order(as_pairs(lowest.table), _by_decile(lowest.table, deciles), pairs)
+        table = table.append_column(_HASH, pa.array(hashes))
+        kept = _lowest(table if kept is None else pa.concat_tables([kept, table]), deciles, pairs)
+    return _in_order(as_pairs(kept), _by_decile(kept, deciles), pairs) if kept else []
 
 
 def as_pairs(table: pa.Table) -> list[Pair]:
@@ -130,31 +128,13 @@ def as_pairs(table: pa.Table) -> list[Pair]:
     return [Pair(**row) for row in table.select(columns).to_pylist()]
 
 
-class _LowestHashes:
+def _lowest(table: pa.Table, deciles: Sequence[str], pairs: int) -> pa.Table:
     """The rows with the lowest hashes of every decile of every score, sorted by hash."""
-
-    def __init__(self, deciles: Sequence[str], rows: int) -> None:
-        self.table: pa.Table | None = None
-        self._deciles, self._rows = deciles, rows
-        self._highest = {name: np.full(10, _LAST) for name in deciles}
-        """Rows with higher hashes are not among the lowest of the decile."""
-
-    def add(self, table: pa.Table) -> None:
-        """Take the rows of a table in that are among the lowest so far."""
-        hashes = table[_HASH].to_numpy()
-        bounds = [self._highest[name][table[name].to_numpy()] for name in self._deciles]
-        table = table.filter(pa.array(hashes <= np.max(bounds, axis=0)))
-        if not table.num_rows:
-            return
-        table = table if self.table is None else pa.concat_tables([self.table, table])
-        hashes = table[_HASH].to_numpy()
-        table = table.take(pa.array(np.argsort(hashes, kind="stable")))
-        hashes, chosen = table[_HASH].to_numpy(), np.zeros(table.num_rows, bool)
-        for name, decile, rows in _by_decile(table, self._deciles):
-            chosen[rows[: self._rows]] = True
-            if len(rows) >= self._rows:
-                self._highest[name][decile] = hashes[rows[self._rows - 1]]
-        self.table = table.filter(pa.array(chosen))
+    order = np.argsort(table[_HASH].to_numpy(), kind="stable")
+    chosen = np.zeros(len(order), bool)
+    for _, _, rows in _by_decile(table.select(deciles).take(order), deciles):
+        chosen[rows[: pairs + _NEXT]] = True
+    return table.take(order[chosen])
 
 
 def _by_decile(table: pa.Table, deciles: Sequence[str]) -> Iterator[tuple[str, int, Rows]]:

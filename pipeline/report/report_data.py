@@ -240,11 +240,8 @@ def _pair(table: pa.Table, score: str, decile: int, rank: int) -> ExamplePair:
 def _density(deciles: Mapping[str, Deciles]) -> Density | None:
     """Similarity of meaning against overlap of words, or the nearest scores that there are."""
 
-    def first(*names: str) -> str | None:
-        return next((name for name in names if name in deciles), None)
-
-    x = first("trigram_overlap", "unigram_f1", "edit_distance")
-    y = first("paragram_similarity", "translation_score")
+    x = next((n for n in ("trigram_overlap", "unigram_f1", "edit_distance") if n in deciles), None)
+    y = next((n for n in ("paragram_similarity", "translation_score") if n in deciles), None)
     if x is None or y is None:
         if len(deciles) < 2:
             return None
@@ -256,21 +253,20 @@ def _count(
     table: pa.Table, histograms: dict[str, Histogram], density: Density | None, into: str
 ) -> None:
     for score, histogram in histograms.items():
-        values = table[score].to_numpy()
+        values, edges = table[score].to_numpy(), histogram.edges
         counts = getattr(histogram, into)
-        counts += np.bincount(_bins(values, histogram.edges), minlength=BINS)
+        counts += np.histogram(_clipped(values, edges), BINS, (edges[0], edges[-1]))[0]
         if into == "pairs":
-            low, high = histogram.edges[[0, -1]].astype(np.float32)
+            low, high = edges[[0, -1]].astype(np.float32)
             histogram.beyond += int(np.count_nonzero((values < low) | (values > high)))
     if density is not None:
-        x = _bins(table[density.x].to_numpy(), density.x_edges)
-        y = _bins(table[density.y].to_numpy(), density.y_edges)
+        sides = ((density.x, density.x_edges), (density.y, density.y_edges))
+        x, y = (_clipped(table[name].to_numpy(), edges) for name, edges in sides)
+        ends = [(edges[0], edges[-1]) for _, edges in sides]
         counts = getattr(density, into)
-        counts += np.bincount(x * CELLS + y, minlength=CELLS * CELLS).reshape(CELLS, CELLS)
+        counts += np.histogram2d(x, y, CELLS, ends)[0].astype(np.int64)
 
 
-def _bins(values: Array, edges: Array) -> Array:
-    """The bin of each value, of equal bins; values beyond the axis go to the outermost bins."""
-    count = len(edges) - 1
-    scaled = (values.astype(np.float64) - edges[0]) * (count / (edges[-1] - edges[0]))
-    return np.asarray(np.clip(np.floor(scaled), 0, count - 1), np.int64)
+def _clipped(values: Array, edges: Array) -> Array:
+    """Values beyond the axis count in the outermost bins."""
+    return np.clip(values.astype(np.float64), edges[0], edges[-1])

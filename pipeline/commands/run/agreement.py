@@ -1,19 +1,16 @@
 """`paraloom agreement`: how well scores agree with people, and which cut has a wanted precision."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from paraloom.beam_jobs.io import remote
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.scorers import SCORERS
 from paraloom.models.scorers.plugins import column_of, installed, source_of
 from paraloom.pipeline.commands.options import JsonFile, beam_options, write_json
-from paraloom.pipeline.config import Config
-from paraloom.pipeline.config.read import recorded_config
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.judging.agreement import JudgedPairs, join, measure
 from paraloom.pipeline.judging.describe import (
@@ -29,10 +26,6 @@ from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.labels import default_names, read_labels, score_labels
 from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.judging.sampling import ScoredRun
-from paraloom.pipeline.manifest import Manifest, as_made
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.resources.pair_models import model_names
-from paraloom.pipeline.stages.score import resource_paths
 
 
 def command(
@@ -46,12 +39,6 @@ def command(
             metavar="FILE",
             help="Labelled pairs instead of a run's judgments: STS, SICK, MRPC or judgments (TSV "
             "with the columns reference, paraphrase, score).",
-        ),
-    ] = None,
-    resources_of: Annotated[
-        str | None,
-        typer.Option(
-            "--run", metavar="RUN", help="Score the labelled pairs with the scorers of this run."
         ),
     ] = None,
     scorers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these scores.")] = None,
@@ -83,15 +70,12 @@ def command(
         raise UserError("--precision: must be between 0 and 1, such as 0.9")
     if (run is None) == (labels is None):
         raise UserError("agreement: give either a run folder with judgments or --labels FILE")
-    if run is not None and (resources_of or resource):
-        raise UserError("agreement: --run and --resource are for --labels")
     names = scorers.split(",") if scorers else []
-    if folder := run or resources_of:
-        connect(beam_options(context), [folder])
-    if labels is None:
-        pairs, seed = _of_run(str(run), names)
+    if run is not None:
+        connect(beam_options(context), [run])
+        pairs, seed = _of_run(run, names)
     else:
-        pairs, seed = _of_file(labels, resources_of, names, dict(map(_named, resource or [])))
+        pairs, seed = _of_file(str(labels), names, dict(map(_named, resource or []))), 1
     found = measure(pairs, good=good, precisions=list(dict.fromkeys(wanted)), seed=seed)
     _show(found)
     write_json(json, found.model_dump())
@@ -107,40 +91,20 @@ def _of_run(folder: str, names: list[str]) -> tuple[JudgedPairs, int]:
     return pairs, run.record.config.seed
 
 
-def _of_file(
-    path: str, run: str | None, names: list[str], given: dict[str, str]
-) -> tuple[JudgedPairs, int]:
-    if run is None:
-        entries = names or [
-            *default_names(),
-            *(n for n, s in SCORERS.items() if s.resource and s.resource.name in given),
-        ]
-        language, seed, resources = ENGLISH, 1, dict[str, Any]()
-    else:
-        record = as_made(Manifest(run).record, "score")
-        if not record.started:
-            raise UserError(f"--run {run}: no run here: it has no manifest.json")
-        config = recorded_config(record.config.json_values()).replace(run=run)
-        by_column = dict(zip(config.score.names, config.score.scorers, strict=True))
-        entries = [by_column.get(name, name) for name in names] or config.score.scorers
-        language, seed, resources = config.language, config.seed, _resources(config)
+def _of_file(path: str, names: list[str], resources: dict[str, str]) -> JudgedPairs:
+    entries = names or [
+        *default_names(),
+        *(n for n, s in SCORERS.items() if s.resource and s.resource.name in resources),
+    ]
     own = ("translation_score", *SCORERS)
     foreign = [e for e in entries if e not in own and (column_of(e) != e or e in installed())]
-    pairs = score_labels(
+    return score_labels(
         read_labels(path),
         [column_of(entry) for entry in entries],
         sources=[source_of(entry) for entry in foreign],
-        language=language,
-        resources={**resources, **given},
+        language=ENGLISH,
+        resources=resources,
     )
-    return pairs, seed
-
-
-def _resources(config: Config) -> dict[str, Any]:
-    """What the scorers of a finished run read, as far as it is there."""
-    run = Run(config=config, manifest=Manifest(config.run))
-    made = {n: remote.localise(p) for n, p in resource_paths(run).items() if remote.exists(p)}
-    return {**made, **model_names(config)}
 
 
 def _named(entry: str) -> tuple[str, str]:

@@ -10,8 +10,8 @@ import typer
 from paraloom.models.errors import UserError
 from paraloom.models.languages import direction, short_code
 from paraloom.models.printing import show
+from paraloom.pipeline.judging.describe import describe_judges
 from paraloom.pipeline.judging.import_file import import_judgments
-from paraloom.pipeline.judging.judges import describe_judges
 from paraloom.pipeline.judging.judgments import checked_name, judging, read_judgments
 from paraloom.pipeline.judging.sampling import Pair, ScoredRun, sample_pairs
 from paraloom.pipeline.judging.server import JudgingServer

@@ -2,24 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from paraloom.models.text.idf import compact_idf
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.config import read_config
 from paraloom.pipeline.judging.labels import default_names
-from paraloom.pipeline.manifest import Manifest
 
 HEADER = "reference\tparaphrase\tscore\n"
-CONFIG = """\
-run: {run}
-input: {{format: tsv, paths: [bitext.tsv]}}
-nmt: {{model: somewhere}}
-score: {{scorers: [mean_idf]}}
-select: {{by: mean_idf}}
-"""
 WORDS = "the old dog runs fast over green hills today and sleeps".split()  # noqa: SIM905
 
 
@@ -76,42 +65,16 @@ def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "No cut can be measured: no score has a judged pair" in capsys.readouterr().out
 
 
-def test_a_resource_that_is_given_counts_before_that_of_the_run(
-    labels: Path, tmp_path: Path
-) -> None:
-    """Each as the scores without a run are with the same file."""
-    own, of_run = tmp_path / "own.txt", tmp_path / "of_run.txt"
-    own.write_text("".join(f"{word} {len(word)}\n" for word in WORDS))
-    of_run.write_text("".join(f"{word} {9 - len(word)}\n" for word in WORDS))
-    (tmp_path / "run.yaml").write_text(CONFIG.format(run=tmp_path / "run"))
-    config = read_config(tmp_path / "run.yaml")
-    Manifest(config.run).begin(config, [], [], [])
-    (tmp_path / "run" / "idf").mkdir()
-    compact_idf(of_run, tmp_path / "run" / "idf" / "compact")
-
-    def scores(*arguments: str) -> Any:
-        results = tmp_path / "results.json"
-        given = ["--labels", str(labels), "--scorers", "mean_idf", "--json", str(results)]
-        assert main(["agreement", *given, *arguments]) == 0
-        return json.loads(results.read_text())["scores"]["mean_idf"]
-
-    expected = scores("--resource", f"idf={own}")
-    assert scores("--run", config.run) == scores("--resource", f"idf={of_run}") != expected
-    assert scores("--run", config.run, "--resource", f"idf={own}") == expected
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "give either a run folder with judgments or --labels FILE"),
         (["RUN", "--labels", "LABELS"], "give either a run folder"),
         (["RUN"], "no run here"),
-        (["RUN", "--run", "RUN"], "--run and --resource are for --labels"),
         (["--labels", "nowhere"], "--labels nowhere: is not there"),
         (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
         (["--labels", "LABELS", "--good", "0"], "see paraloom agreement --help"),
         (["--labels", "LABELS", "--scorers", "nothing"], "nothing is not computed from"),
-        (["--labels", "LABELS", "--run", "RUN"], "no run here: it has no manifest.json"),
         (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),
         (["--labels", "LABELS", "--json", "RUN"], "is a folder; name a file"),
         (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the words' IDF"),

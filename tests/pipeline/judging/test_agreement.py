@@ -13,8 +13,7 @@ from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import exact_deciles
 from paraloom.pipeline.judging.agreement import JudgedPairs, directions, join, measure
-from paraloom.pipeline.judging.describe import counts_line, cut_lines, select_lines
-from paraloom.pipeline.judging.judges import alpha
+from paraloom.pipeline.judging.describe import alpha, counts_line, cut_lines, select_lines
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import ScorerRecord

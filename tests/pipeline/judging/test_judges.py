@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paraloom.pipeline.judging.judges import alpha, describe_judges
+from paraloom.pipeline.judging.describe import alpha, describe_judges
 from paraloom.pipeline.judging.judgments import Judgment
 
 SCORES = {

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -72,13 +73,13 @@ def test_the_lowest_of_each_decile_of_each_score_are_kept() -> None:
     names, hashes = ("a", "b"), random.permutation(600).astype(np.uint64)
     deciles = {name: random.integers(0, 10, 600) for name in names}
     table = pa.table({"hash": hashes, **deciles})
-    lowest = sampling._LowestHashes(names, 3)
+    lowest = table.slice(0, 0)
     for start in range(0, 600, 50):
-        lowest.add(table.slice(start, 50))
+        more = pa.concat_tables([lowest, table.slice(start, 50)])
+        lowest = sampling._lowest(more, names, 3 - sampling._NEXT)
     cells = [hashes[deciles[name] == decile] for name in names for decile in range(10)]
     expected = sorted({int(value) for cell in cells for value in np.sort(cell)[:3]})
-    assert lowest.table is not None
-    assert lowest.table["hash"].to_pylist() == expected
+    assert lowest["hash"].to_pylist() == expected
 
 
 def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:
@@ -158,14 +159,13 @@ def test_several_translations_of_a_source(write_run: Callable[..., Path]) -> Non
 
 def test_few_rows_are_kept(write_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
-    add = sampling._LowestHashes.add
+    lowest = sampling._lowest
 
-    def counted(self: sampling._LowestHashes, table: object) -> None:
-        add(self, table)
-        assert self.table is not None
-        kept.append(self.table.num_rows)
+    def counted(*arguments: Any) -> pa.Table:
+        kept.append((found := lowest(*arguments)).num_rows)
+        return found
 
-    monkeypatch.setattr(sampling._LowestHashes, "add", counted)
+    monkeypatch.setattr(sampling, "_lowest", counted)
     sample_pairs(ScoredRun(str(write_run(6000, shards=12))), 20)
     assert len(kept) == 12
     assert max(kept) <= 30 * 10 * len(SCORES)
