@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -61,16 +60,16 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
         )
     license, link = _license(run, record, options)
     share = _share(options.held_out, rows)
+    terms = Path(link).read_bytes() if link and not _is_address(link) else None
     _check_replaceable(out)
     with atomic_folder(out) as folder:
-        if link and not _is_address(link):
-            shutil.copyfile(link, folder / LICENSE)
-            link = LICENSE
+        if terms is not None:
+            (folder / LICENSE).write_bytes(terms)
         columns = read_shard(shards[0]).schema.remove_metadata()
         seed = record.config.seed
         release = Release(
             license=license,
-            license_link=link,
+            license_link=link if terms is None else LICENSE,
             repo=options.repo,
             seed=seed,
             configurations=write_configurations(folder, _read(shards), columns, share, seed),

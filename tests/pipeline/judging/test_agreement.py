@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from paraloom.beam_jobs.io.shards import read_shard
 from paraloom.models.agreement.correlation import spearman
 from paraloom.models.agreement.cuts import Judged, recommend
 from paraloom.models.agreement.precision import exact_deciles
 from paraloom.pipeline.judging.agreement import JudgedPairs, directions, join, measure
-from paraloom.pipeline.judging.describe import alpha, counts_line, cut_lines, select_lines
+from paraloom.pipeline.judging.describe import alpha, counts_line
 from paraloom.pipeline.judging.judgments import Judgment
 from paraloom.pipeline.judging.sampling import ScoredRun
 from paraloom.pipeline.records import ScorerRecord
@@ -149,25 +148,6 @@ def test_translations_of_a_source_are_different_pairs(write_run: Callable[..., P
     found = measure(pairs, good=2, precisions=[])
     empty = next(k for k in reversed(range(10)) if k not in pairs.deciles["unigram_f1"])
     assert found.scores["unigram_f1"].precision[9 - empty :] == [None] * (empty + 1)
-
-
-def test_the_cut_of_a_score_that_people_agree_with(write_run: Callable[..., Path]) -> None:
-    run = ScoredRun(str(write_run(rows=1000)))
-    judgments = [judged(row, 100 * row["unigram_f1"]) for row in rows_of(run)]
-    pairs = joined(run, judgments)
-    found = measure(pairs, good=50, precisions=[0.95, 0.5])
-    assert found.scores["unigram_f1"].spearman == pytest.approx(1)
-    assert abs(found.scores["length_ratio"].spearman or 1) < 0.2
-    strict, loose = found.cuts
-    assert (strict.score, strict.deciles, strict.rows) == ("unigram_f1", [5, 6, 7, 8, 9], 500)
-    assert len(loose.deciles) > 8
-    assert select_lines(strict).splitlines()[1:] == [
-        "  by: unigram_f1",
-        "  deciles: [5, 6, 7, 8, 9]",
-    ]
-    assert "500 of 1,000 pairs (50%)" in cut_lines(strict, found.rows)[0]
-    again = measure(pairs, good=50, precisions=[0.95, 0.5])
-    assert again == found
 
 
 def test_without_counted_judgments_there_is_no_cut(write_run: Callable[..., Path]) -> None:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,7 +72,9 @@ def test_judging_by_keys(
     run = write_run(200)
     pairs = sample_pairs(ScoredRun(str(run)), 30)
     expected: dict[str, tuple[float, int | None]] = {}
-    served = Served(run, "--pairs", "30")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = f"{free.getsockname()[1]}"  # the browser knows the name again by the port
+    served = Served(run, "--pairs", "30", "--port", port)
     request.addfinalizer(served.process.kill)
     page, complaints = opened(browser, served.url)
     page.keyboard.type("Anna")
@@ -114,7 +117,7 @@ def test_judging_by_keys(
     file = run / "judgments" / "Anna.jsonl"
     with file.open("a") as stream:
         stream.write('{"id": "p-')  # as if it had been killed while it wrote
-    with serving(run, "--pairs", "30") as served:
+    with serving(run, "--pairs", "30", "--port", port) as served:
         assert served.printed[0] == "pairs judged by Anna: 15"
         assert main(["judge", str(run)]) == 2
         assert "another paraloom judge is at work" in capsys.readouterr().err

@@ -53,12 +53,6 @@ def test_everybody_gets_the_same_order(write_run: Callable[..., Path]) -> None:
     assert 700 < np.mean(places) < 1300
 
 
-def test_what_is_left_out_early_is_not_among_the_lowest(write_run: Callable[..., Path]) -> None:
-    whole = ScoredRun(str(write_run(2000, shards=1)))
-    cut = ScoredRun(str(write_run(2000, shards=40)))
-    assert sample_pairs(cut, 5) == sample_pairs(whole, 5) == sample_pairs(whole, 200)[:5]
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_few_pairs_begin_the_order_of_many(write_run: Callable[..., Path], seed: int) -> None:
     """The pairs among which the next one is chosen are there however few are taken."""
@@ -66,20 +60,6 @@ def test_few_pairs_begin_the_order_of_many(write_run: Callable[..., Path], seed:
     order = sample_pairs(run, 40)
     for pairs in range(1, 13):
         assert sample_pairs(run, pairs) == order[:pairs], pairs
-
-
-def test_the_lowest_of_each_decile_of_each_score_are_kept() -> None:
-    random = np.random.default_rng(3)
-    names, hashes = ("a", "b"), random.permutation(600).astype(np.uint64)
-    deciles = {name: random.integers(0, 10, 600) for name in names}
-    table = pa.table({"hash": hashes, **deciles})
-    lowest = table.slice(0, 0)
-    for start in range(0, 600, 50):
-        more = pa.concat_tables([lowest, table.slice(start, 50)])
-        lowest = sampling._lowest(more, names, 3 - sampling._NEXT)
-    cells = [hashes[deciles[name] == decile] for name in names for decile in range(10)]
-    expected = sorted({int(value) for cell in cells for value in np.sort(cell)[:3]})
-    assert lowest["hash"].to_pylist() == expected
 
 
 def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:
@@ -103,14 +83,6 @@ def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:
         left.remove(row)
         shown.update(of_row[row])
     assert beyond > 3
-
-
-def test_equal_texts_are_judged_once() -> None:
-    texts = ["one", "one", "two", "one", "three"]
-    pairs = [Pair(id=f"{i}", source="", reference="r", translation=t) for i, t in enumerate(texts)]
-    cells = [("a", 0, np.array([0, 1, 2])), ("a", 1, np.array([3, 4]))]
-    found = sampling._in_order(pairs, cells, 9)
-    assert sorted(pair.translation for pair in found) == ["one", "three", "two"]
 
 
 def test_texts_left_out_do_not_count_for_their_decile() -> None:

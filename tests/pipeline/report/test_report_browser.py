@@ -163,17 +163,3 @@ def test_judgments_read_well(judged: str, tmp_path: Path, width: int, dark: bool
     assert found["scroll"] <= width
     assert found["svgs"] == 1 + 2 + 4 + 1 + 4
     assert (found["overlaps"], found["outside"], found["pale"]) == ([], [], [])
-
-
-@needs_browser
-def test_the_check_sees_what_is_wrong(tmp_path: Path) -> None:
-    text = """<!doctype html><body><p style="width: 900px; color: #ccc">wide</p>
-        <svg viewBox="0 0 100 100" width="100"><text x="5" y="50">one</text>
-        <text x="9" y="52">two</text><text x="90" y="90">beyond</text></svg>
-        <script>console.error("a fault")</script></body>"""
-    found, console = opened(tmp_path, text, width=390)
-    assert found["scroll"] > 390
-    assert found["overlaps"] == ["one / two"]
-    assert found["outside"] == ["beyond"]
-    assert found["pale"] == ["P wide"]
-    assert "a fault" in console[0]

@@ -1,9 +1,8 @@
 """What the report reads: counts against numpy on the whole table, samples, the selected region."""
 
 import re
-import shutil
-from html import unescape
-from pathlib import Path
+import time
+from html import escape, unescape
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles, Measurements, Receipt, Shard, read_shard
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.errors import UserError
 from paraloom.pipeline.records import SelectSection
 from paraloom.pipeline.report import report_data
 from paraloom.pipeline.report.differences import mark_differences
@@ -33,7 +31,6 @@ from paraloom.pipeline.report.report_data import (
     sample_pairs,
 )
 from tests.pipeline.report.made_run import MadeRun
-from tests.run_helpers import part_file
 
 
 @pytest.fixture
@@ -202,16 +199,6 @@ def test_the_region_holds_what_the_conditions_hold_for(
     assert bool(region) == (not meets.all())
 
 
-def test_a_damaged_shard_is_said(
-    made_run: MadeRun, deciles: dict[str, Deciles], tmp_path: Path
-) -> None:
-    shutil.copytree(made_run.folder, tmp_path / "run")
-    path = part_file(tmp_path / "run" / "bucket", "part-1")
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match=r"part-1-.{8}\.parquet: damaged"):
-        read_scores(str(tmp_path / "run"), deciles, seed=1, with_corpus=False)
-
-
 def test_scores_that_are_all_the_same_have_an_axis() -> None:
     summary = Deciles(rows=[1] * 10, lowest=[1.0] * 10, highest=[1.0] * 10)
     edges = report_data.axis(summary, BINS)
@@ -232,6 +219,15 @@ def test_marks_are_on_what_differs() -> None:
     reference, translation = mark_differences("A man < a dog.", "Two men < a dog!")
     assert reference == "<mark>A man</mark> &lt; a dog<mark>.</mark>"
     assert translation == "<mark>Two men</mark> &lt; a dog<mark>!</mark>"
+    assert mark_differences("A DOG", "a dog") == ("A DOG", "a dog")
+
+
+def test_a_crafted_pair_takes_no_longer_than_others() -> None:
+    began = time.process_time()
+    for first, second in (("a b " * 5000, "b a " * 5000), ("a b < " * 10_000, "x a < " * 10_000)):
+        html = mark_differences(first, second)
+        assert [re.sub("</?mark>", "", of) for of in html] == [escape(first), escape(second)]
+    assert time.process_time() - began < 5
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
