@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -30,23 +29,6 @@ Key = tuple[str, int | None]
 """The id and the candidate number of a pair."""
 Score = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Fluency = Annotated[int, Field(ge=0, le=2)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgment:
-    """What one judge says of one pair."""
-
-    judge: str
-    id: str
-    candidate: int | None  # None in runs with one translation a source
-    reference: str
-    """Both texts are as they were when judged; the judgment counts only for a pair with these
-    texts."""
-    translation: str
-    score: float
-    """Same meaning, 0 to 100; of the scale yes/no: 100 or 0."""
-    fluency: int | None = None
-    """Of the translation: 0 nonsense, 1 understandable, 2 fluent."""
 
 
 class JudgeNameError(UserError, ValueError):
@@ -70,23 +52,35 @@ def checked_name(judge: str) -> str:
 JudgeName = Annotated[str, AfterValidator(checked_name)]
 
 
-class Action(BaseModel):
-    """A line of a judge's file."""
+class PairName(BaseModel):
+    """Which pair of a run; `candidate` is None in runs with one translation a source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     id: str
     candidate: int | None = None
-    reference: str = ""
-    translation: str = ""
-    score: Score | None = None  # None: the judge skipped the pair
-    fluency: Fluency | None = None
-    undone: bool = False  # the pair counts as not shown
 
     @property
     def key(self) -> Key:
-        """The pair."""
+        """The id and the candidate number."""
         return self.id, self.candidate
+
+
+class Action(PairName):
+    """A line of a judge's file; the texts are as they were when judged."""
+
+    reference: str = ""
+    translation: str = ""
+    score: Score | None = None  # same meaning; yes/no: 100 or 0; None: the judge skipped the pair
+    fluency: Fluency | None = None  # 0 nonsense, 1 understandable, 2 fluent
+    undone: bool = False  # the pair counts as not shown
+
+
+class Judgment(Action):
+    """What one judge says of one pair; it counts only for a pair with these texts."""
+
+    judge: str
+    score: Score
 
 
 def read_judgments(run: str) -> list[Judgment]:
@@ -94,7 +88,7 @@ def read_judgments(run: str) -> list[Judgment]:
     folder = storage.join(run, FOLDER)
     judges = [n.removesuffix(_SUFFIX) for n in storage.names(folder) if n.endswith(_SUFFIX)]
     return [
-        Judgment(judge=judge, **action.model_dump(exclude={"undone"}))
+        Judgment(judge=judge, **action.model_dump())
         for judge in sorted(judges)
         for _, action in sorted(_last_actions(run, judge).items(), key=_order)
         if action.score is not None
@@ -104,7 +98,7 @@ def read_judgments(run: str) -> list[Judgment]:
 def judgments_digest(run: str) -> str:
     """The digest of `read_judgments`; empty without judgments."""
     found = read_judgments(run)
-    return content_key("judgments", *map(astuple, found)) if found else ""
+    return content_key("judgments", *(each.model_dump() for each in found)) if found else ""
 
 
 class JudgeFile:

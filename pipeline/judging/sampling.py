@@ -10,7 +10,6 @@ of the other pairs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
-from paraloom.pipeline.judging.judgments import Action, Key
+from paraloom.pipeline.judging.judgments import Action, PairName
 from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import best_round, stage_path
@@ -34,30 +33,16 @@ _NEXT = 10  # pairs of a decile, of which one is taken
 Rows = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(PairName):
     """A pair as a judge sees it: no score, no decile."""
 
-    id: str
-    candidate: int | None = None
     source: str
     reference: str
     translation: str
 
-    @property
-    def key(self) -> Key:
-        """The id and the candidate number."""
-        return self.id, self.candidate
-
     def action(self, **values: Any) -> Action:
         """What a judge does with the pair, as a line of the judge's file."""
-        return Action(
-            id=self.id,
-            candidate=self.candidate,
-            reference=self.reference,
-            translation=self.translation,
-            **values,
-        )
+        return Action(**self.model_dump(exclude={"source"}), **values)
 
 
 class ScoredRun:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from threading import Lock
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
-from paraloom.pipeline.judging.judgments import Action, Fluency, JudgeFile, JudgeName, Key, Score
+from paraloom.pipeline.judging.judgments import (
+    Action,
+    Fluency,
+    JudgeFile,
+    JudgeName,
+    PairName,
+    Score,
+)
 from paraloom.pipeline.judging.sampling import Pair
 
 Scale = Literal["0-100", "yes-no"]
@@ -19,19 +23,10 @@ class RefusedError(Exception):
     """A request that does not fit the state, such as one for an unknown pair."""
 
 
-class Target(BaseModel):
+class Target(PairName):
     """Who acts on which pair."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     judge: JudgeName
-    id: str
-    candidate: int | None = None
-
-    @property
-    def key(self) -> Key:
-        """The pair."""
-        return self.id, self.candidate
 
 
 class Answer(Target):
@@ -111,7 +106,7 @@ class Session:
         pair = next((pair for key, pair in self._pairs.items() if key not in keys), None)
         last = done[-1] if done else None
         return {
-            "pair": asdict(pair) if pair else None,
+            "pair": pair.model_dump() if pair else None,
             "judged": sum(action.score is not None for action in done),
             "skipped": sum(action.score is None for action in done),
             "total": len(self._pairs),

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import permutations, product
 from typing import Any
 
@@ -60,7 +59,10 @@ def test_alpha_of_fluency_is_that_of_ranks() -> None:
 
     scores: dict[str, list[int | None]] = {"a": [50] * len(units), "b": [50] * len(units)}
     fluencies = [unit[judge] for judge in (0, 1) for unit in units]
-    given = [replace(j, fluency=f) for j, f in zip(judgments(scores), fluencies, strict=True)]
+    given = [
+        j.model_copy(update={"fluency": f})
+        for j, f in zip(judgments(scores), fluencies, strict=True)
+    ]
     found = alpha(given, "fluency")
     assert found is not None
     np.testing.assert_allclose(found, defined(units, distance), rtol=1e-12)
@@ -79,7 +81,7 @@ def test_alpha_that_is_not_defined(scores: dict[str, list[int | None]]) -> None:
 def test_judges_of_other_texts_judged_another_pair(change: dict[str, Any]) -> None:
     first, second, *others = judgments({"a": [1, 2], "b": [1, 2]})
     assert alpha([first, second, *others]) == 1
-    assert alpha([first, second, *(replace(found, **change) for found in others)]) is None
+    assert alpha([first, second, *(found.model_copy(update=change) for found in others)]) is None
 
 
 def test_the_lines() -> None:
@@ -89,5 +91,5 @@ def test_the_lines() -> None:
     assert lines[:3] == [f"pairs judged by {name}" for name in ("a: 5", "b: 5", "c: 4")]
     assert lines[3].startswith("agreement on 5 pairs of several judges")
     assert lines[3].endswith(f"score {alpha(judgments(SCORES)):.2f}, fluency undefined")
-    agree = [replace(j, fluency=2 * (j.id > "2")) for j in judgments(SCORES)]
+    agree = [j.model_copy(update={"fluency": 2 * (j.id > "2")}) for j in judgments(SCORES)]
     assert describe_judges(agree)[3].endswith("fluency 1.00")

@@ -4,7 +4,6 @@ import http.client
 import json
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -248,7 +247,7 @@ def test_a_pair_with_another_text_is_judged_again(client: Client) -> None:
     assert client.ask(body=client.answer(pair)).status == 200
     for side in ("reference", "translation"):
         change: dict[str, Any] = {side: "another one"}
-        changed = replace(pair, **change)
+        changed = pair.model_copy(update=change)
         found = Session(str(client.run), [changed, *others], "0-100").state("a")
         now = found["pair"][side], found["judged"], found["last"]
         assert now == ("another one", 0, None)
