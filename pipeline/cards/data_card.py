@@ -65,12 +65,7 @@ def write_data_card(folder: str, record: RunRecord) -> bool:
 
 
 def data_card(record: RunRecord, size: int, release: Release | None = None) -> str:
-    """The card of a run with a corpus as text.
-
-    Args:
-        size: bytes of the part files.
-        release: what is published of the corpus, for its card.
-    """
+    """The card of a run with a corpus as text. `size` is the bytes of the part files."""
     view = final_view(record)
     config, select = view.config, resolve_auto(view)
     corpus = view.find(PairsRecord, "corpus") or PairsRecord()
@@ -128,11 +123,7 @@ def data_card(record: RunRecord, size: int, release: Release | None = None) -> s
 
 
 def meaning(column: str, language: str, own: Mapping[str, ScorerRecord]) -> Markdown:
-    """A column of the pair record in one line.
-
-    Args:
-        language: the name of that of the corpus.
-        own: the run's scorers that are not Paraloom's.
+    """A column of the pair record in one line; `own` has the run's scorers that are not Paraloom's.
 
     >>> meaning("reference", "French", {}), meaning("unigram_f1_decile", "French", {})
     ('its French side in the bitext', 'decile of all pairs by `unigram_f1`: 0 lowest, 9 highest')

@@ -42,21 +42,13 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A corpus as it is published.
+    """A corpus as it is published."""
 
-    Attributes:
-        license: of the corpus, in the user's words.
-        license_link: where its text is, if it is not on the Hub's list.
-        repo: its name on the Hub, if it has one already.
-        seed: of the split.
-        configurations: the first one is the default.
-    """
-
-    license: str
-    license_link: str | None
-    repo: str | None
-    seed: int
-    configurations: tuple[Configuration, ...]
+    license: str  # in the user's words
+    license_link: str | None  # where its text is, if it is not on the Hub's list
+    repo: str | None  # name on the Hub, if it has one already
+    seed: int  # of the hash that divides references into splits
+    configurations: tuple[Configuration, ...]  # the first one is the default
 
     @property
     def splits(self) -> tuple[SplitFiles, ...]:

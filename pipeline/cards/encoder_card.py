@@ -101,13 +101,8 @@ def _is_as_written(card: str) -> bool:
 
 
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
-    """The card of an encoder as text.
-
-    Args:
-        view: the record of the run as `final_view` or `round_view` gives it.
-        settings: the content of the encoder's config.json.
-        number: the round of the encoder, 0 for the result of the run.
-    """
+    """The card of an encoder as text, from its config.json and the view of the run (`final_view`)
+    or of its round (`round_view`)."""
     options = EmbeddingOptions.of_chosen(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()

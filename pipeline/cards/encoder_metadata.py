@@ -15,11 +15,7 @@ from paraloom.pipeline.report.render import Markdown
 def encoder_metadata(
     *, name: str, language: str, license: str | None, results: Sequence[EvalResult]
 ) -> Markdown:
-    """The metadata of an encoder as YAML.
-
-    Args:
-        license: of the corpus that it was trained on; None if it is not known.
-    """
+    """The metadata of an encoder as YAML; the licence is that of its training data, if known."""
     values: dict[str, Any] = {
         "language": hub_languages([language]),
         **license_metadata(license),

@@ -56,11 +56,8 @@ def join(
 ) -> JudgedPairs:
     """The judged pairs of a run; the label of a pair is the mean over its judges.
 
-    A judgment counts if the run has its pair with the texts that were judged.
-
-    Args:
-        shards: of the stage `bucket`.
-        own: the run's scorers that are not Paraloom's.
+    A judgment counts if the run has its pair with the texts that were judged. `shards` are those
+    of the stage `bucket`; `own` has the run's scorers that are not Paraloom's.
     """
     of_pair: dict[Key, list[Judgment]] = {}
     for judgment in judgments:
@@ -100,12 +97,8 @@ def join(
 def measure(
     pairs: JudgedPairs, *, good: float, precisions: Sequence[float], seed: int = 1
 ) -> AgreementRecord:
-    """Correlations, shares of good pairs, and a cut for each wanted precision.
-
-    Args:
-        good: the least label of a good pair.
-        seed: of the resamples.
-    """
+    """Correlations, shares of good pairs (with labels of at least `good`), and a cut for each
+    wanted precision."""
     is_good = pairs.labels >= good
     directions, rows = pairs.higher_is_better, pairs.rows
     judged = Judged(pairs.deciles, directions, is_good, pairs.references, rows)

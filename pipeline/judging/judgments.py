@@ -104,9 +104,7 @@ def judgments_digest(run: str) -> str:
 class JudgeFile:
     """The file of one judge, open for further actions.
 
-    Attributes:
-        actions: the last action on each pair that is judged or skipped, in the order of their
-            time.
+    `actions` has the last action on each pair that is judged or skipped, in the order of time.
     """
 
     def __init__(self, run: str, judge: str) -> None:

@@ -97,12 +97,8 @@ def score_labels(
 ) -> JudgedPairs:
     """Score labelled pairs; scores that need more than two texts are left out.
 
-    Deciles are those of the file, without copies.
-
-    Args:
-        names: of the scores.
-        sources: of scorers that are not Paraloom's.
-        resources: as for `PairScorer`.
+    Deciles are those of the file, without copies. `sources` have the scorers that are not
+    Paraloom's; `resources` are as for `PairScorer`.
     """
     known = SCORERS | {source.name: source.load() for source in sources}
     left_out = {name: reason for name in names if (reason := _missing(name, known, resources))}

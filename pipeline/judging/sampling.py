@@ -46,12 +46,7 @@ class Pair(PairName):
 
 
 class ScoredRun:
-    """The pairs of a run that have deciles.
-
-    Attributes:
-        record: the content of the manifest.
-        scores: those with deciles.
-    """
+    """The pairs of a run that have deciles, and the scores that have them."""
 
     def __init__(self, folder: str) -> None:
         """Read the manifest."""
@@ -91,10 +86,7 @@ def sample_pairs(run: ScoredRun, pairs: int, scores: Sequence[str] = ()) -> list
 
     Any first part of the order is spread evenly over the deciles, too, and more `pairs` continue
     the order of fewer. Memory is that of `pairs` rows per decile, however large the corpus.
-
-    Args:
-        pairs: how many; all that there are, if there are fewer.
-        scores: the scores whose deciles are sampled; by default all.
+    Without `scores`, the deciles of all are sampled.
     """
     run.check(scores, "--scores")
     deciles = [schema.decile(score) for score in scores or run.scores]

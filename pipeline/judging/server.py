@@ -47,8 +47,7 @@ class JudgingServer:
     def __init__(self, session: Session, port: int | None = None, **values: str) -> None:
         """Listen on a port; by default on `PORT`, or on another one if it is in use.
 
-        Args:
-            values: for the template of the page.
+        `values` are for the template of the page.
         """
         token = secrets.token_urlsafe(24)
         app = _application(session, token, values)

@@ -64,11 +64,7 @@ class Session:
         return self._act(target)
 
     def undo(self, target: Target) -> dict[str, Any]:
-        """Undo the judge's last action, which must be on this pair.
-
-        Returns:
-            The new state, with `undone`: what the action said.
-        """
+        """Undo the judge's last action, which must be on this pair; `undone` is what it said."""
         with self._lock:
             file = self._file(target.judge)
             done = self._done(file)

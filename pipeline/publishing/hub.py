@@ -23,12 +23,9 @@ def check(repo: str) -> None:
 
 
 def push(folder: Path, repo: str) -> str:
-    """Send a release to the data set `repo`; a new one is private.
+    """Send a release to the data set `repo`; a new one is private. Returns its address.
 
     Files of an earlier release are replaced; other files in the repository stay.
-
-    Returns:
-        the address of the data set.
     """
     from huggingface_hub import HfApi
 

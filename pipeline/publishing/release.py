@@ -30,19 +30,12 @@ LICENSE = "LICENSE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseOptions:
-    """What a user says of a release.
+    """What a user says of a release."""
 
-    Attributes:
-        held_out: share of the references in the split `test`, or from 1 on a number of rows.
-        license: None takes `input.license` of the run.
-        license_link: a file or an address; for a licence that is not on the Hub's list.
-        repo: name on the Hub, as `owner/name`.
-    """
-
-    held_out: float = 0.01
-    license: str | None = None
-    license_link: str | None = None
-    repo: str | None = None
+    held_out: float = 0.01  # share of the references in the split `test`; from 1 on, rows
+    license: str | None = None  # None takes `input.license` of the run
+    license_link: str | None = None  # file or address of a licence that is not on the Hub's list
+    repo: str | None = None  # name on the Hub, as `owner/name`
 
 
 def make_release(run: str, out: Path, options: ReleaseOptions) -> None:

@@ -31,12 +31,8 @@ def report_path(folder: str) -> str:
 
 
 def write_report(folder: str, record: RunRecord) -> bool:
-    """Write the report of a run, unless the file that is there was made from the same record
-    and the same judgments.
-
-    Returns:
-        whether it was written.
-    """
+    """Write the report of a run, unless the one that is there was made from the same record and
+    judgments; returns whether it was written."""
     path = report_path(folder)
     values = record.json_values()
     judgments = [digest] if (digest := judgments_digest(folder)) else []

@@ -20,10 +20,7 @@ _PER_SOURCE = {
 
 
 def score(name: str, own: Mapping[str, ScorerRecord] | None = None) -> ScorerRecord:
-    """The description of a score; a generic one for a scorer of another version.
-
-    Args:
-        own: the run's scorers that are not Paraloom's.
+    """The description of a score; `own` has the run's scorers that are not Paraloom's.
 
     >>> score("paragram_similarity").unit
     'cosine'
@@ -83,20 +80,11 @@ def correlation(value: float | None) -> str:
 
 
 def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`".format) -> str:
-    """The conditions on a pair of the corpus, with code in backticks.
+    """The conditions on a pair of the corpus; `code` makes names and conditions code.
 
-    Args:
-        code: how a name or a condition becomes code.
-
-    >>> selection_in_words(
-    ...     SelectSection(
-    ...         by="trigram_overlap",
-    ...         deciles=[1, 2, 4],
-    ...         max_tokens=30,
-    ...         where=["unigram_f1 <= 0.8"],
-    ...     )
-    ... )
-    'deciles 1–2 and 4 of `trigram_overlap`, `unigram_f1 <= 0.8`, at most 30 tokens a side'
+    >>> chosen = SelectSection(by="word_order", deciles=[1, 2, 4], where=["unigram_f1 <= 0.8"])
+    >>> selection_in_words(chosen)
+    'deciles 1–2 and 4 of `word_order`, `unigram_f1 <= 0.8`'
     """
     parts = []
     if select.deciles is not None:

@@ -19,8 +19,7 @@ class EvaluationTable(NamedTuple):
 def evaluation_table(evaluated: Sequence[tuple[str, EvaluateRecord]]) -> EvaluationTable:
     """The results of the rounds side by side; with MSE where a model predicts labels.
 
-    Args:
-        evaluated: name of the round ("" if there is only one) and its results.
+    `evaluated` has the name of each round ("" if there is only one) and its results.
     """
     results = [(name, of.results, model) for name, of in evaluated for model in of.results.models]
     models = list(dict.fromkeys(model for _, _, model in results))

@@ -15,9 +15,7 @@ _PRECISIONS = (0.8, 0.9)
 def agreement(folder: str, view: RunRecord, stage: str) -> AgreementRecord | None:
     """What the judgments of a run say of its scores; None without judgments of its pairs.
 
-    Args:
-        view: the record of the round that is the run's result.
-        stage: that has the deciles of this round.
+    `stage` has the deciles of the round that is the run's result.
     """
     judgments, bucket = read_judgments(folder), view.find(BucketRecord)
     if not judgments or not bucket:

@@ -101,14 +101,7 @@ def read_scores(
     with_corpus: bool,
     stage: str = "bucket",
 ) -> Scores:
-    """Read the run in `folder`.
-
-    Args:
-        deciles: by score, from the manifest.
-        stage: folder of the pairs with these deciles.
-        seed: of the example pairs.
-        with_corpus: whether there is a corpus to count.
-    """
+    """Read the run in `folder`, whose `stage` has the pairs with these deciles."""
     histograms = {
         score: Histogram(edges=axis(summary, BINS), bounds=bounds(summary))
         for score, summary in deciles.items()
@@ -149,10 +142,7 @@ def axis(summary: Deciles, bins: int) -> Array:
     """Edges of equal bins over a score; a long tail is cut, so that the middle stays visible.
 
     The axis ends where the values end, or beyond the outer decile bounds by 1.5 times their
-    distance if that is nearer.
-
-    Returns:
-        float64 [bins + 1], increasing.
+    distance if that is nearer. The edges are float64 [bins + 1], increasing.
     """
     values = [v for v in (*summary.lowest, *summary.highest) if v is not None]
     if not values:

@@ -9,20 +9,14 @@ from paraloom.pipeline.records import BackTranslateRecord, PairsRecord, RunRecor
 
 
 class Saving(NamedTuple):
-    """What one key of the configuration saves.
-
-    Attributes:
-        key: of the configuration.
-        rows: rows that were not translated.
-        tokens: Moses tokens of their texts.
-        hours: worker hours that their translation would take, at the seconds per translated source
-            that were measured; None without a translated source.
-    """
+    """What one key of the configuration saves: rows that were not translated."""
 
     key: str
     rows: int
-    tokens: int
+    tokens: int  # Moses tokens of their texts
     hours: float | None
+    """Worker hours that their translation would take, at the measured seconds per translated
+    source; None without one."""
 
 
 def savings(record: RunRecord) -> list[Saving]:
@@ -43,11 +37,7 @@ def savings(record: RunRecord) -> list[Saving]:
 
 
 def seconds_per_source(translated: BackTranslateRecord, sources: int) -> float | None:
-    """Worker seconds for each source that was really translated; None if there is none.
-
-    Args:
-        sources: number of rows that the stage read; it may make several of each.
-    """
+    """Worker seconds for each of the `sources` read that was translated; None if none was."""
     repeats = sum(saved.rows for saved in translated.saved.values())
     return translated.worker_seconds / (sources - repeats) if sources > repeats else None
 
