@@ -19,7 +19,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging.judgments import JudgeNameError
-from paraloom.pipeline.judging.session import Answer, RefusedError, Session, Target
+from paraloom.pipeline.judging.session import Answer, Session, Target
 
 PAGE = Path(__file__).parent / "page"
 PORT = 51397
@@ -132,10 +132,6 @@ def _application(session: Session, token: str, values: dict[str, str]) -> Flask:
     @app.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> tuple[Response, int]:
         return jsonify(error=error.description), error.code or 500
-
-    @app.errorhandler(RefusedError)
-    def conflict(error: RefusedError) -> tuple[Response, int]:
-        return jsonify(error=str(error)), 409
 
     @app.errorhandler(UserError)
     @app.errorhandler(OSError)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Literal
 
+from werkzeug.exceptions import Conflict
+
 from paraloom.pipeline.judging.judgments import (
     Action,
     Fluency,
@@ -17,10 +19,6 @@ from paraloom.pipeline.judging.judgments import (
 from paraloom.pipeline.judging.sampling import Pair
 
 Scale = Literal["0-100", "yes-no"]
-
-
-class RefusedError(Exception):
-    """A request that does not fit the state, such as one for an unknown pair."""
 
 
 class Target(PairName):
@@ -39,7 +37,7 @@ class Answer(Target):
 class Session:
     """The sample of pairs, and the judges' files.
 
-    Methods that take a pair raise a RefusedError if it cannot be acted on.
+    Methods that take a pair raise a `Conflict` if it cannot be acted on.
     """
 
     def __init__(self, run: str, pairs: Sequence[Pair], scale: Scale) -> None:
@@ -56,7 +54,7 @@ class Session:
     def judge(self, answer: Answer) -> dict[str, Any]:
         """Save a judgment; returns the new state."""
         if self.scale == "yes-no" and answer.score not in (0, 100):
-            raise RefusedError("on this scale a score is 0 or 100")
+            raise Conflict("on this scale a score is 0 or 100")
         return self._act(answer, score=answer.score, fluency=answer.fluency)
 
     def skip(self, target: Target) -> dict[str, Any]:
@@ -69,7 +67,7 @@ class Session:
             file = self._file(target.judge)
             done = self._done(file)
             if not done or done[-1].key != target.key:
-                raise RefusedError("this is not the pair acted on last")
+                raise Conflict("this is not the pair acted on last")
             file.append([Action(id=target.id, candidate=target.candidate, undone=True)])
             undone = done[-1].model_dump(include={"score", "fluency"})
             return {**self._state(file), "undone": undone}
@@ -77,7 +75,7 @@ class Session:
     def _act(self, target: Target, **values: Any) -> dict[str, Any]:
         with self._lock:
             if (pair := self._pairs.get(target.key)) is None:
-                raise RefusedError("there is no such pair to judge")
+                raise Conflict("there is no such pair to judge")
             file = self._file(target.judge)
             file.append([pair.action(**values)])
             return self._state(file)

@@ -2,13 +2,11 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from paraloom.beam_jobs.io.shards import read_shard, receipts
-from tests.pipeline.publishing.hub_stand_in import Hub, hub_stand_in
 from tests.pipeline.report.conftest import made_run  # noqa: F401
 from tests.pipeline.report.made_run import MadeRun
 
@@ -27,15 +25,3 @@ def corpus(run: Path) -> list[dict[str, object]]:
     """The rows of the run's corpus."""
     shards = [shard for receipt in receipts(str(run / "corpus")) for shard in receipt.shards]
     return [row for shard in shards for row in read_shard(shard).to_pylist()]
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """An empty Hub on loopback, and a token for it."""
-    import huggingface_hub.constants as constants
-
-    with hub_stand_in() as server:
-        monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setenv("HF_TOKEN", "hf_of_nobody")
-        yield server
