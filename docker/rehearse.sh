@@ -28,7 +28,10 @@ mkdir -p "$root/opt/paraloom/docker"
 cp docker/install.sh "$root/opt/paraloom/docker/"
 cp pyproject.toml requirements.lock "$root/opt/paraloom/"
 in_root docker/install.sh dependencies
-cp -r setup.py paraloom models beam_jobs pipeline "$root/opt/paraloom/"
+cp setup.py "$root/opt/paraloom/"
+cp -r paraloom models beam_jobs pipeline "$root/opt/paraloom/"
+mkdir "$root/opt/paraloom/benchmarks"
+cp -r benchmarks/papers "$root/opt/paraloom/benchmarks/"
 in_root docker/install.sh package
 
 in_root env -C / paraloom doctor

@@ -2,6 +2,7 @@
 
 A command is one module below `pipeline/commands/` with a function `command`, which Typer reads,
 and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
+`paraloom papers COMMAND …` leads to the papers' other systems and analyses, in `PAPERS`.
 """
 
 import gc
@@ -27,7 +28,7 @@ PANELS = {
     "corpus": "Build a corpus",
     "run": "Look at a run",
     "model": "Use a model",
-    "analyses": "The papers' analyses",
+    "papers": "The papers",
 }
 """The groups of commands in the help, by their folders below `pipeline/commands/`."""
 
@@ -41,19 +42,20 @@ class Command(NamedTuple):
     """One command."""
 
     name: str  # on the command line
-    module: str  # below `paraloom.pipeline.commands`; it defines `command`
+    module: str  # below `folder`; it defines `command`
     summary: str  # one line for the list of commands; the docstring of `command` adds the details
     beam: bool = False  # whether it accepts Beam's options after `--`
     literal: bool = False  # whether arguments are values even if they begin with "-", as ids may
+    folder: str = "paraloom.pipeline.commands"
 
     @property
     def panel(self) -> str:
         """The group of commands that it belongs to."""
-        return PANELS[self.module.partition(".")[0]]
+        return PANELS.get(self.module.partition(".")[0], "Commands")
 
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
-        name = f"paraloom.pipeline.commands.{self.module}"
+        name = f"{self.folder}.{self.module}"
         if name not in sys.modules:
             gc.disable()  # modules leave no garbage, and visiting all their objects takes long
             try:
@@ -98,24 +100,38 @@ COMMANDS = (
     Command("embed", "model.embed", "Turn sentences into vectors"),
     Command("similarity", "model.similarity", "Score the similarity of sentence pairs"),
     Command("neighbours", "model.neighbours", "Find the nearest sentences in a file"),
-    Command("evaluate", "model.evaluate", "Evaluate on STS, SICK and transfer tasks"),
+    Command("evaluate", "model.evaluate", "Evaluate on STS and SICK, with speed and size"),
     Command("plot", "model.plot", "Draw sentences by their vectors (SVG)"),
-    Command("compare-models", "analyses.compare_models", "Show where two models disagree most"),
-    Command("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoder vectors"),
-    Command("gate-analysis", "analyses.gate_analysis", "Show which words a GRAN's gates pass"),
-    Command("extract-phrases", "analyses.extract_phrases", "Extract a phrase table", beam=True),
-    Command("evaluate-phrases", "analyses.evaluate_phrases", "Evaluate on phrase tasks"),
 )
+
+PAPERS = tuple(
+    Command(*entry, folder="paraloom.papers")
+    for entry in (
+        ("train", "train", "Train one of the papers' other systems", True),
+        ("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
+        ("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
+        ("compare-models", "analyses.compare_models", "Show where two models disagree most"),
+        ("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoder vectors"),
+        ("gate-analysis", "analyses.gate_analysis", "Show which words a GRAN's gates pass"),
+        ("extract-phrases", "analyses.phrase_table", "Extract a phrase table", True),
+        ("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
+    )
+)
+"""The commands of `paraloom papers`: the only way from here into that room."""
 
 
 class _LazyGroup(TyperGroup):
     """Lists commands without importing their modules; imports the one that runs."""
 
+    entries: tuple[Command, ...]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         found, listed, rest = super().resolve_command(ctx, args)
         if listed is None:
             return found, None, rest
-        entry = next(entry for entry in COMMANDS if entry.name == found)
+        entry = next((entry for entry in self.entries if entry.name == found), None)
+        if entry is None:
+            return found, listed, rest  # a group
         if ctx.obj and not entry.beam:
             raise UserError(f"{found} takes no Beam options")
         if entry.literal and not {"-h", "--help"} & set(rest):
@@ -175,18 +191,28 @@ def _prepare_streams() -> None:
 
 
 def _application() -> Any:
-    app = typer.Typer(
-        cls=_LazyGroup,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="paraloom COMMAND --help describes a command. "
-        "paraloom --install-completion installs completion for your shell.",
-    )
-    app.callback()(_root)
+    completion = "paraloom --install-completion installs completion for your shell."
+    root = _group(_root, COMMANDS, f"paraloom COMMAND --help describes a command. {completion}")
+    papers = _group(_papers, PAPERS)
+    papers.name, papers.rich_help_panel = "papers", PANELS["papers"]
+    papers.short_help = "Train the papers' other systems, make their analyses"
+    root.add_command(papers)
+    return root
+
+
+def _group(callback: Any, entries: tuple[Command, ...], epilog: str | None = None) -> Any:
+    app = typer.Typer(cls=_LazyGroup, add_completion=epilog is not None, epilog=epilog)
+    app.callback(context_settings={"help_option_names": ["-h", "--help"]})(callback)
     group: Any = typer.main.get_command(app)
-    for entry in COMMANDS:
+    group.entries = entries
+    for entry in entries:
         listed = TyperCommand(entry.name, help=entry.summary, rich_help_panel=entry.panel)
         group.add_command(listed)
     return group
+
+
+def _papers() -> None:
+    """Train the papers' other systems, and make their analyses."""
 
 
 def _print_version(asked: bool) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted(
-    ".".join(("paraloom", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-    for room in ("models", "beam_jobs", "pipeline")
-    for path in (ROOT / room).rglob("*.py")
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for room in ("models", "beam_jobs", "pipeline", "papers")
+    for path in (ROOT / "paraloom" / room).rglob("*.py")
     if ">>> " in path.read_text("utf-8") and path.name != "library.py"  # in test_library.py
 )
 

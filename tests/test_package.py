@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("models", "beam_jobs", "pipeline")
+PAPERS = ROOT / "benchmarks" / "papers"
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (*FOLDERS, "paraloom"):
         ours = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tree / name, symlinks=True, ignore=ours)
+    shutil.copytree(PAPERS, tree / "benchmarks" / "papers", ignore=ours)
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)]
     subprocess.run([*build, str(tree)], check=True, capture_output=True)
     (found,) = out.glob("*.whl")
@@ -30,9 +32,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_all_that_the_folders_hold(wheel: Path) -> None:
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     there = {"paraloom/__init__.py", "paraloom/py.typed"}
-    for folder in FOLDERS:
-        files = (path for path in (ROOT / folder).rglob("*") if path.is_file())
-        there |= {f"paraloom/{path.relative_to(ROOT)}" for path in files if path.suffix != ".pyc"}
+    for folder in (*(ROOT / name for name in FOLDERS), PAPERS):
+        files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        there |= {f"paraloom/{path.relative_to(folder.parent)}" for path in files}
     assert inside == there
 
 

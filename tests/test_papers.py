@@ -35,7 +35,11 @@ def names(text: str) -> list[str]:
 
 def _module(path: str) -> str:
     name = path.removesuffix("/__init__").replace("/", ".")
-    return name if name.startswith("benchmarks") else f"paraloom.{name}"
+    return (
+        name
+        if name.startswith("benchmarks.experiments")
+        else f"paraloom.{name.removeprefix('benchmarks.')}"
+    )
 
 
 def resolve(name: str) -> Any:

@@ -29,20 +29,20 @@ from benchmarks.experiments.cells import (
     transfer_folders,
 )
 from benchmarks.experiments.tables import Claim, Table, printed_claims
-from paraloom.models.embeddings import tasks
-from paraloom.models.embeddings.applications.decoder_spaces import (
-    Agreement,
-    Space,
-    compare_spaces,
-    in_space,
-)
-from paraloom.models.embeddings.applications.transfer import evaluate
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from paraloom.models.embeddings.datasets.transfer import find_tasks
 from paraloom.models.embeddings.encoders.context import Vector
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.options import ContextOptions
+from paraloom.papers import tasks
+from paraloom.papers.analyses.decoder_spaces import (
+    Correlations,
+    Space,
+    compare_spaces,
+    in_space,
+)
+from paraloom.papers.analyses.transfer import evaluate
+from paraloom.papers.datasets.transfer import find_tasks
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
@@ -116,7 +116,7 @@ def _data(inputs: Inputs) -> list[LabelledPairs]:
     return read_sts(inputs.sts) + [p for p in read_sick(inputs.sick) if p.name == "trial"]
 
 
-def _scores(agreement: Agreement, compare: str) -> Scores:
+def _scores(agreement: Correlations, compare: str) -> Scores:
     pearson, spearman = dict(agreement[compare]), agreement[f"{compare}_spearman"]
     reported = {
         "sts_2015": pearson.pop("STS 2015"),

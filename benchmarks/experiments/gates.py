@@ -14,12 +14,12 @@ from rich.console import Console
 from benchmarks.experiments import supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
-from paraloom.models.embeddings.applications.gate_analysis import gate_norms
-from paraloom.models.embeddings.datasets.contiguous_text import read_text
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.files import atomic_file
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.statistics import Moments
+from paraloom.papers.analyses.gate_analysis import gate_norms
+from paraloom.papers.datasets.contiguous_text import read_text
 
 _LONGEST = 15  # tokens (footnote 8)
 _LEAST = 20  # words of a label

@@ -17,12 +17,12 @@ import numpy as np
 
 from benchmarks.experiments.cells import Inputs, Scores, digest, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table
-from paraloom.models.embeddings import tasks
 from paraloom.models.embeddings.applications.evaluation import agreement
 from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.options import MaLSTMOptions
+from paraloom.papers import tasks
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 YEARS = ("2012", "2013", "2014")

@@ -31,7 +31,6 @@ from benchmarks.experiments.paranmt_cells import (
     scored_pairs,
 )
 from benchmarks.experiments.tables import Claim, Table, printed_claims
-from paraloom.models.embeddings.datasets.transfer import find_tasks
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.options import PairsOptions
@@ -40,6 +39,7 @@ from paraloom.models.embeddings.training.pair_files import copy_pairs
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, digest
 from paraloom.models.hashing import text_hashes
+from paraloom.papers.datasets.transfer import find_tasks
 
 _YEARS = {f"sts_{year}": f"STS {year}" for year in range(2012, 2017)}
 _SIMILARITY = {

@@ -26,13 +26,13 @@ from benchmarks.experiments.cells import (
     transfer_folders,
 )
 from paraloom.beam_jobs.io.schema import decile
-from paraloom.models.embeddings.applications import transfer
 from paraloom.models.embeddings.applications.evaluation import Embed, correlation, scores
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
-from paraloom.models.embeddings.datasets.transfer import find_tasks
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
+from paraloom.papers.analyses import transfer
+from paraloom.papers.datasets.transfer import find_tasks
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
 DEVELOPMENT = ("STS 2012", "STS 2013", "STS 2014")

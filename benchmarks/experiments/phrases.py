@@ -19,23 +19,23 @@ import pyarrow.parquet as pq
 
 from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, save_scores, task_cell
 from benchmarks.experiments.tables import Claim, Table, printed_claims
-from paraloom.beam_jobs.analysis import phrase_table
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, units
-from paraloom.models.embeddings import tasks
 from paraloom.models.embeddings.applications.evaluation import Model, cosines
-from paraloom.models.embeddings.applications.phrase_tests import (
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import load_vectors
+from paraloom.papers import tasks
+from paraloom.papers.analyses import phrase_table
+from paraloom.papers.analyses.phrase_tests import (
     read_semeval2013,
     read_turney2012,
     semeval2013,
     turney2012,
 )
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import PhrasesOptions
-from paraloom.models.embeddings.training.phrase_data import read_phrase_data
-from paraloom.models.errors import UserError
-from paraloom.models.text.vectors import load_vectors
+from paraloom.papers.tasks.phrase_data import read_phrase_data
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 _NEGATIVES = (9, 29, 99)
@@ -136,7 +136,7 @@ def prepare(chosen: Mapping[str, Table], inputs: Inputs) -> None:
         Shard(str(path), pq.read_metadata(path).num_rows, storage.digest(path.read_bytes()))
         for path in sorted(inputs.corpus.glob("*.parquet"))
     ]
-    phrase_table.run(units(shards, "phrases"), str(_table(inputs)), [])
+    phrase_table.count_phrases(units(shards, "phrases"), str(_table(inputs)), [])
 
 
 def _table(inputs: Inputs) -> Path:

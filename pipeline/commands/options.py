@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 
@@ -52,10 +51,6 @@ OnInterrupt = Annotated[
     ),
 ]
 Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of the encoder.")]
-Models = Annotated[
-    list[str], typer.Option("--model", metavar="DIR", help="Folder of an encoder; repeatable.")
-]
-Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")]
 Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SICK files.")]
 JsonFile = Annotated[
     str | None,
@@ -84,10 +79,3 @@ def write_json(file: str | None, results: Any) -> None:
     if file:
         with atomic_file(Path(file)) as path:
             path.write_text(json.dumps(results, indent=1, ensure_ascii=False), encoding="utf-8")
-
-
-def labelled_pairs(command: str, sts: str | None, sick: str | None) -> list[LabelledPairs]:
-    """Read the data sets that `--sts` and `--sick` of a command name."""
-    if not (sts or sick):
-        raise UserError(f"{command}: nothing to evaluate on; give --sts DIR, --sick DIR or both")
-    return [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]

@@ -130,7 +130,7 @@ PRIVATE: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
 def imported() -> set[tuple[str, str]]:
     """Modules of Beam and the names that the code imports from them."""
     found = set()
-    for room in ("models", "beam_jobs", "pipeline"):
+    for room in ("models", "beam_jobs", "pipeline", "benchmarks/papers"):
         for path in (ROOT / room).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(BEAM):

@@ -13,10 +13,10 @@ import pytest
 from benchmarks.experiments import context, phrases
 from benchmarks.experiments.cells import Inputs, load_scores
 from benchmarks.experiments.report import lines, write
-from paraloom.models.embeddings.datasets.phrases import read_phrase_pairs
 from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
+from paraloom.papers.datasets.phrases import read_phrase_pairs
 from tests.benchmarks.conftest import WORDS
 
 SYNONYMS = [("big", "large"), ("small", "little"), ("quick", "fast"), ("old", "aged")]

@@ -59,7 +59,7 @@ def test_everything_that_is_copied_is_there_and_reaches_the_builder(dockerfile: 
         for name in line.split()[:-1]
     ]
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
-    assert len(copied) == 9
+    assert len(copied) == 10
     for name in copied:
         assert (ROOT / name).exists()
         assert f"!{name}" in ignored

@@ -14,10 +14,10 @@ import yaml
 
 from paraloom.beam_jobs.io import score_files, shards
 from paraloom.beam_jobs.io.bitext import READERS, find_bitext, read_bitext
-from paraloom.models.embeddings.datasets.phrases import read_phrase_pairs
 from paraloom.models.embeddings.datasets.similarity import read_labelled
-from paraloom.models.embeddings.datasets.synonyms import read_synonyms
 from paraloom.models.text.vectors import load_vectors
+from paraloom.papers.datasets.phrases import read_phrase_pairs
+from paraloom.papers.datasets.synonyms import read_synonyms
 from tests.fuzz.harness import Case, allowed, command
 from tests.fuzz.model_targets import MODEL_TARGETS
 from tests.fuzz.mutations import damaged

@@ -84,7 +84,7 @@ def test_all_printing_goes_through_here() -> None:
         # Its own errors, to the log of a stage.
         "beam_jobs/runners/local/fork_server.py",
     }
-    for package in ("models", "beam_jobs", "pipeline"):
+    for package in ("models", "beam_jobs", "pipeline", "benchmarks/papers"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name, text = path.relative_to(ROOT).as_posix(), path.read_text()
             if "print(" not in text and "Console(" not in text:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from paraloom.models.errors import reading
-from paraloom.pipeline.cli import COMMANDS, PANELS, Command, main
+from paraloom.pipeline.cli import COMMANDS, PANELS, PAPERS, main
 from paraloom.pipeline.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,6 +218,8 @@ def test_arguments_reach_the_run(config: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_beam_options_where_no_beam_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--", "--runner", "X"]) == 2
     assert said(capsys) == "paraloom: doctor takes no Beam options"
+    assert main(["papers", "mteb", "--", "--runner", "X"]) == 2
+    assert said(capsys) == "paraloom: mteb takes no Beam options"
 
 
 def test_evaluate_on_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,11 +233,17 @@ def test_no_neighbours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert said(capsys) == "paraloom: neighbours: --count must be at least 1"
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_has_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([command.name, "--help"]) == 0
+EVERY = {entry.name: entry for entry in COMMANDS} | {
+    f"papers {entry.name}": entry for entry in PAPERS
+}
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_every_command_has_help(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    command = EVERY[words]
+    assert main([*words.split(), "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert f"Usage: paraloom {command.name} " in text
+    assert f"Usage: paraloom {words} " in text
     assert f"{command.summary}." in text
     assert ("Options after -- go to Beam" in text) == command.beam
 
@@ -248,15 +256,15 @@ def test_every_command_is_listed_in_its_panel(capsys: pytest.CaptureFixture[str]
             panel = title[1]
         elif name := re.match(r"│ ([a-z]\S+) ", line):
             listed[name[1]] = panel
-    assert listed == {command.name: command.panel for command in COMMANDS}
+    assert listed == {entry.name: entry.panel for entry in COMMANDS} | {"papers": "The papers"}
     assert list(dict.fromkeys(listed.values())) == list(PANELS.values())
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_is_documented(command: Command) -> None:
+@pytest.mark.parametrize("words", EVERY)
+def test_every_command_is_documented(words: str) -> None:
     documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
     text = "\n".join(path.read_text(encoding="utf-8") for path in documents)
-    assert re.search(rf"\bparaloom {command.name}(?![\w-])", text)
+    assert re.search(rf"\bparaloom {words}(?![\w-])", text)
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
@@ -282,6 +290,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "missing command; see paraloom --help"),
         (["translate"], "no such command 'translate': did you mean 'back-translate'"),
+        (["papers"], "papers: missing command; see paraloom papers --help"),
+        (["papers", "mtb"], "papers: no such command 'mtb': did you mean 'mteb'"),
         (["statuss"], "no such command 'statuss': did you mean 'status'"),
         (["corpus"], "corpus: missing option '--config'; see paraloom corpus --help"),
         (["corpus", "--confg", "x"], "corpus: no such option: --confg (Possible options: --config"),

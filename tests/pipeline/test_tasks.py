@@ -92,72 +92,18 @@ def test_training_needs_no_bitext_and_is_not_repeated(
         ("embeddings.task=guessing", "embeddings.task: must be paraphrases, similarity,"),
         ("embeddings.task=paraphrases", "input: is missing"),
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),
+        (
+            "embeddings={task: phrases, phrases: {table: FILE}}",
+            "for `paraloom papers train --config",
+        ),
     ],
 )
 def test_mistakes_are_one_line(
     config: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
 ) -> None:
+    change = change.replace("FILE", str(config))
     code, _, error = train(config, capsys, "--set", change)
     assert code == 2 and message in error and error.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("key", "content", "message"),
-    [
-        ("context.text", None, "embeddings.context.text[0]: {path} is not there"),
-        ("context.text", b"It rains. It pours.", "embeddings.context.text: nowhere do three sent"),
-        ("context.text", b"It rains.\nIt p\xffurs.", "{path}, row 2: not UTF-8"),
-        ("context.text", b"\x1f\x8b\x08rest", "{path}: damaged gzip file"),
-        ("context.expand", None, "embeddings.context.expand: {path} is not there"),
-        ("context.expand", b"dog 0.1\ncat x\n", "{path}: line 2 holds something that is no"),
-        ("phrases.table", None, "embeddings.phrases.table: {path} is not there"),
-        ("phrases.table", b"", "{path}: empty, no phrase pairs"),
-        (
-            "phrases.table",
-            b"[X] ||| a dog ||| the dog\n[X] ||| a\n",
-            "{path}: line 2 holds no pair",
-        ),
-        ("phrases.table", b"[X] ||| dog ||| cat\n", "{path}: no two different phrases of letters"),
-    ],
-)
-def test_files_of_the_tasks_that_are_wrong(
-    config: Path,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    key: str,
-    content: bytes | None,
-    message: str,
-) -> None:
-    path, story = tmp_path / "file", tmp_path / "story"
-    if content is not None:
-        path.write_bytes(content)
-    story.write_text("It rains. It pours. " * 9)
-    task = key.split(".")[0]
-    changes = [f"embeddings.task={task}", "embeddings.model=word-sum"]
-    if task == "context":
-        changes += ["embeddings.context.decoder=bow", f"embeddings.context.text=[{story}]"]
-    changes.append(f"embeddings.{key}=" + (f"[{path}]" if key == "context.text" else str(path)))
-    code, _, error = train(config, capsys, *(part for of in changes for part in ("--set", of)))
-    assert code == 2 and message.format(path=path) in error
-    assert [line for line in error.splitlines() if line.startswith("paraloom:")] == [
-        error.splitlines()[-1]
-    ]
-    assert "Traceback" not in error and not list((tmp_path / "run").glob("embeddings*"))
-
-
-def test_phrases_to_the_report(
-    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    table = tmp_path / "table.txt"
-    nouns = [f"{a}{b}" for a in "bcdfg" for b in ("at", "en", "ig", "od", "ull")]
-    rows = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
-    table.write_text("".join(f"{row}\tthe {row}\n" for row in rows))
-    changes = ["task=phrases", f"phrases={{table: {table}}}", "model=gru", "epochs=2"]
-    sets = [part for change in changes for part in ("--set", f"embeddings.{change}")]
-    code, out, _ = train(config, capsys, *sets)
-    assert code == 0 and "the best of 2" in out
-    before = made(config)
-    assert train(config, capsys, *sets)[0] == 0 and made(config) == before
 
 
 def section_of(tmp_path: Path, section: str) -> dict[str, Any]:

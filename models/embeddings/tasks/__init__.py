@@ -1,6 +1,6 @@
 """Training tasks, by their names in `embeddings.task`.
 
-A task is a module in this folder with one function; it is imported when it is chosen:
+A task is a module in `TASKS` with one function; it is imported when it is chosen:
 
     train(options, folder, *, run, seed, language) -> metrics
 
@@ -23,6 +23,10 @@ from paraloom.models.languages import ENGLISH
 
 if TYPE_CHECKING:
     from paraloom.models.embeddings.options import EmbeddingOptions
+
+
+TASKS = {name: f"{__name__}.{name}" for name in ("paraphrases", "similarity")}
+"""The modules of the tasks by name. `paraloom papers train` adds those of the papers' systems."""
 
 
 class RunInputs(NamedTuple):
@@ -53,7 +57,14 @@ def train(
         torch.set_num_threads(threads)
     if options.scramble and options.task not in SCRAMBLE:
         raise UserError(f"embeddings.scramble: task {options.task} has no scrambling; set it to 0")
-    task = import_module(f"{__name__}.{options.task}")
+    task = import_module(module_of(options.task))
     run = RunInputs(shards, vectors)
     metrics: dict[str, Any] = task.train(options, folder, run=run, seed=seed, language=language)
     return metrics
+
+
+def module_of(task: str) -> str:
+    """The name of the module of a task."""
+    if task not in TASKS:
+        raise UserError(f"embeddings.task: {task} is for `paraloom papers train --config FILE`")
+    return TASKS[task]

@@ -100,9 +100,9 @@ class PhrasesOptions(TaskOptions):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
     table: InputFile
-    """Phrase pairs: the output of `paraloom extract-phrases`, PPDB, or tab-separated; plain or
-    gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of Turney's
-    (2012) training questions."""
+    """Phrase pairs: the output of `paraloom papers extract-phrases`, PPDB, or tab-separated; plain
+    or gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of
+    Turney's (2012) training questions."""
     samples: Annotated[Count, Field(alias="drawn")] = 29  # the alias is in content keys and files
     """k: random phrases of the table that serve as negatives of each pair."""
     fraction: Annotated[float, Field(gt=0, le=1), Field(alias="share")] = 1.0

@@ -56,18 +56,3 @@ class _MarginLoss(torch.autograd.Function):
         # Only the component orthogonal to a vector changes its direction.
         own = torch.linalg.vecdot(along, directions).unsqueeze(1)
         return along.addcmul_(directions, own, value=-1).div_(lengths), None
-
-
-def contrastive_loss(
-    left: Tensor, right: Tensor, contrasts: Tensor, allowed: Tensor, margin: float
-) -> Tensor:
-    """Mean over n pairs (p₁, p₂) of the hinges over their k contrast phrases cᵢ, a scalar:
-
-        Σᵢ max(0, δ - p₁·p₂ + p₁·cᵢ)                                (Zhou, Huang & Ji 2017, 2.4)
-
-    `contrasts` are [n, k, dim]; `allowed`, [n, k], is 0 where one does not count, else 1.
-    """
-    hinges = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
-    hinges = hinges + (contrasts @ left.unsqueeze(2)).squeeze(2)
-    total: Tensor = (hinges.clamp_min(0) * allowed).sum()
-    return total / len(left)

@@ -19,7 +19,6 @@ from paraloom.models.embeddings.model import load_encoder, weights
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Sentences
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.malstm import initialise, rescaled, split_data
 from paraloom.models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
 from paraloom.models.embeddings.training import label_trainer as module
 from paraloom.models.embeddings.training.initial_model import new_model, trained_model
@@ -230,107 +229,6 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
         trained_model(options, str(tmp_path / "nothing"))
 
 
-def malstm(sick: Path, **section: Any) -> EmbeddingOptions:
-    options = EmbeddingOptions(model="lstm", dim=12, hidden=6, epochs=8, batch_size=10, clip=1.0)
-    return options.replace(task="malstm", malstm=MaLSTMOptions(data=[str(sick)], **section))
-
-
-def test_malstm_with_all_its_parts(tmp_path: Path, sick: Path) -> None:
-    (tmp_path / "other.tsv").write_text(
-        "".join(f"{i % 6}\t{WORDS[i % 8]} runs\t{WORDS[i % 7]} runs\n" for i in range(60))
-    )
-    (tmp_path / "thesaurus.txt").write_text("dog cat\nman woman\nzebra horse\n")
-    options = malstm(
-        sick,
-        pretrain=[str(tmp_path / "other.tsv")],
-        synonyms=str(tmp_path / "thesaurus.txt"),
-        augmented=50,
-    )
-    metrics = tasks.train(options, tmp_path / "model", seed=1)
-    counts = [metrics[key] for key in ("pairs", "augmented", "pretraining_pairs")]
-    assert counts == [105, 50, 60] and metrics["development_pairs"] == 45
-    assert metrics["bandwidth"] > 0
-    assert 0 <= metrics["entailment"]["accuracy"]["SICK trial"] <= 100
-    model = load_encoder(tmp_path / "model")
-    (data,) = (pairs for pairs in read_sick(sick) if pairs.name == "trial")
-    predicted = model.similarity(data.first, data.second)
-    mse = np.mean((predicted - data.scores) ** 2)
-    assert mse == pytest.approx(metrics["test"]["SICK trial"]["mse"], abs=1e-6)
-    assert mse < metrics["uncalibrated"]["SICK trial"]["mse"]
-    vectors = model.embed(data.first)[:4].astype(np.float64)
-    expected = np.exp(-np.abs(vectors[:, None] - vectors).sum(axis=2))
-    assert model.rank(vectors, vectors) == pytest.approx(expected, abs=1e-12)
-
-
-def test_malstm_trains_on_the_5000_pairs_of_train_and_trial(tmp_path: Path, sick: Path) -> None:
-    """Where the test set is there to be reported; without it, trial is reported."""
-    header, *rows = (sick / "SICK_trial.txt").read_text().splitlines()
-    files = [str(sick / f"SICK_{name}.txt") for name in ("train", "trial")]
-    without = split_data([str(sick)], 0.3)
-    assert (len(without.train), len(without.development)) == (105, 45)
-    assert [data.name for data in without.test] == ["trial"]
-    assert malstm(sick).section.version == 1  # type: ignore[union-attr]  # keys are as they were
-    (sick / "SICK_test_annotated.txt").write_text("\n".join([header, *rows[:9]]) + "\n")
-    data = split_data([str(sick)], 0.3)
-    assert (len(data.train), len(data.development)) == (133, 57)  # 70% and 30% of 150 + 40
-    assert [(data.name, len(data)) for data in data.test] == [("test", 9)]
-    assert data.train.entailment is not None
-    assert [data.name for data in split_data(files, 0.3).test] == ["trial"]
-    assert malstm(sick).section.version == 2  # type: ignore[union-attr]
-    with pytest.raises(UserError, match="no pairs of SICK to train on"):
-        split_data(files[1:], 0.3)
-
-
-def test_word_vectors_stay_as_they_are(tmp_path: Path, sick: Path) -> None:
-    (tmp_path / "vectors.txt").write_text("".join(f"{w} {' '.join(['0.5'] * 12)}\n" for w in WORDS))
-    options = malstm(sick, entailment=False).replace(initial_vectors=str(tmp_path / "vectors.txt"))
-    tasks.train(options, tmp_path / "model", seed=1)
-    (table,) = embedding_matrices(load_encoder(tmp_path / "model").encoder).values()
-    assert (table.weight[1:] == 0.5).all()
-
-
-def test_patience_ends_training(tmp_path: Path, sick: Path) -> None:
-    options = malstm(sick, patience=2, entailment=False).replace(epochs=200)
-    metrics = tasks.train(options, tmp_path / "model", seed=1)
-    assert metrics["epochs"] == metrics["best_epoch"] + 2 < 200
-
-
-def test_the_lstm_of_malstm_is_the_papers(sick: Path) -> None:
-    """States by the equations of the paper, step by step in float64, from open forget gates."""
-    data = read_sick(sick)[0]
-    model = new_model(malstm(sick), [data.first, data.second], 1)
-    initialise(model.encoder, 1)
-    (network,) = (part for part in model.encoder.modules() if isinstance(part, torch.nn.LSTM))
-    W, U, b, b_other = (w.detach().double().numpy() for w in network.all_weights[0])
-    assert (
-        (b_other == 0).all() and (b[6:12] == 2.5).all() and (np.delete(b, range(6, 12)) == 0).all()
-    )
-    assert np.std(W) == pytest.approx(0.01, rel=0.2) == np.std(U)
-
-    (table,) = embedding_matrices(model.encoder).values()
-    words = data.first[0].as_py().split()
-    h, c = np.zeros(6), np.zeros(6)
-    for word in words:
-        x = table.weight[model.vocabularies["words"].words.index(word)].double().numpy()
-        i, f, g, o = np.split(W @ x + U @ h + b, 4)
-        i, f, o = (1 / (1 + np.exp(-gate)) for gate in (i, f, o))
-        c = i * np.tanh(g) + f * c
-        h = o * np.tanh(c)
-    assert model.embed([" ".join(words)])[0] == pytest.approx(h, abs=1e-6)
-
-
-def test_malstm_wants_an_lstm(tmp_path: Path, sick: Path) -> None:
-    with pytest.raises(UserError, match=r"embeddings\.model: MaLSTM needs an encoder with an LSTM"):
-        tasks.train(malstm(sick).replace(model="word-avg"), tmp_path / "model", seed=1)
-    assert not (tmp_path / "model").exists()
-
-
-def test_labels_on_another_scale(sick: Path) -> None:
-    data = read_sick(sick)[0]
-    found = rescaled(data, (0.0, 1.0))
-    assert found.scores == pytest.approx((data.scores - 1) / 4) and found.scale == (0.0, 1.0)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -342,10 +240,8 @@ def test_labels_on_another_scale(sick: Path) -> None:
 def test_bad_rows_are_named(tmp_path: Path, sick: Path, row: str, message: str) -> None:
     header = (sick / "SICK_train.txt").read_text().splitlines()[0]
     (sick / "SICK_train.txt").write_text(f"{header}\n{row}\n")
-    for options in (similarity(sick), malstm(sick)):
-        with pytest.raises(UserError, match=message) as error:
-            tasks.train(options, tmp_path / "model", seed=1)
-        assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match=message):
+        tasks.train(similarity(sick), tmp_path / "model", seed=1)
 
 
 def test_a_loss_that_is_no_number(tmp_path: Path, sick: Path) -> None:

@@ -1,0 +1,1 @@
+"""The papers' analyses: one module for each, with its command."""

@@ -1,0 +1,96 @@
+"""Labelled pairs on which two models disagree most, relative to the labels (W&G 2017, 5.1)."""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from paraloom.models.embeddings.applications.evaluation import Model, Scores, scores
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.errors import UserError
+from paraloom.papers.analyses.options import Sts, labelled_pairs
+from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
+from paraloom.pipeline.console import console
+
+
+class Disagreement(NamedTuple):
+    """A pair, its label, and the scores of both models on the scale of the label."""
+
+    data: str
+    first: str
+    second: str
+    label: float
+    scores: tuple[float, float]
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Score minus label of each model."""
+        return self.scores[0] - self.label, self.scores[1] - self.label
+
+
+def disagreements(
+    models: tuple[Model, Model], data: Sequence[LabelledPairs], *, count: int = 10
+) -> tuple[list[Disagreement], list[Disagreement]]:
+    """The `count` pairs with the largest advantage of the second model, and those with the largest
+    advantage of the first; the largest first. The advantage is the difference of absolute errors.
+
+    Scores that are not predicted labels (cosines) are rescaled to the labels of each data set: the
+    lowest score to the lower end of the scale, the highest to the upper end.
+    """
+    found: list[Disagreement] = []
+    gains: list[float] = []
+    for pairs in data:
+        both = [
+            _on_scale(model, scores(model.embed, pairs, model.compare), pairs) for model in models
+        ]
+        first, second = (np.abs(scored - pairs.scores) for scored in both)
+        gain = first - second  # of the second model
+        order = np.argsort(gain, kind="stable")
+        for row in {*order[:count].tolist(), *order[-count:].tolist()}:
+            texts = pairs.first[row].as_py(), pairs.second[row].as_py()
+            scored = float(both[0][row]), float(both[1][row])
+            name = f"{pairs.group} {pairs.name}"
+            found.append(Disagreement(name, *texts, float(pairs.scores[row]), scored))
+            gains.append(float(gain[row]))
+    order = np.argsort(gains, kind="stable")
+    for_second = [found[i] for i in order[::-1][:count] if gains[i] > 0]
+    return for_second, [found[i] for i in order[:count] if gains[i] < 0]
+
+
+def _on_scale(model: Model, scored: Scores, data: LabelledPairs) -> Scores:
+    if model.scale == data.scale:
+        return scored
+    lowest, highest = data.scale
+    spread = np.ptp(scored)
+    share = (scored - scored.min()) / spread if spread else np.full(len(scored), 0.5)
+    return np.asarray(lowest + share * (highest - lowest))
+
+
+def command(
+    model: Annotated[
+        list[str], typer.Option(metavar="DIR", help="Folder of an encoder; give it twice.")
+    ],
+    count: Annotated[int, typer.Option(metavar="N", help="Pairs to print for each model.")] = 10,
+    sts: Sts = None,
+    sick: Sick = None,
+    json: JsonFile = None,
+) -> None:
+    """Print the pairs on which two models disagree most, relative to human labels."""
+    if len(model) != 2:
+        raise UserError("give --model twice, once for each of the two")
+    data = labelled_pairs(sts, sick)
+    first, second = (load_encoder(folder).named(folder) for folder in model)
+    found = disagreements((first, second), data, count=count)
+    for better, worse, pairs in ((second, first, found[0]), (first, second, found[1])):
+        table = Table("data", "sentences", "label", *model)
+        table.title = f"{better.name} is closer to the label than {worse.name}"
+        for pair in pairs:
+            scores = (f"{score:.1f}" for score in pair.scores)
+            texts = f"{pair.first}\n{pair.second}"
+            table.add_row(pair.data, texts, f"{pair.label:.1f}", *scores, end_section=True)
+        console().print(table)
+    results = zip(reversed(model), found, strict=True)
+    write_json(json, {name: [pair._asdict() for pair in pairs] for name, pairs in results})

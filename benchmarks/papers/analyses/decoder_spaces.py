@@ -1,0 +1,125 @@
+"""Comparison of the vector spaces of an encoder with decoders, without training (Zhelezniak et al.
+2018): the encoder's vector, and the decoders' states, concatenated or averaged."""
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import typer
+from rich.table import Table
+
+from paraloom.models.embeddings.applications.evaluation import COMPARE, Vectors, correlation
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.embeddings.encoders.context import Context, Vector
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.errors import UserError
+from paraloom.papers.analyses.options import Sts, labelled_pairs
+from paraloom.pipeline.commands.options import (
+    JsonFile,
+    Model,
+    Sick,
+    write_json,
+)
+from paraloom.pipeline.console import console
+
+
+class Space(NamedTuple):
+    """The choice of the sentence vector."""
+
+    vector: Vector
+    steps: int = 0
+    """number of words for which the decoders are unrolled; 0 for the encoder's vector"""
+
+    def __str__(self) -> str:
+        return f"{self.vector} {self.steps}" if self.steps else self.vector
+
+
+Correlations = dict[str, dict[str, float]]
+"""Mean correlation × 100 over the data sets of each group: Pearson by comparison function (`dot`),
+and Spearman (`dot_spearman`)."""
+
+
+def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
+    """The model with another space; its weights are shared, not copied."""
+    encoder = copy.copy(_context(model))
+    if space.steps and not encoder.decoders:
+        raise UserError(f"{space}: a bow decoder has no states to unroll")
+    encoder.vector, encoder.steps = space.vector, space.steps or encoder.steps
+    section = model.options.context
+    assert section is not None
+    chosen = section.replace(vector=encoder.vector, steps=encoder.steps)
+    options = model.options.replace(context=chosen)
+    return SentenceEncoder(encoder, model.vocabularies, options, model.head)
+
+
+def compare_spaces(
+    model: SentenceEncoder, data: Sequence[LabelledPairs], *, steps: int = 10
+) -> dict[Space, Correlations]:
+    """Correlations on labelled pairs of each space with up to so many steps (Tables 1, 4 and 5)."""
+    by_space: dict[Space, dict[str, dict[str, list[float]]]] = {}
+    for pairs in data:
+        text = pa.concat_arrays([pairs.first, pairs.second])
+        for space, vectors in _vectors(model, text, steps):
+            first, second = np.split(vectors, 2)
+            for name, compare in COMPARE.items():
+                agreed = correlation(compare(first, second), pairs.scores)
+                for key, value in ((name, agreed.pearson), (f"{name}_spearman", agreed.spearman)):
+                    found = by_space.setdefault(space, {}).setdefault(key, {})
+                    found.setdefault(pairs.group, []).append(value)
+    return {
+        space: {
+            name: {group: float(np.mean(found)) for group, found in groups.items()}
+            for name, groups in of.items()
+        }
+        for space, of in by_space.items()
+    }
+
+
+def _vectors(
+    model: SentenceEncoder, text: pa.StringArray, steps: int
+) -> Iterator[tuple[Space, Vectors]]:
+    yield Space("encoder"), in_space(model, Space("encoder")).embed(text)
+    if not _context(model).decoders:
+        return
+    states = in_space(model, Space("concat", steps)).embed(text, batch_size=1024)
+    states = states.reshape(len(text), 2, steps, -1)
+    for k in range(1, steps + 1):
+        first = states[:, :, :k]
+        yield Space("concat", k), first.reshape(len(text), -1)
+        yield Space("mean", k), first.mean(axis=(1, 2))
+
+
+def _context(model: SentenceEncoder) -> Context:
+    if not isinstance(model.encoder, Context):
+        raise UserError(
+            f"a {model.options.model} of task {model.options.task} has no decoders; "
+            "embeddings.task: context trains one that has"
+        )
+    return model.encoder
+
+
+def command(
+    model: Model,
+    steps: Annotated[int, typer.Option(metavar="N", help="Words to unroll decoders for.")] = 10,
+    sts: Sts = None,
+    sick: Sick = None,
+    json: JsonFile = None,
+) -> None:
+    """Compare the encoder's vector with the decoders' states, by dot product and cosine.
+
+    The model must be one that was trained with `embeddings.task: context`.
+    """
+    if steps < 1:
+        raise UserError(f"--steps {steps}: must be at least 1")
+    data = labelled_pairs(sts, sick)
+    found = compare_spaces(load_encoder(model), data, steps=steps)
+    groups = dict.fromkeys(pairs.group for pairs in data)
+    for compare, title in (("dot", "Dot product"), ("cosine", "Cosine")):
+        table = Table("vector", *groups, title=title, caption="mean Pearson / Spearman × 100")
+        for space, of in found.items():
+            pearson, spearman = of[compare], of[f"{compare}_spearman"]
+            table.add_row(str(space), *(f"{pearson[g]:.1f} / {spearman[g]:.1f}" for g in groups))
+        console().print(table)
+    write_json(json, {str(space): of for space, of in found.items()})

@@ -1,0 +1,143 @@
+"""The gates of a GRAN by part of speech and dependency label (W&G 2017, 5.2).
+
+The gate scales a word vector before averaging. Its L1 norm, the sum of its components between 0 and
+1, is the weight of the word in the sentence.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+import typer
+from numpy.typing import NDArray
+from rich.columns import Columns
+from rich.table import Table
+
+from paraloom.models.embeddings.applications.embed import line_batches
+from paraloom.models.embeddings.encoders.gran import GRAN
+from paraloom.models.embeddings.encoders.ragged_batches import Input
+from paraloom.models.embeddings.encoders.recurrent import Recurrent
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.embeddings.ragged_columns import edges
+from paraloom.models.embeddings.vocabulary import ids_by_kind, tag_edges
+from paraloom.models.errors import UserError
+from paraloom.models.text.parses import Parser
+from paraloom.models.text.statistics import Moments, merge_moments
+from paraloom.models.text.tokens import moses_tokens
+from paraloom.pipeline.commands.options import JsonFile, Model, write_json
+from paraloom.pipeline.console import console
+from paraloom.pipeline.notices import notify, of_parser
+
+
+class Norms(NamedTuple):
+    """L1 norms of gates by label; `NN nsubj` is a conjunction of both labels."""
+
+    parts_of_speech: dict[str, Moments]
+    dependencies: dict[str, Moments]
+    conjunctions: dict[str, Moments]
+
+
+def gate_norms(
+    model: SentenceEncoder,
+    parser: Parser,
+    batches: Iterable[pa.StringArray],
+    *,
+    max_tokens: int | None = None,
+) -> Norms:
+    """Mean and deviation of the gates' L1 norms over the words with each label, largest mean first.
+
+    With two directions, the norm of a word is the mean of both. spaCy gets the tokens of the
+    encoder, with their capital letters. Sentences of more than `max_tokens` are left out, as their
+    parses are less certain (footnote 8: 15).
+    """
+    input, networks = _networks(model)
+    by_label: tuple[dict[str, list[Moments]], ...] = tuple(defaultdict(list) for _ in range(3))
+    for batch in batches:
+        text, tokens = batch, moses_tokens(batch, model.language, lower=False)
+        if max_tokens is not None:
+            short = pc.less_equal(pc.list_value_length(tokens), max_tokens)
+            text, tokens = text.filter(short), tokens.filter(short)
+        norms = _norms(model, input, networks, text)
+        labels = [label for sentence in parser.labels(tokens.to_pylist()) for label in sentence]
+        kinds = zip(*((part, label, f"{part} {label}") for part, label in labels), strict=True)
+        for found, of_tokens in zip(by_label, map(np.array, kinds), strict=False):
+            for label in np.unique(of_tokens):
+                found[str(label)].append(Moments.of(norms[of_tokens == label]))
+    merged = ({label: merge_moments(m) for label, m in found.items()} for found in by_label)
+    return Norms(*(dict(sorted(of.items(), key=lambda item: -item[1].mean)) for of in merged))
+
+
+def _networks(model: SentenceEncoder) -> tuple[Input, list[GRAN]]:
+    encoder = model.encoder
+    if isinstance(encoder, Recurrent):
+        networks = [network for network in encoder.directions if isinstance(network, GRAN)]
+        if networks and networks[0].averages_gated:
+            return encoder.input, networks
+    raise UserError(
+        f"a {model.options.model} has no gate that scales each word: take a model with gran, "
+        "gran-2, gran-5 or bigran"
+    )
+
+
+@torch.inference_mode()
+def _norms(
+    model: SentenceEncoder, input: Input, networks: list[GRAN], text: pa.StringArray
+) -> NDArray[np.float64]:
+    """One per token without tags, [tokens]."""
+    ids = ids_by_kind(model.vocabularies, text)["words"]
+    batch = input(ids)
+    by_direction = []
+    for network in networks:
+        gates, trie = network.averaged_gate(batch)
+        by_direction.append(gates.sum(dim=1).double().cpu().numpy()[trie.paths])
+    norms = np.mean(by_direction, axis=0)
+    start, end = tag_edges(model.vocabularies["words"].tags)
+    return np.asarray(norms[~edges(ids.offsets, head=start, tail=end)])
+
+
+def command(
+    model: Model,
+    spacy: Annotated[
+        str,
+        typer.Option(
+            metavar="PIPELINE", help="Name or folder of a spaCy pipeline that tags and parses."
+        ),
+    ],
+    least: Annotated[
+        int, typer.Option(metavar="N", help="Leave out labels with fewer words.")
+    ] = 10,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Leave out sentences with more tokens.", min=1),
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Print the gates' mean L1 norm by part of speech, by dependency label, and by both.
+
+    Reads one sentence a line on standard input.
+    """
+    encoder, parser = load_encoder(model), Parser(spacy)
+    notify(of_parser("--spacy", parser.language, encoder.language))
+    batches = (pa.array(batch, pa.string()) for batch in line_batches(sys.stdin.buffer))
+    norms_by_kind = gate_norms(encoder, parser, batches, max_tokens=max_tokens)._asdict()
+    tables = []
+    for kind, norms in norms_by_kind.items():
+        table = Table(kind.replace("_", " "), "words", "mean norm")
+        for label, moments in norms.items():
+            if moments.count >= least:
+                table.add_row(label, f"{moments.count:,}", f"{moments.mean:.2f}")
+        tables.append(table)
+    console().print(Columns(tables))
+    results = {
+        kind: {
+            label: {"words": of.count, "mean": of.mean, "deviation": of.deviation}
+            for label, of in norms.items()
+        }
+        for kind, norms in norms_by_kind.items()
+    }
+    write_json(json, results)

@@ -1,0 +1,156 @@
+"""`paraloom papers mteb`: tasks of MTEB, run by its own package, which need not be installed."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from numpy.typing import NDArray
+from rich.table import Table
+
+from paraloom.models.embeddings.applications.opened import OpenedModel
+from paraloom.models.embeddings.applications.protocols import benchmarks
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.errors import UserError
+from paraloom.papers.analyses.options import OpenModels, Sts, open_models
+from paraloom.pipeline.commands.model.comparison_page import short_names
+from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
+from paraloom.pipeline.console import console
+
+
+def find_tasks(names: Sequence[str]) -> dict[str, Any]:
+    """Tasks of the package mteb by name; of a task in several languages, its English part."""
+    try:
+        import mteb
+    except ImportError as error:
+        raise UserError(
+            f"the package mteb cannot be imported ({error}); run `pip install mteb`"
+        ) from error
+    return {name: _task(mteb, name) for name in names}
+
+
+def run_mteb(
+    models: Sequence[OpenedModel], tasks: Mapping[str, Any], data: Sequence[LabelledPairs]
+) -> dict[str, Any]:
+    """The main scores × 100 of the `tasks` that `find_tasks` found.
+
+    A task with pairs in `data`, all of them, reads them there; the package fetches other data
+    itself.
+
+    Returns:
+        `version`, and of each task `main_score`, `local` (whether its pairs are those of `data`)
+        and `models`.
+    """
+    import mteb
+    from mteb.models import ModelMeta
+
+    found: dict[str, Any] = {}
+    for name, task in tasks.items():
+        local = _set_data(task, data)
+        scores = {model.name: _score(mteb, ModelMeta, model, name, task) for model in models}
+        main_score = task.metadata.main_score
+        found[name] = {"main_score": main_score, "local": local, "models": scores}
+    return {"version": mteb.__version__, "tasks": found}
+
+
+def mteb_table(models: Sequence[str], results: dict[str, Any]) -> Table:
+    """One row per task."""
+    version = results["version"]
+    table = Table("task", "score", "data", title=f"mteb {version}", caption="score × 100")
+    for name in models:
+        table.add_column(name, justify="right")
+    for name, found in results["tasks"].items():
+        data = "--sts, --sick" if found["local"] else "fetched"
+        cells = (f"{score:.2f}" for score in found["models"].values())
+        table.add_row(name, found["main_score"], data, *cells)
+    return table
+
+
+def _task(mteb: Any, name: str) -> Any:
+    try:
+        return mteb.get_task(name, languages=["eng"], exclusive_language_filter=True)
+    except KeyError as error:
+        raise UserError(f"mteb has no task {name} ({error.args[0]})") from error
+
+
+def _set_data(task: Any, data: Sequence[LabelledPairs]) -> bool:
+    """Give a task the pairs in `data`, if they are complete."""
+    for benchmark in benchmarks(data):
+        if benchmark.task == task.metadata.name and benchmark.complete:
+            from datasets import Dataset
+
+            sets = [data[i] for i in benchmark.mteb]
+            columns = {
+                "sentence1": [text for each in sets for text in each.first.to_pylist()],
+                "sentence2": [text for each in sets for text in each.second.to_pylist()],
+                "score": np.concatenate([each.scores for each in sets]).tolist(),
+            }
+            (split,), (subset,) = task.eval_splits, task.hf_subsets
+            splits = {split: Dataset.from_dict(columns)}
+            task.dataset = splits if subset == "default" else {subset: splits}
+            task.data_loaded = True
+            return True
+    return False
+
+
+def _score(mteb: Any, meta: Any, model: OpenedModel, name: str, task: Any) -> float:
+    given: Any = model.sentence_model
+    if given is None:
+        assert model.encoder is not None
+        given = MTEBEncoder(meta.create_empty(), model.encoder)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of names in sentence-transformers
+            result = mteb.evaluate(
+                given,
+                task,
+                cache=None,
+                co2_tracker=False,
+                show_progress_bar=False,
+                encode_kwargs={"batch_size": model.batch_sizes[0]},
+            )
+        return round(100 * float(result.task_results[0].get_score()), 4)
+    except Exception as error:  # the package and those that it calls have types of their own
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise UserError(f"{name}: mteb cannot run it on {model.name} ({reason})") from error
+
+
+class MTEBEncoder:
+    """An encoder of ours in the form that the package takes (its `EncoderProtocol`)."""
+
+    def __init__(self, meta: Any, encoder: SentenceEncoder) -> None:
+        self.mteb_model_meta = meta
+        self._encoder = encoder
+
+    def encode(self, inputs: Iterable[dict[str, Any]], **_: Any) -> NDArray[np.float32]:
+        """Vectors of the texts in batches: [n, dim]."""
+        return self._encoder.embed([text for batch in inputs for text in batch["text"]])
+
+    def similarity(self, first: Any, second: Any) -> torch.Tensor:
+        """Cosines of all vectors with all others: [n, m]."""
+        a, b = (torch.nn.functional.normalize(torch.as_tensor(side)) for side in (first, second))
+        return a @ b.T
+
+    def similarity_pairwise(self, first: Any, second: Any) -> torch.Tensor:
+        """Cosines of the rows: [n]."""
+        a, b = torch.as_tensor(first), torch.as_tensor(second)
+        return torch.nn.functional.cosine_similarity(a, b)
+
+
+def command(
+    model: OpenModels,
+    tasks: Annotated[str, typer.Option(metavar="TASKS", help="Such as STS15,STSBenchmark.")],
+    sts: Sts = None,
+    sick: Sick = None,
+    json: JsonFile = None,
+) -> None:
+    """STS and SICK tasks read the pairs of --sts and --sick where these are complete; the package
+    fetches all other data. Of tasks in several languages, the English part counts.
+    """
+    found = find_tasks([name.strip() for name in tasks.split(",")])
+    data = [*(read_sts(sts) if sts else []), *(read_sick(sick) if sick else [])]
+    results = run_mteb(open_models(model, "the tasks of MTEB are"), found, data)
+    write_json(json, {"models": model, "mteb": results})
+    console().print(mteb_table(short_names(model), results))

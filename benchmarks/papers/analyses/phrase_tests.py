@@ -1,0 +1,298 @@
+"""Tests of phrase vectors: choice of the paraphrase, SemEval-2013 task 5(a), Turney 2012."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import typer
+from numpy.typing import NDArray
+from rich.table import Table
+
+from paraloom.models.embeddings.applications.evaluation import Model, Scores
+from paraloom.models.embeddings.datasets.lines import numbered_lines
+from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
+from paraloom.models.errors import UserError
+from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.pipeline.commands.options import JsonFile, write_json
+from paraloom.pipeline.console import console
+from paraloom.pipeline.notices import notify, of_models
+
+_BLOCK = 100_000  # scores computed at once
+_SPLITS = ("train", "test")
+
+
+def choose(
+    model: Model, pairs: PhrasePairs, others: pa.StringArray, *, among: int = 100, seed: int = 0
+) -> float:
+    """Percentage of pairs whose paraphrase scores highest among `among` phrases (Zhou et al. 2017).
+
+    The phrases besides the paraphrase (the right side of the pair) are sampled from `others`, which
+    are distinct, without the two of the pair; the same for every model. A tie counts as an error.
+    """
+    if len(others) < among + 1:
+        raise UserError(f"{len(others)} phrases are too few to choose among {among}")
+    texts = pa.concat_arrays([*pairs, others]).unique()
+    vectors = model.embed(texts)
+    left, right, pool = (pc.index_in(side, texts).to_numpy() for side in (*pairs, others))
+    random = np.random.default_rng(seed)
+    hits = 0
+    for start in range(0, len(pairs), max(1, _BLOCK // among)):
+        here = slice(start, start + max(1, _BLOCK // among))
+        # Two more than needed: enough remain without the two of the pair.
+        sampled = pool[_sample(random, len(left[here]), among + 1, len(pool))]
+        own = (sampled == left[here, None]) | (sampled == right[here, None])
+        order = np.argsort(own, axis=1, kind="stable")[:, : among - 1]
+        choices = np.concatenate([right[here, None], np.take_along_axis(sampled, order, 1)], axis=1)
+        first = vectors[np.repeat(left[here], among)]
+        scores = model.compare(first, vectors[choices.ravel()]).reshape(-1, among)
+        hits += int((scores[:, 0] > scores[:, 1:].max(axis=1)).sum())
+    return 100 * hits / len(pairs)
+
+
+def _sample(random: np.random.Generator, rows: int, count: int, size: int) -> NDArray[np.int64]:
+    """`count` distinct numbers below `size` in each row: duplicates are sampled again."""
+    sampled = random.integers(size, size=(rows, count))
+    again = np.arange(rows)
+    while len(again):
+        order = np.argsort(sampled[again], axis=1, kind="stable")
+        ordered = np.take_along_axis(sampled[again], order, 1)
+        row, column = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+        sampled[again[row], order[row, column + 1]] = random.integers(size, size=len(row))
+        again = again[np.unique(row)]
+    return sampled
+
+
+class WordsAndPhrases(NamedTuple):
+    """SemEval-2013 task 5(a): does the phrase have the meaning of the word?"""
+
+    words: pa.StringArray
+    phrases: pa.StringArray
+    same: NDArray[np.bool_]  # [n]
+
+    def take(self, rows: NDArray[np.bool_]) -> Self:
+        """Those where a mask is true."""
+        mask = pa.array(rows)
+        return type(self)(self.words.filter(mask), self.phrases.filter(mask), self.same[rows])
+
+
+def read_semeval2013(
+    folder: Path | str, splits: Sequence[str] = _SPLITS
+) -> dict[str, WordsAndPhrases]:
+    """The training and the test set of the task's English part, by name.
+
+    The published files are `en.trainSet.positiveInstances-v2`, `en.trainSet.negativeInstances-v2`
+    and the two of `en.testSet`, in `folder` or below it; a line is a word, a tab and a phrase.
+    """
+    found = {}
+    for name in splits:
+        words, phrases, same = [], [], []
+        for kind in ("positive", "negative"):
+            path = _one(Path(folder), f"en.{name}Set.{kind}Instances*")
+            for columns in _columns(path, "\t", 2, "a word and a phrase between tabs"):
+                words.append(columns[0])
+                phrases.append(columns[1])
+                same.append(kind == "positive")
+        found[name] = WordsAndPhrases(pa.array(words), pa.array(phrases), np.array(same))
+    return found
+
+
+def semeval2013(model: Model, data: dict[str, WordsAndPhrases]) -> dict[str, float]:
+    """Accuracy and F1 × 100 on the test set, with the score threshold that has the highest accuracy
+    on the training set."""
+    scores = {name: _scores(model, part.words, part.phrases) for name, part in data.items()}
+    threshold = _threshold(scores["train"], data["train"].same)
+    predicted, same = scores["test"] >= threshold, data["test"].same
+    right = float((predicted & same).sum())
+    return {
+        "accuracy": 100 * float((predicted == same).mean()),
+        "f1": 100 * 2 * right / max(float(predicted.sum() + same.sum()), 1.0),
+    }
+
+
+def semeval2013_training(model: Model, data: WordsAndPhrases) -> float:
+    """Accuracy × 100 on a training set, with the best threshold there."""
+    return semeval2013(model, dict.fromkeys(_SPLITS, data))["accuracy"]
+
+
+def _threshold(scores: Scores, same: NDArray[np.bool_]) -> float:
+    order = np.argsort(-scores, kind="stable")
+    scores, same = scores[order], same[order]
+    # right[i]: correct minus wrong predictions among the i highest scores
+    right = np.concatenate([[0], np.cumsum(np.where(same, 1, -1))])
+    ends = np.append(scores[1:] < scores[:-1], True)  # equal scores are not separated
+    best = int(np.argmax(np.where(np.append(True, ends), right, -len(right))))
+    if best == 0:
+        return float(np.inf)
+    return float(scores[best - 1] if best == len(scores) else (scores[best - 1] + scores[best]) / 2)
+
+
+class Question(NamedTuple):
+    """Turney 2012: which of the words has the meaning of the two words? The first one."""
+
+    stem: str
+    choices: tuple[str, ...]
+
+    @property
+    def reverse(self) -> str:
+        """The stem's words in reverse order."""
+        return " ".join(reversed(self.stem.split()))
+
+    @property
+    def five(self) -> list[str]:
+        """The solution and the other choices, without the two words of the stem."""
+        return [self.choices[0], *self.choices[3:]]
+
+
+def is_turney2012(path: Path | str) -> bool:
+    """Whether a file is one of questions, and not of PPDB's ` ||| `."""
+    _, line = next(numbered_lines(Path(path)), (1, ""))
+    return line.count("|") == 7 and "|||" not in line
+
+
+def read_turney2012(path: Path | str) -> list[Question]:
+    """The published noun-modifier questions, one per line: `stem | solution | modifier | head | …`,
+    followed by words similar to the modifier and the head, and two random words.
+    """
+    questions = []
+    form = "a stem of two words and seven choices between bars"
+    for number, columns in enumerate(_columns(Path(path), "|", 8, form), 1):
+        stem, *choices = columns
+        if len(stem.split()) != 2:
+            raise UserError(f"{path}, row {number}: the stem {stem!r} has not two words")
+        questions.append(Question(" ".join(stem.split()), tuple(choices)))
+    return questions
+
+
+def turney2012(model: Model, questions: list[Question]) -> dict[str, float]:
+    """Percentage of questions whose solution scores highest; among t equal choices it counts 1/t.
+
+    Five choices: without the two words of the stem. Ten choices: also the same five compared with
+    the stem's words in reverse order. A model that does not see the order has half as many points
+    then, as the SUM of Zhou et al. (2017), Table 1: 39.58 and 19.79.
+    """
+    stems = [question.stem for question in questions]
+    reverse = [question.reverse for question in questions]
+    choices = [question.five for question in questions]
+    flat = pa.array([word for row in choices for word in row])
+    forward, backward = (
+        _scores(model, pa.array(np.repeat(of, 5)), flat).reshape(-1, 5) for of in (stems, reverse)
+    )
+    five, ten = (_first_is_best(of) for of in (forward, np.hstack([forward, backward])))
+    return {"5 choices": 100 * float(five.mean()), "10 choices": 100 * float(ten.mean())}
+
+
+def _first_is_best(scores: Scores) -> Scores:
+    """For scores [n, choices]: 1/t if the first is one of the t highest, else 0."""
+    best = scores == scores.max(axis=1, keepdims=True)
+    return np.asarray(best[:, 0] / best.sum(axis=1))
+
+
+def _scores(model: Model, first: pa.StringArray, second: pa.StringArray) -> Scores:
+    return model.compare(model.embed(first), model.embed(second))
+
+
+def _one(folder: Path, pattern: str) -> Path:
+    found = sorted([*folder.glob(pattern), *folder.glob(f"*/{pattern}")])
+    if not found:
+        raise UserError(f"{folder}: no {pattern.replace('*', '-v2')} here")
+    return found[0]
+
+
+def _columns(path: Path, separator: str, count: int, form: str) -> Iterator[list[str]]:
+    """The columns of every line, without surrounding spaces."""
+    number = 0
+    for number, line in numbered_lines(path):
+        columns = [column.strip() for column in line.split(separator)]
+        if len(columns) != count or not all(columns):
+            raise UserError(f"{path}, row {number}: not {form}: {line[:80]!r}")
+        yield columns
+    if not number:
+        raise UserError(f"{path}: empty")
+
+
+def evaluate_phrases(
+    model: Model,
+    *,
+    pairs: PhrasePairs | None = None,
+    semeval: dict[str, WordsAndPhrases] | None = None,
+    questions: list[Question] | None = None,
+) -> dict[str, Any]:
+    """The results of all tests with data, by name."""
+    found: dict[str, Any] = {}
+    if pairs is not None:
+        found["choose among 100"] = {"accuracy": choose(model, pairs, pairs.phrases())}
+    if semeval is not None:
+        found["SemEval-2013 5(a)"] = semeval2013(model, semeval)
+    if questions is not None:
+        found["Turney 2012"] = turney2012(model, questions)
+    return found
+
+
+def _split_of(
+    encoders: Sequence[tuple[str, SentenceEncoder]],
+) -> Literal["pairs", "phrases"]:
+    """How the training of all these models held out pairs."""
+    sections = {folder: encoder.options.phrases for folder, encoder in encoders}
+    found = {folder: of.split for folder, of in sections.items() if of is not None}
+    if len(set(found.values())) > 1:
+        each = ", ".join(f"{folder}: {how}" for folder, how in found.items())
+        raise UserError(
+            f"--held-out means other pairs for each model, by "
+            f"embeddings.phrases.split ({each}); evaluate them one by one"
+        )
+    return next(iter(found.values()), "pairs")
+
+
+def command(
+    model: Annotated[
+        list[str], typer.Option(metavar="DIR", help="Folder of an encoder; repeatable.")
+    ],
+    table: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Phrase table: choose the paraphrase of each phrase."),
+    ] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Only the pairs of the table that training with embeddings.phrases.held_out at "
+            "this share held out for the test, by the model's own embeddings.phrases.split.",
+        ),
+    ] = None,
+    semeval2013: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="SemEval-2013 5(a): en.trainSet.…Instances-v2 and so on."),
+    ] = None,
+    turney2012: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Turney 2012: `stem | solution | …`.")
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Give at least one of --table, --semeval2013 and --turney2012."""
+    if not (table or semeval2013 or turney2012):
+        raise UserError("give --table, --semeval2013 or --turney2012")
+    pairs = read_phrase_pairs(table) if table else None
+    semeval = read_semeval2013(semeval2013) if semeval2013 else None
+    questions = read_turney2012(turney2012) if turney2012 else None
+    encoders = [(folder, load_encoder(folder)) for folder in model]
+    if pairs is not None and held_out is not None:
+        pairs = split(pairs, held_out, _split_of(encoders)).test
+    if semeval or questions:
+        notify(of_models(encoders, "the tests of SemEval and Turney are"))
+    results = {
+        folder: evaluate_phrases(
+            encoder.named(folder), pairs=pairs, semeval=semeval, questions=questions
+        )
+        for folder, encoder in encoders
+    }
+    shown = Table("test", *results, caption="× 100")
+    first, *_ = results.values()
+    for test, measures in first.items():
+        for measure in measures:
+            cells = (f"{of[test][measure]:.1f}" for of in results.values())
+            shown.add_row(f"{test}: {measure}", *cells)
+    console().print(shown)
+    write_json(json, results)

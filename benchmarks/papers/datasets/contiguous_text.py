@@ -1,0 +1,166 @@
+"""Contiguous text: sentences in order, document by document."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from paraloom.models.embeddings.datasets.lines import numbered_lines, wrong_columns
+from paraloom.models.embeddings.ragged_columns import RaggedIds, truncated
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.files import atomic_folder
+from paraloom.models.languages import ENGLISH, is_unspaced, short_code
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+TextFormat = Literal["plain", "czeng20", "lines"]
+
+_SENTENCES = 10_000  # of a block
+_GUTENBERG = re.compile(r"(?:\*\*\* ?)?(start|end) of (?:the |this )?project gutenberg", re.I)
+_COLUMNS = 6  # of czeng20; the last one is English
+_HEAD = 100  # paragraphs in which the start mark of a Gutenberg book is expected
+
+
+class TextBlock(NamedTuple):
+    """Consecutive sentences of a file."""
+
+    sentences: pa.StringArray  # [n]
+    documents: NDArray[np.int64]  # [n]: the number of each sentence's document in all files
+
+
+def read_text(
+    paths: Sequence[Path | str],
+    format: TextFormat = "plain",
+    language: str = ENGLISH,
+) -> Iterator[TextBlock]:
+    """The sentences of files, plain or gzip, in blocks.
+
+    `plain`: paragraphs are separated by empty lines, and spaCy's rules (of the language, or common
+    ones) split them into sentences; header and footer of a Project Gutenberg book are left out.
+    `czeng20`: one sentence per row (the last of six columns), and empty lines between documents.
+    `lines`: the same with one sentence a line, as in the Toronto Books Corpus.
+    """
+    before = 0
+    for path in map(Path, paths):
+        rows = _plain(path, language) if format == "plain" else _rows(path, format)
+        last = -1
+        while block := list(islice(rows, _SENTENCES)):
+            documents, sentences = zip(*block, strict=True)
+            last = documents[-1]
+            yield TextBlock(
+                pa.array(sentences, pa.string()), before + np.array(documents, np.int64)
+            )
+        if last < 0:
+            raise UserError(f"{path}: no sentence in it")
+        before += last + 1
+
+
+class TextIds:
+    """Sentences as ids in memory-mapped files."""
+
+    def __init__(self, folder: Path) -> None:
+        def mapped(name: str, dtype: type[np.generic]) -> NDArray[Any]:
+            return np.asarray(np.memmap(folder / name, dtype, "r"))
+
+        self.sentences = RaggedIds(mapped("ids.i32", np.int32), mapped("offsets.i64", np.int64))
+        self.middles: NDArray[np.int64] = mapped("middles.i64", np.int64)
+        """the sentences that have neighbours before and after them in their document"""
+
+    @classmethod
+    def write(
+        cls, folder: Path, blocks: Iterator[TextBlock], vocabulary: Vocabulary, *, max_words: int
+    ) -> Self:
+        """Write sentences with their tags, each truncated to `max_words`; skip empty sentences."""
+        tags = vocabulary.tag_count
+        end = count = middle_count = 0
+        tail = np.zeros(0, np.int64)  # documents of the last two sentences that are written
+        with atomic_folder(folder) as temporary:
+            with (
+                (temporary / "ids.i32").open("wb") as id_stream,
+                (temporary / "offsets.i64").open("wb") as offset_stream,
+                (temporary / "middles.i64").open("wb") as middle_stream,
+            ):
+                offset_stream.write(np.int64(0).tobytes())
+                for block in blocks:
+                    column = truncated(vocabulary.ids(block.sentences), max_words, tags=tags)
+                    full = column.lengths > tags
+                    ids = column.ids[np.repeat(full, column.lengths)]
+                    id_stream.write(ids.tobytes())
+                    offset_stream.write((end + np.cumsum(column.lengths[full])).tobytes())
+                    documents = np.concatenate([tail, block.documents[full]])
+                    middles = np.flatnonzero(documents[2:] == documents[:-2]) + 1
+                    middle_stream.write((count - len(tail) + middles).tobytes())
+                    middle_count += len(middles)
+                    count += len(documents) - len(tail)
+                    tail = documents[-2:]
+                    end += len(ids)
+            if not middle_count:
+                raise UserError(
+                    "embeddings.context.text: nowhere do three sentences follow one another"
+                )
+        return cls(folder)
+
+
+def _plain(path: Path, language: str) -> Iterator[tuple[int, str]]:
+    pipeline = _rules(language)
+    pipeline.add_pipe("sentencizer")
+    for doc in pipeline.pipe(_paragraphs(line for _, line in numbered_lines(path))):
+        for sentence in doc.sents:
+            if text := sentence.text.strip():
+                yield 0, text
+
+
+def _rules(language: str) -> "Language":
+    """spaCy's tokeniser; where it would need a further package, one of single characters."""
+    import spacy
+
+    if is_unspaced(language):
+        return spacy.blank("zh")
+    try:
+        return spacy.blank(short_code(language))
+    except ImportError:
+        return spacy.blank("xx")
+
+
+def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
+    """Paragraphs, one line each; of a Gutenberg book, those between its marks."""
+    paragraph: list[str] = []
+    held: list[str] = []  # possibly the header, until a mark is found or not expected any more
+    marked = False
+    for line in lines:
+        mark = _GUTENBERG.match(line)
+        if mark and mark[1].lower() == "end":
+            break
+        if mark:
+            marked, held, paragraph = True, [], []
+        elif line.strip():
+            paragraph.append(line.strip())
+        elif paragraph:
+            held.append(" ".join(paragraph))
+            paragraph = []
+        if held and (marked or len(held) > _HEAD):
+            yield from held
+            held, marked = [], True
+    yield from held
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
+    """One sentence a row, of the last column of `czeng20`; empty rows end documents."""
+    document = 0
+    for number, line in numbered_lines(path):
+        columns = line.split("\t") if format == "czeng20" else [line]
+        if not line.strip():
+            document += 1
+        elif format == "czeng20" and len(columns) != _COLUMNS:
+            raise wrong_columns(path, number, columns, _COLUMNS)
+        elif text := columns[-1].strip():
+            yield document, text

@@ -1,0 +1,127 @@
+"""The neighbours of each sentence in contiguous text (Zhelezniak et al. 2018).
+
+`model: word-sum` with a `bow` decoder is FastSent, `model: gru` with `cell: normalised` and `gru`
+decoders is skip-thought; the paper also has the two other combinations.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from paraloom.models.embeddings.encoders.context import Context, Neighbours
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import take
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import new_model
+from paraloom.models.embeddings.training.trainer import Pool, Trainer
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import WordVectors, load_vectors
+from paraloom.papers.datasets.contiguous_text import TextIds, read_text
+
+_POOL = 200_000  # sentences shuffled together
+
+
+def train(
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+) -> dict[str, Any]:
+    """Train on contiguous text.
+
+    The metrics are those of the trainer (`pairs` are sentences with neighbours on both sides),
+    `sentences`, `vocabulary` (words), and `expanded` (words known only by `expand`).
+    """
+    section = options.context
+    assert section is not None
+    options = options.replace(tags=True, mega_batch=1)  # saved with the model
+    texts = (block.sentences for block in read_text(section.text, section.format, language))
+    model = new_model(options, texts, seed, language=language)
+    words = model.vocabularies["words"]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}.text.", dir=folder.parent) as work:
+        blocks = read_text(section.text, section.format, language)
+        text = TextIds.write(Path(work) / "text", blocks, words, max_words=section.max_words)
+        trainer = ContextTrainer(model.encoder, _Source(text, section.text, seed), options, seed)
+        trainer.fit()
+        sentences = len(text.sentences.offsets) - 1
+    metrics = {**trainer.metrics(), "sentences": sentences, "vocabulary": len(words)}
+    if section.expand:
+        model, metrics["expanded"] = expanded(model, load_vectors(Path(section.expand)))
+    model.save(folder, metrics=metrics)
+    return metrics
+
+
+class ContextTrainer(Trainer[Neighbours]):
+    """Adam on the loss of both neighbours."""
+
+    def train_on(self, batch: Neighbours) -> None:
+        """One step on a mini-batch."""
+        assert isinstance(self.encoder, Context)
+        self.seed_noise()
+        with self.precision():
+            self.optimizer_step(self.encoder.loss(batch))
+
+
+@dataclass
+class _Sentences(Pool[Neighbours]):
+    """Sentences with neighbours on both sides; none are left out."""
+
+    text: TextIds
+    rows: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: NDArray[np.int64]) -> Neighbours:
+        """The sentences of `rows` with their neighbours."""
+        middles = self.rows[rows]
+        return Neighbours(*(take(self.text.sentences, middles + shift) for shift in (0, -1, 1)))
+
+
+class _Source:
+    """A text as pools of consecutive sentences, in a random order in each epoch."""
+
+    def __init__(self, text: TextIds, paths: Sequence[str], seed: int) -> None:
+        self.text, self.seed = text, seed
+        self.rows, self.name = len(text.middles), str(paths[0])
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[_Sentences]:
+        starts = np.arange(0, self.rows, _POOL)
+        for start in np.random.default_rng([self.seed, epoch]).permutation(starts)[first:]:
+            yield _Sentences(self.text, self.text.middles[start : start + _POOL])
+
+
+def expanded(model: SentenceEncoder, larger: WordVectors) -> tuple[SentenceEncoder, int]:
+    """The model with the words of other vectors added (Kiros et al. 2015, 2.2), and their number.
+
+    A linear map, fitted by least squares on the common words, maps the other vectors to the
+    model's. The decoders still predict only the words of the text.
+    """
+    assert isinstance(model.encoder, Context)
+    vocabulary, matrix = model.vocabularies["words"], model.encoder.encoder.input.table
+    own = vocabulary.words[vocabulary.specials :]
+    rows = larger.rows(own)
+    shared = np.flatnonzero(rows >= 0)
+    if len(shared) < larger.dim:
+        raise UserError(
+            f"embeddings.context.expand: {len(shared)} of the text's words have vectors there, "
+            f"but a map from {larger.dim} dimensions needs as many"
+        )
+    weight = matrix.current()
+    linear = np.linalg.lstsq(
+        larger.matrix[rows[shared]].astype(np.float64),
+        weight[vocabulary.specials :].cpu().double().numpy()[shared],
+        rcond=None,
+    )[0]
+    known = set(own)
+    new = [word for word in dict.fromkeys(larger.words.to_pylist()) if word not in known]
+    vectors = larger.matrix[larger.rows(new)] @ linear.astype(np.float32)
+    matrix.weight = torch.cat([weight, torch.from_numpy(vectors).to(weight)])
+    words = Vocabulary([*own, *new], tags=True, language=model.language)
+    return SentenceEncoder(model.encoder, {"words": words}, model.options), len(new)

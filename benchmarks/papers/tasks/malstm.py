@@ -1,0 +1,185 @@
+"""MaLSTM: the distance of an LSTM's states of two sentences (Mueller & Thyagarajan 2016).
+
+Word vectors are not trained. The LSTM starts from small Gaussian weights and open forget gates. It
+is pre-trained on other labelled pairs, if there are any, then trained on the data and on copies of
+it with synonyms.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from paraloom.models.embeddings.applications.evaluation import (
+    Embed,
+    embed_pairs,
+    label_errors,
+    pair_features,
+)
+from paraloom.models.embeddings.datasets.similarity import (
+    SICK_SCALE,
+    LabelledPairs,
+    Split,
+    pool,
+    read_labelled,
+    shares,
+    split,
+)
+from paraloom.models.embeddings.heads.manhattan import Manhattan
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import device_of, new_model
+from paraloom.models.embeddings.training.label_trainer import LabelTrainer
+from paraloom.models.errors import UserError
+from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+
+_SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
+_FORGET = 2.5  # initial bias of the forget gates
+FOLDS = 5
+_C = (1.0, 10.0, 100.0)
+_GAMMA = (0.1, 0.3, 1.0)  # over the number of features
+
+
+def train(
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+) -> dict[str, Any]:
+    """Train on labelled pairs; the model predicts labels.
+
+    The metrics are those of the trainer, the numbers of pairs, `bandwidth` (of the calibration),
+    `test`, `uncalibrated` (the same without calibration), and, of SICK, `entailment`.
+    """
+    section = options.malstm
+    assert section is not None
+    data = split_data(section.data, section.held_out)
+    lowest, highest = data.train.scale
+    other = [
+        rescaled(pairs, data.train.scale) for p in section.pretrain for pairs in read_labelled(p)
+    ]
+    texts = [side for pairs in [data.train, *other] for side in (pairs.first, pairs.second)]
+    model = new_model(options, texts, seed, language=language)
+    head = Manhattan(lowest=lowest, highest=highest).to(device_of(options))
+    model.head = head
+    initialise(model.encoder, seed)
+
+    def trainer_of(train: LabelledPairs, development: LabelledPairs) -> LabelTrainer:
+        return LabelTrainer(
+            model, train, development, seed, algorithm="adadelta", patience=section.patience
+        )
+
+    if other:
+        trainer_of(*shares(pool(other), (1 - section.held_out, section.held_out))).fit()
+    pairs = data.train
+    if section.synonyms:
+        synonyms = read_synonyms(section.synonyms)
+        more = augmented(data.train, synonyms, section.augmented, seed=seed)
+        pairs = pool([replace(data.train, entailment=None), more])
+    trainer = trainer_of(pairs, data.development)
+    trainer.fit()
+    metrics = {
+        "pairs": len(data.train),
+        "augmented": len(pairs) - len(data.train),
+        "pretraining_pairs": sum(map(len, other)),
+        "development_pairs": len(data.development),
+        **trainer.metrics(),
+    }
+    labelled = pool([data.train, data.development])
+    if section.calibrate:
+        metrics["uncalibrated"] = label_errors(model.named("model"), data.test)
+        sides = embed_pairs(model.embed, labelled.first, labelled.second)
+        metrics["bandwidth"] = head.calibrate(*sides, labelled.scores)
+    metrics["test"] = label_errors(model.named("model"), data.test)
+    if labelled.entailment is not None and section.entailment:
+        metrics["entailment"] = entailment(model.embed, labelled, data.test, seed=seed)
+    texts = [data.train.first, data.train.second]
+    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=texts)
+    return metrics
+
+
+def split_data(paths: Sequence[str], held_out: float) -> Split:
+    """Labelled pairs to train on, to choose the epoch by, and to report.
+
+    SICK has 5,000 training pairs: those of its trial set too, where the test set is there to be
+    reported. STS is split by `STS_SHARES`.
+    """
+    sets = [data for path in paths for data in read_labelled(path)]
+    if any(data.scale != SICK_SCALE for data in sets):
+        return split(paths, held_out=held_out)
+    tested = "test" if any(data.name == "test" for data in sets) else "trial"
+    test = [data for data in sets if data.name == tested]
+    train = [data for data in sets if data.name != tested]
+    if all(data.name == "trial" for data in train):
+        raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
+    rest, development = shares(pool(train), (1 - held_out, held_out))
+    return Split(rest, development, test)
+
+
+def initialise(encoder: nn.Module, seed: int) -> None:
+    """Set small Gaussian weights, zero biases, and open forget gates."""
+    generator = torch.Generator().manual_seed(seed)
+    networks = [module for module in encoder.modules() if isinstance(module, nn.LSTM)]
+    if not networks:
+        raise UserError(
+            "embeddings.model: MaLSTM needs an encoder with an LSTM in it, such as lstm"
+        )
+    with torch.no_grad():
+        for network in networks:
+            from_input, recurrent, bias, other_bias = network.all_weights[0]
+            for weight in (from_input, recurrent):
+                weight.copy_(torch.randn(weight.shape, generator=generator) * _SCALE)
+            other_bias.zero_()
+            bias.zero_()
+            bias[network.hidden_size : 2 * network.hidden_size] = _FORGET  # i, f, g, o
+
+
+def rescaled(data: LabelledPairs, scale: tuple[float, float]) -> LabelledPairs:
+    """A data set with its labels rescaled to another scale."""
+    relative = (data.scores - data.scale[0]) / (data.scale[1] - data.scale[0])
+    scores = scale[0] + relative * (scale[1] - scale[0])
+    return replace(data, scores=scores, scale=scale, entailment=None)
+
+
+def entailment(
+    embed: Embed, train: LabelledPairs, tests: Sequence[LabelledPairs], *, seed: int
+) -> dict[str, Any]:
+    """Train an RBF-kernel SVM, one versus the rest, on |a − b| and a ⊙ b.
+
+    Cross-validation in `FOLDS` selects C and γ. Features are standardised, which the paper does not
+    mention.
+
+    Returns, in percent, `cross_validation` (accuracy of the selected C and γ), and `accuracy` by
+    data set.
+    """
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    features = pair_features(embed, train.first, train.second)
+    of_each = "onevsrestclassifier__estimator__"
+    gammas = [gamma / features.shape[1] for gamma in _GAMMA]
+    grid = {f"{of_each}C": _C, f"{of_each}gamma": gammas}
+    one_versus_rest = OneVsRestClassifier(SVC(kernel="rbf", cache_size=500))
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), one_versus_rest),
+        grid,
+        cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
+    )
+    search.fit(features, _judgments(train))
+    accuracy = {}
+    for data in tests:
+        features = pair_features(embed, data.first, data.second)
+        accuracy[f"{data.group} {data.name}"] = 100 * float(
+            search.score(features, _judgments(data))
+        )
+    return {"cross_validation": 100 * float(search.best_score_), "accuracy": accuracy}
+
+
+def _judgments(data: LabelledPairs) -> NDArray[Any]:
+    assert data.entailment is not None
+    return np.asarray(data.entailment.to_numpy(zero_copy_only=False))

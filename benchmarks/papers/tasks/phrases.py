@@ -1,0 +1,231 @@
+"""Phrases by a contrastive margin on dot products (pairwise GRU; Zhou, Huang & Ji 2017).
+
+With `model: gru` the vector of a phrase is the GRU's last state; any other encoder can be used. If
+there are `initial_vectors`, pairs with other words are left out and the vectors are not trained, as
+in the paper.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow.compute as pc
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import dropout
+
+from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.model import weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import Kind, Sentences, fingerprints, take_all
+from paraloom.models.embeddings.tasks import RunInputs
+from paraloom.models.embeddings.training.initial_model import new_model
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
+from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import load_vectors
+from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
+
+
+def train(
+    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+) -> dict[str, Any]:
+    """Train on phrase pairs.
+
+    The metrics are those of the trainer, `held_out` (pairs of the test), `development_pairs`, and
+    `choose_among_100` on the test pairs (None if they are too few).
+    """
+    section = options.phrases
+    assert section is not None
+    initial = load_vectors(Path(options.vector_file)) if options.vector_file else None
+    data = read_phrase_data(section, initial and initial.words)
+    random = np.random.default_rng(seed)
+    count = len(data.train)
+    data = data.take(np.sort(random.permutation(count)[: round(section.fraction * count)]))
+    if not len(data.train):
+        raise UserError(
+            f"{section.table}: no pair is left to train on (fraction {section.fraction})"
+        )
+    model = new_model(options, [data.phrases], seed, language=language, initial=initial)
+    compared, evaluate = model.named("model"), data.development
+    pool, phrases = Phrases.of(data, model.vocabularies)
+    trainer = PhraseTrainer(
+        model.encoder,
+        Memory(pool, section.table),
+        phrases,
+        options.replace(learning_rate=section.learning_rate, clip=section.clip),
+        seed,
+        margin=section.margin,
+        samples=section.samples,
+        cell_dropout=section.dropout,
+        train_words=initial is None or section.train_words,
+        evaluate=evaluate and partial(evaluate, compared),
+    )
+    trainer.fit()
+    metrics = {
+        **trainer.metrics(),
+        "held_out": len(data.test),
+        "development_pairs": data.development_pairs,
+        "choose_among_100": data.chosen(compared),
+    }
+    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=list(data.train))
+    return metrics
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseExamples(Pool["PhraseExamples"]):
+    """n pairs (p₁, p₂) with their contrast phrases, as rows of a list of phrases."""
+
+    left: NDArray[np.int64]  # [n]
+    right: NDArray[np.int64]  # [n]
+    contrasts: NDArray[np.int64] | None = None  # [n, c], −1 for none; None: sampled
+    identical: int = 0
+    empty: int = 0
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def take(self, rows: NDArray[np.int64]) -> Self:
+        """The pairs of `rows`, in their order."""
+        contrasts = None if self.contrasts is None else self.contrasts[rows]
+        return type(self)(self.left[rows], self.right[rows], contrasts)
+
+
+class Phrases(NamedTuple):
+    """The distinct phrases that contrasts are sampled from, as ids, and the pairs."""
+
+    pool: PhraseExamples
+    phrases: Sentences
+
+    @classmethod
+    def of(cls, data: PhraseData, vocabularies: Mapping[Kind, Vocabulary]) -> Self:
+        """The phrases in the ids of the vocabularies; pairs of equal ids are left out."""
+        ids = ids_by_kind(vocabularies, data.phrases)
+        _, first, row = np.unique(
+            fingerprints(next(iter(ids.values()))), return_index=True, return_inverse=True
+        )
+        left, right = (row[pc.index_in(side, data.phrases).to_numpy()] for side in data.train)
+        keep = left != right
+        contrasts = data.contrasts
+        if contrasts is not None:
+            contrasts = np.where(contrasts < 0, -1, row[contrasts])[keep]
+        pool = PhraseExamples(left[keep], right[keep], contrasts, int((~keep).sum()))
+        return cls(pool, take_all(ids, first))
+
+
+class PhraseTrainer(Trainer[PhraseExamples]):
+    """Plain gradient steps; `fit` leaves the weights of the epoch with the best score.
+
+    Args:
+        phrases: that contrasts are sampled from, uniformly and for every pair on its own.
+        samples: k.
+        cell_dropout: share of the components of the encoder's output that is set to zero.
+        train_words: without, word vectors stay as they are; an encoder that has nothing else is
+            not trained.
+        evaluate: the score of the present weights; None: the last weights are left.
+    """
+
+    algorithm = "sgd"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        source: Memory[PhraseExamples],
+        phrases: Sentences,
+        options: EmbeddingOptions,
+        seed: int,
+        *,
+        margin: float = 1.0,
+        samples: int = 29,
+        cell_dropout: float = 0.0,
+        train_words: bool = True,
+        evaluate: Callable[[], float] | None = None,
+    ) -> None:
+        self.trains_words = train_words
+        super().__init__(encoder, source, options, seed)
+        self.phrases, self.margin, self.samples = phrases, margin, samples
+        self.cell_dropout, self.evaluate = cell_dropout, evaluate
+        self.history: list[dict[str, float]] = []
+        self.best_weights: dict[str, Tensor] = {}
+
+    def fit(self) -> Progress:
+        """Train to the end; leave the best or last weights."""
+        if not self.weights and not self.matrices:
+            if self.evaluate is not None:
+                self.progress.best = self.evaluate()
+            self.encoder.eval()
+            return self.progress
+        progress = super().fit()
+        if self.best_weights:
+            self.encoder.load_state_dict(self.best_weights)
+        return progress
+
+    def seed_noise(self) -> None:
+        """Seed the noise of the next step."""
+        torch.manual_seed((self.seed << 40) + self.progress.step)
+
+    def contrasts(self, batch: PhraseExamples) -> NDArray[np.int64]:
+        """The contrast phrases of the next step, [n, k]; −1 for none, or one of the pair itself."""
+        found = batch.contrasts
+        if found is None:
+            random = np.random.default_rng([self.seed, self.progress.step])
+            (lengths, *_) = (column.lengths for column in self.phrases.values())
+            found = random.integers(len(lengths), size=(len(batch), self.samples))
+        own = (found == batch.left[:, None]) | (found == batch.right[:, None])
+        return np.where(own, -1, found)
+
+    def train_on(self, batch: PhraseExamples) -> None:
+        """One step on a mini-batch; every phrase in it is encoded once."""
+        rows = self.contrasts(batch)
+        n, k = rows.shape
+        used, index = np.unique(
+            np.concatenate([batch.left, batch.right, rows.clip(min=0).ravel()]),
+            return_inverse=True,
+        )
+        self.seed_noise()
+        vectors = dropout(self.encode(take_all(self.phrases, used)), self.cell_dropout)
+        vectors = vectors.index_select(0, torch.from_numpy(index).to(self.device))
+        left, right, contrasts = torch.split(vectors, [n, n, n * k])
+        allowed = torch.from_numpy(rows >= 0).to(vectors)
+        contrasts = contrasts.view(n, k, -1)
+        self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, self.margin))
+
+    def end_epoch(self) -> None:
+        """Evaluate; keep the weights if they are the best so far."""
+        if self.evaluate is None:
+            return
+        score, progress = self.evaluate(), self.progress
+        self.history.append({"epoch": progress.epoch, "development": score})
+        if better(score, progress.best):
+            progress.best, progress.chosen = score, len(self.history) - 1
+            self.best_weights = {name: w.clone() for name, w in weights(self.encoder).items()}
+
+    def metrics(self) -> dict[str, Any]:
+        """Those of any trainer, the best score, its epoch, and the number of epochs."""
+        found = super().metrics()
+        if not self.progress.step:
+            found |= {"pairs": self.source.rows, "loss": None}
+        found["development"] = self.progress.best
+        if self.history:
+            found["best_epoch"] = self.history[self.progress.chosen]["epoch"]
+            found["epochs"] = len(self.history)
+        return found
+
+
+def contrastive_loss(
+    left: Tensor, right: Tensor, contrasts: Tensor, allowed: Tensor, margin: float
+) -> Tensor:
+    """Mean over n pairs (p₁, p₂) of the hinges over their k contrast phrases cᵢ, a scalar:
+
+        Σᵢ max(0, δ - p₁·p₂ + p₁·cᵢ)                                (Zhou, Huang & Ji 2017, 2.4)
+
+    `contrasts` are [n, k, dim]; `allowed`, [n, k], is 0 where one does not count, else 1.
+    """
+    hinges = margin - torch.linalg.vecdot(left, right).unsqueeze(1)
+    hinges = hinges + (contrasts @ left.unsqueeze(2)).squeeze(2)
+    total: Tensor = (hinges.clamp_min(0) * allowed).sum()
+    return total / len(left)

@@ -1,0 +1,128 @@
+"""Gates by part of speech and dependency label, against a plain reading word by word."""
+
+import io
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from paraloom.models.embeddings.encoders import build_encoder
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.parses import Parser
+from paraloom.models.text.tokens import moses_tokens
+from paraloom.papers.analyses.gate_analysis import gate_norms
+from paraloom.pipeline import cli
+from tests.models.parsers import TREES, train_parser
+
+TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return train_parser(tmp_path_factory.mktemp("parser") / "parser")
+
+
+def model_of(name: str = "gran", **options: Any) -> SentenceEncoder:
+    words = sorted({word for text, *_ in TREES for word in text.split()})
+    chosen = EmbeddingOptions(model=name, dim=4, **options)
+    vocabulary = Vocabulary(words, tags=chosen.tags)
+    torch.manual_seed(0)
+    encoder = build_encoder(chosen, {"words": torch.randn(len(vocabulary), 4)})
+    return SentenceEncoder(encoder.eval(), {"words": vocabulary}, chosen)
+
+
+def plainly(model: SentenceEncoder, parser: Parser) -> list[dict[str, list[float]]]:
+    """Every word's gate by the equations, forward alone."""
+    encoder: Any = model.encoder
+    (network,) = encoder.directions
+    vocabulary, weight = model.vocabularies["words"], encoder.input.table.weight
+    cell = network.lstm.weights
+    found: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(3)]
+    numbers = dict(zip(vocabulary.words, range(len(vocabulary)), strict=True))
+    texts = moses_tokens(TEXTS, lower=False).to_pylist()
+    for tokens, known in zip(texts, parser.labels(texts), strict=True):
+        ids = [numbers.get(token.lower(), 0) for token in tokens]
+        labels: list[tuple[str, str] | None] = [*known]
+        if vocabulary.tags:
+            ids, labels = [1, *ids, 2], [None, *known, None]
+        h = c = torch.zeros(1, 4)
+        for word, label in zip(ids, labels, strict=True):
+            h, c = torch.lstm_cell(weight[[word]], (h, c), *cell.all_weights[0])
+            gate = network.from_words(weight[word]) + network.from_states(h[0])
+            norm = torch.sigmoid(gate[:4]).abs().sum().item()
+            if label:
+                for of, key in zip(found, (*label, f"{label[0]} {label[1]}"), strict=True):
+                    of[key].append(norm)
+    return found
+
+
+@pytest.mark.parametrize(("name", "tags"), [("gran", False), ("gran-5", True)])
+def test_norms_by_label(pipeline: str, name: str, tags: bool) -> None:
+    model, parser = model_of(name, tags=tags), Parser(pipeline)
+    batches = [TEXTS[:2], TEXTS[2:]]
+    found = gate_norms(model, parser, batches)
+    for ours, theirs in zip(found, plainly(model, parser), strict=True):
+        assert set(ours) == set(theirs) and len(ours) > 1
+        for label, norms in theirs.items():
+            assert ours[label].count == len(norms)
+            assert ours[label].mean == pytest.approx(np.mean(norms), abs=1e-5)
+        means = [of.mean for of in ours.values()]
+        assert means == sorted(means, reverse=True)
+    assert "nsubj" in found.dependencies and "VERB ROOT" in found.conjunctions
+
+
+def test_long_sentences_are_left_out(pipeline: str) -> None:
+    model, parser = model_of(tags="end"), Parser(pipeline)
+    found = gate_norms(model, parser, [TEXTS], max_tokens=5)
+    short = gate_norms(model, parser, [TEXTS.take(pa.array([0, 2, 3, 4]))])
+    assert found == short and found != gate_norms(model, parser, [TEXTS])
+
+
+def test_both_directions_count(pipeline: str) -> None:
+    model, parser = model_of("bigran"), Parser(pipeline)
+    both = gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean
+    means = []
+    encoder: Any = model.encoder
+    for network in encoder.directions:
+        model.encoder.directions = torch.nn.ModuleList([network])
+        means.append(gate_norms(model, parser, [TEXTS]).parts_of_speech["VERB"].mean)
+        model = model_of("bigran")
+    assert both == pytest.approx(np.mean(means), abs=1e-6) and means[0] != means[1]
+
+
+@pytest.mark.parametrize("name", ["gran-3", "word-avg+gran"])
+def test_models_without_such_a_gate(pipeline: str, name: str) -> None:
+    with pytest.raises(UserError, match="has no gate that scales each word: take"):
+        gate_norms(model_of(name), Parser(pipeline), [TEXTS])
+
+
+def test_a_pipeline_without_parts_of_speech(tmp_path: Path) -> None:
+    parser = Parser(train_parser(tmp_path / "parser", tags=False))
+    with pytest.raises(UserError, match="gives no parts of speech: name one with a tagger"):
+        gate_norms(model_of(), parser, [TEXTS])
+
+
+def test_the_command(
+    tmp_path: Path,
+    pipeline: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model_of().save(tmp_path / "model")
+    text = "\n".join(TEXTS.to_pylist()).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    files = ["--model", str(tmp_path / "model"), "--json", str(tmp_path / "g.json")]
+    assert cli.main(["papers", "gate-analysis", *files, "--spacy", pipeline, "--least", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "parts of speech" in said and "VERB" in said and "advmod" not in said
+    found = json.loads((tmp_path / "g.json").read_text())
+    assert found["dependencies"]["advmod"]["words"] == 1

@@ -1,0 +1,121 @@
+"""The package mteb, by a small stand-in with the functions that are called."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from paraloom.models.embeddings.applications.evaluation import cosines, evaluate_on
+from paraloom.models.embeddings.applications.opened import OpenedModel
+from paraloom.models.embeddings.datasets.similarity import SEMEVAL, read_sts
+from paraloom.models.embeddings.model import load_encoder
+from paraloom.models.errors import UserError
+from paraloom.papers.analyses.mteb_tasks import (
+    MTEBEncoder,
+    find_tasks,
+    run_mteb,
+)
+from paraloom.pipeline import cli
+from tests.papers.analyses.test_gate_analysis import model_of
+
+WORDS = ("a dog", "the cat", "a bird sees", "run fast", "the dog runs", "cat .")
+
+
+class Task:
+    def __init__(self, name: str) -> None:
+        self.metadata = SimpleNamespace(name=name, main_score="cosine_spearman")
+        self.eval_splits, self.hf_subsets = ["test"], ["default"]
+        self.dataset: Any = None
+        self.data_loaded = False
+
+
+def evaluate(model: MTEBEncoder, task: Task, **_: Any) -> Any:
+    if not task.data_loaded:
+        raise ConnectionError("the Hub\ncannot be reached")
+    columns = task.dataset["test"]
+    first, second = (
+        model.encode(
+            [{"text": columns[side][start : start + 500]} for start in range(0, 3000, 500)]
+        )
+        for side in ("sentence1", "sentence2")
+    )
+    pairwise = model.similarity_pairwise(first, second).numpy()
+    np.testing.assert_allclose(pairwise, cosines(first, second), atol=1e-5)
+    every = model.similarity(first[:3], second[:3]).numpy()
+    np.testing.assert_allclose(np.diag(every), pairwise[:3], atol=1e-5)
+    score = spearmanr(pairwise, columns["score"]).statistic
+    return SimpleNamespace(task_results=[SimpleNamespace(get_score=lambda: score)])
+
+
+def get_task(name: str, **_: Any) -> Task:
+    if name not in ("STS14", "STS15"):
+        raise KeyError(f"KeyError: '{name}' not found.")
+    return Task(name)
+
+
+@pytest.fixture
+def mteb(monkeypatch: pytest.MonkeyPatch) -> None:
+    package: Any = ModuleType("mteb")
+    package.models = ModuleType("mteb.models")
+    package.models.ModelMeta = SimpleNamespace(create_empty=lambda: None)
+    package.get_task, package.evaluate, package.__version__ = get_task, evaluate, "2"
+    monkeypatch.setitem(sys.modules, "mteb", package)
+    monkeypatch.setitem(sys.modules, "mteb.models", package.models)
+
+
+@pytest.fixture
+def model() -> OpenedModel:
+    encoder = model_of("word-avg")
+    return OpenedModel(
+        evaluated=encoder.named("words"),
+        encode=encoder.embed,
+        batch_sizes=(4096,),
+        files=[],
+        encoder=encoder,
+    )
+
+
+@pytest.fixture
+def year(tmp_path: Path) -> Path:
+    """Pairs as many as those of the task STS15."""
+    random = np.random.default_rng(0)
+    for name in SEMEVAL["2015"]:
+        rows = ["\t".join([f"{random.random():.3f}", *random.choice(WORDS, 2)]) for _ in range(600)]
+        path = tmp_path / "2015" / f"{name}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(rows) + "\n")
+    return path.parent
+
+
+@pytest.mark.usefixtures("mteb")
+def test_the_command(year: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model_of("word-avg").save(tmp_path / "model")
+    name, file = str(tmp_path / "model"), tmp_path / "x.json"
+    given = ["--model", name, "--tasks", "STS15", "--sts", str(year), "--json", str(file)]
+    assert cli.main(["papers", "mteb", *given]) == 0
+    assert "--sts, --sick" in capsys.readouterr().out
+    found = json.loads(file.read_text())["mteb"]
+    task = found["tasks"]["STS15"]
+    assert found["version"] == "2" and task["local"]
+    pooled = evaluate_on(read_sts(year), [load_encoder(name).named(name)]).protocols["mteb"]
+    assert task["models"] == {name: pytest.approx(pooled[0][0], abs=1e-2)}
+
+
+@pytest.mark.usefixtures("mteb")
+def test_mistakes(model: OpenedModel) -> None:
+    with pytest.raises(UserError, match="mteb has no task STS99"):
+        find_tasks(["STS15", "STS99"])
+    message = "STS14: mteb cannot run it on words .*the Hub cannot be reached"
+    with pytest.raises(UserError, match=message):
+        run_mteb([model], find_tasks(["STS14"]), [])
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mteb", None)
+    with pytest.raises(UserError, match="run `pip install mteb`"):
+        find_tasks(["STS15"])

@@ -1,0 +1,98 @@
+"""A phrase table counted by the Beam job, against one counted at once."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from paraloom.beam_jobs.io.shards import Shard, units, write_shard
+from paraloom.models.embeddings.datasets.phrases import read_phrases
+from paraloom.models.text.tokens import PairText
+from paraloom.papers.analyses import phrase_table
+from paraloom.papers.analyses.phrase_pairs import find_phrases
+from paraloom.pipeline import cli
+
+PAIRS = [
+    ("Two dogs run over the grass.", "Two dogs are running over the grass."),
+    ("A man jumps off a wall.", "A man is jumping from a wall."),
+    ("Three dogs run over it.", "Three dogs are running over it."),
+    ("A boy jumps off a roof.", "A boy is jumping from a roof."),
+    ("A boy sits.", "A boy sits."),
+] * 4
+
+
+def write(folder: Path, pairs: list[tuple[str, str]], rows: int) -> list[Shard]:
+    return [
+        write_shard(
+            str(folder / f"part-{first:03d}.parquet"),
+            pa.table(dict(zip(("reference", "translation"), zip(*part, strict=True), strict=True))),
+        )
+        for first in range(0, len(pairs), rows)
+        if (part := pairs[first : first + rows])
+    ]
+
+
+def expected(pairs: list[tuple[str, str]], min_count: int) -> list[str]:
+    table = find_phrases(PairText(*(pa.array(side) for side in zip(*pairs, strict=True))))
+    rows = [tuple(row.values()) for row in table.to_pylist() if row["count"] >= min_count]
+    rows.sort(key=lambda row: (-row[2], row[0], row[1]))
+    return [f"[X] ||| {a} ||| {b} ||| Count={count}" for a, b, count in rows]
+
+
+@pytest.mark.parametrize(("workers", "rounds"), [("1", 3), ("3", 1)])
+def test_the_table_of_a_corpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str, rounds: int
+) -> None:
+    monkeypatch.setattr(phrase_table, "ROWS", -(-len(PAIRS) // rounds) + (rounds == 1))
+    work = units(write(tmp_path / "in", PAIRS, 3), "key")
+    table = tmp_path / "phrases.txt.gz"
+    number = phrase_table.count_phrases(
+        work, str(table), ["--direct_num_workers", workers], min_count=5
+    )
+    lines = gzip.decompress(table.read_bytes()).decode().splitlines()
+    assert lines == expected(PAIRS, 5)
+    assert lines[0] == "[X] ||| are running ||| run ||| Count=8" and number == len(lines)
+    assert next(read_phrases(table)) == ("are running", "run")
+
+
+def test_the_same_bytes_however_the_corpus_is_cut(tmp_path: Path) -> None:
+    tables = [tmp_path / "a.gz", tmp_path / "b.gz"]
+    for table, rows in zip(tables, (2, 100), strict=True):
+        work = units(write(tmp_path / f"in-{rows}", PAIRS, rows), "key")
+        phrase_table.count_phrases(work, str(table), ["--direct_num_workers", "1"])
+    assert tables[0].read_bytes() == tables[1].read_bytes()
+
+
+def run_folder(folder: Path, pairs: list[tuple[str, str]]) -> None:
+    from paraloom.beam_jobs.io.shards import Receipt, write_receipt
+
+    shards = tuple(write(folder / "corpus", pairs, 8))
+    receipt = Receipt(name="all", key="k", rows_in=len(pairs), shards=shards, rejected={})
+    write_receipt(str(folder / "corpus"), receipt)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_folder(tmp_path / "run", PAIRS)
+    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), "--min-count", "3"]) == 0
+    table = tmp_path / "run" / "phrases.txt.gz"
+    lines = gzip.decompress(table.read_bytes()).decode().splitlines()
+    assert lines == expected(PAIRS, 3)
+    said = capsys.readouterr().out
+    assert said == f"{table}: {len(lines):,} phrase pairs of {len(PAIRS)} sentence pairs\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--min-count", "0"], "--min-count 0: must be at least 1"),
+        (["--min-count", "99"], "lower --min-count or make a larger corpus"),
+    ],
+)
+def test_what_a_user_can_get_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    run_folder(tmp_path / "run", PAIRS)
+    assert cli.main(["papers", "extract-phrases", str(tmp_path / "run"), *arguments]) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run" / "phrases.txt.gz").exists()

@@ -1,0 +1,233 @@
+"""Tests of phrase vectors, on files in their published formats and on scores that are known."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraloom.models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
+from paraloom.models.embeddings.encoders import build_encoder, random_vectors
+from paraloom.models.embeddings.model import SentenceEncoder
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.papers.analyses import phrase_tests
+from paraloom.papers.analyses.phrase_tests import (
+    Question,
+    WordsAndPhrases,
+    _sample,
+    choose,
+    evaluate_phrases,
+    read_semeval2013,
+    read_turney2012,
+    semeval2013,
+    turney2012,
+)
+from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.pipeline import cli
+
+TURNEY = """\
+fantasy world | fairyland | fantasy | world | phantasy | universe | ranter | souring
+coin collector | numismatist | coin | collector | coinage | aggregator | reflectiveness | plasma
+"""
+
+
+def by_number(texts: pa.StringArray) -> Vectors:
+    """A phrase's vector from the number in it: near numbers have a large dot product."""
+    angle = np.array([float(text.split()[-1]) for text in texts.to_pylist()]) / 500
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def test_choose_among_100() -> None:
+    near = pa.array([f"a {i}" for i in range(0, 900, 30)])
+    far = pa.array([f"b {i}" for i in range(900, 0, -30)])
+    others = pa.array([f"c {i}" for i in range(1000)])
+    model = Model("known", by_number, dots)
+    same = pa.array([f"b {i}" for i in range(0, 900, 30)])
+    # The paraphrase is nearest unless the very number is drawn, which 99 of 1000 do: then a tie.
+    assert choose(model, PhrasePairs(near, same), others) > 80
+    assert choose(model, PhrasePairs(near, far), others) < 20
+    assert choose(model, PhrasePairs(near, same), others, among=2) > 95
+    again = [choose(model, PhrasePairs(near, same), others, seed=3) for _ in range(2)]
+    assert again[0] == again[1]
+
+
+@pytest.mark.parametrize("block", [700, 100_000])
+def test_each_pair_is_compared_with_other_phrases(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phrase_tests, "_BLOCK", block)
+    own = pa.array([f"a {i}" for i in range(102)])
+    pairs = PhrasePairs(own, pa.array([f"a {i + 1 + 3 * (i % 5 == 0)}" for i in range(102)]))
+    seen: list[tuple[Vectors, Vectors, Scores]] = []
+
+    def compare(first: Vectors, second: Vectors) -> Scores:
+        seen.append((first, second, dots(first, second)))
+        return seen[-1][-1]
+
+    found = choose(Model("known", by_number, compare), pairs, own)
+    every = map(np.concatenate, zip(*seen, strict=True))
+    first, second, scores = (of.reshape(102, 100, -1) for of in every)
+    left, right = (by_number(side)[:, None] for side in pairs)
+    assert (first == left).all() and (second[:, :1] == right).all()  # the paraphrase is in front
+    others = second[:, 1:, 0]
+    assert (others != left[..., 0]).all() and (others != right[..., 0]).all()
+    assert all(len(set(row)) == 99 for row in others.tolist())
+    hits = (scores[:, 0] > scores[:, 1:].max(axis=1)).mean()
+    assert found == pytest.approx(100 * hits) and 0 < hits < 1
+
+
+@pytest.mark.parametrize(("count", "size"), [(101, 101), (101, 5000), (1, 1)])
+def test_what_is_samplen_for_a_row_is_distinct(count: int, size: int) -> None:
+    drawn = _sample(np.random.default_rng(0), 50, count, size)
+    assert drawn.shape == (50, count) and drawn.min() >= 0 and drawn.max() < size
+    assert all(len(set(row)) == count for row in drawn.tolist())
+
+
+def test_every_sample_is_as_likely_as_any_other() -> None:
+    """Of three among four numbers there are 24 in order: so each number at each place, too."""
+    rows = 24_000
+    drawn = _sample(np.random.default_rng(0), rows, 3, 4)
+    ordered, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(ordered) == 24
+    spread = np.sqrt(rows / 24 * (1 - 1 / 24))
+    assert np.abs(counts - rows / 24).max() < 4 * spread
+    for place in drawn.T:
+        spread = np.sqrt(rows / 4 * (1 - 1 / 4))
+        assert np.abs(np.bincount(place, minlength=4) - rows / 4).max() < 4 * spread
+
+
+def write_semeval(folder: Path) -> Path:
+    folder.mkdir()
+    for part, kind, text in (
+        ("train", "positive", "valuation\tprice assessment\nviolin\tstring instrument\n"),
+        ("train", "negative", "cat\tred tape\n"),
+        ("test", "positive", "fever\thigh temperature\n"),
+        ("test", "negative", "lamp\tdry river\ncar\told hat\n"),
+    ):
+        (folder / f"en.{part}Set.{kind}Instances-v2").write_text(text)
+    return folder
+
+
+def test_semeval_2013(tmp_path: Path) -> None:
+    data = read_semeval2013(write_semeval(tmp_path / "semeval"))
+    assert data["train"].words.to_pylist() == ["valuation", "violin", "cat"]
+    assert data["test"].phrases.to_pylist()[0] == "high temperature"
+    assert data["test"].same.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "accuracy", "f1"),
+    [
+        ([(9, 1), (8, 1), (7, 0)], [(9, 1), (7.4, 0), (7.6, 0)], 200 / 3, 200 / 3),
+        ([(9, 1), (8, 0), (7, 0)], [(9, 1), (8, 0), (9, 1)], 100.0, 100.0),
+        ([(9, 0), (8, 0)], [(9, 1), (8, 0)], 50.0, 0.0),  # nothing is the same
+        ([(5, 1), (5, 0), (5, 1)], [(5, 1), (4, 1)], 50.0, 200 / 3),  # equal scores go together
+    ],
+)
+def test_the_threshold_comes_from_training(
+    train: Sequence[tuple[float, int]],
+    test: Sequence[tuple[float, int]],
+    accuracy: float,
+    f1: float,
+) -> None:
+    def part(rows: Sequence[tuple[float, int]]) -> WordsAndPhrases:
+        texts = pa.array([f"x {score}" for score, _ in rows])
+        return WordsAndPhrases(texts, texts, np.array([bool(same) for _, same in rows]))
+
+    def compare(first: Vectors, second: Vectors) -> Scores:
+        return first[:, 0].astype(np.float64)
+
+    def embed(texts: pa.StringArray) -> Vectors:
+        return np.array([[float(text.split()[1])] for text in texts.to_pylist()])
+
+    found = semeval2013(Model("m", embed, compare), {"train": part(train), "test": part(test)})
+    assert found == pytest.approx({"accuracy": accuracy, "f1": f1})
+
+
+def test_turney_2012(tmp_path: Path) -> None:
+    path = tmp_path / "jair.data"
+    path.write_text(TURNEY)
+    questions = read_turney2012(path)
+    assert questions[0].stem == "fantasy world" and questions[1].choices[0] == "numismatist"
+    seen = {
+        ("fantasy world", "fairyland"): 5,
+        ("fantasy world", "universe"): 4,
+        ("world fantasy", "ranter"): 4.5,
+        ("coin collector", "numismatist"): 5,
+        ("coin collector", "coin"): 9,  # the stem's own words are no choices
+        ("collector coin", "plasma"): 6,
+    }
+
+    def embed(texts: pa.StringArray) -> Vectors:
+        return np.array(texts.to_pylist(), object)[:, None]
+
+    def compare(first: Vectors, second: Vectors) -> Scores:
+        pairs = zip(first[:, 0], second[:, 0], strict=True)
+        return np.array([seen.get(pair, 0.0) for pair in pairs])
+
+    model = Model("known", embed, compare)
+    assert turney2012(model, questions) == {"5 choices": 100.0, "10 choices": 50.0}
+    # Whoever does not see the order gives both the same score, and has half a point.
+    order = Model("bag", embed, lambda a, b: np.array([float(b_[0] == "fairyland") for b_ in b]))
+    only = [Question("fantasy world", questions[0].choices)]
+    assert turney2012(order, only) == {"5 choices": 100.0, "10 choices": 50.0}
+    assert set(evaluate_phrases(model, questions=questions)) == {"Turney 2012"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b | c\n", r"row 1: not a stem of two words and seven choices between bars"),
+        (TURNEY + "one | a | b | c | d | e | f | g\n", "row 3: the stem 'one' has not two words"),
+        ("", "jair.data: empty"),
+    ],
+)
+def test_broken_questions(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "jair.data"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_turney2012(path)
+
+
+def test_broken_semeval(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no en\.trainSet\.positiveInstances-v2 here"):
+        read_semeval2013(tmp_path)
+    folder = write_semeval(tmp_path / "s")
+    (folder / "en.testSet.negativeInstances-v2").write_text("lamp dry river\n")
+    with pytest.raises(UserError, match="negativeInstances-v2, row 1: not a word and a phrase"):
+        read_semeval2013(folder)
+
+
+def test_held_out_pairs_are_those_of_the_models_own_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "table.txt"
+    nouns = [f"{a}{b}" for a in "bcdfghklmnprst" for b in ("at", "en", "ig", "od", "ull")]
+    phrases = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
+    table.write_text("".join(f"{p}\tthe {p}\n" for p in phrases))
+    pairs = read_phrase_pairs(table)
+    words = Vocabulary.build([pairs.phrases()])
+    out = tmp_path / "x.json"
+    arguments = ["--table", str(table), "--held-out", "0.2", "--json", str(out)]
+    splits: tuple[Literal["pairs"], Literal["phrases"]] = ("pairs", "phrases")
+    for by in splits:
+        section = PhrasesOptions(table=str(table), split=by)
+        options = EmbeddingOptions(task="phrases", phrases=section, dim=4)
+        vectors = {"words": random_vectors(len(words), 4, 1)}
+        model = SentenceEncoder(build_encoder(options, vectors), {"words": words}, options)
+        model.save(tmp_path / by)
+        command = ["papers", "evaluate-phrases", "--model", str(tmp_path / by)]
+        assert cli.main([*command, *arguments]) == 0
+        expected = split(pairs, 0.2, by).test
+        (found,) = json.loads(out.read_text()).values()
+        accuracy = choose(model.named("m"), expected, expected.phrases())
+        assert found["choose among 100"]["accuracy"] == pytest.approx(accuracy)
+    capsys.readouterr()
+    assert cli.main([*command, "--model", str(tmp_path / splits[0]), *arguments]) == 2
+    assert "--held-out means other pairs for each model" in capsys.readouterr().err

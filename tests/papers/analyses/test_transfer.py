@@ -1,0 +1,175 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraloom.models.errors import UserError
+from paraloom.papers.analyses import transfer as module
+from paraloom.papers.analyses.transfer import evaluate
+from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
+from paraloom.pipeline import cli
+from tests.papers.analyses.test_gate_analysis import model_of
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+
+
+def read(folder: Path) -> dict[str, TransferTask]:
+    return {task.name: task for task in find_tasks(folder)[0]}
+
+
+def test_sentevals_forms(tmp_path: Path) -> None:
+    write(tmp_path / "MR" / "rt-polarity.pos", "good\nvery good\n")
+    write(tmp_path / "MR" / "rt-polarity.neg", "caf\xe9 is bad\n", "latin-1")
+    write(tmp_path / "SST" / "binary" / "sentiment-train", "a film\t1\nno film\t0\n")
+    write(tmp_path / "SST" / "binary" / "sentiment-test", "film\t1\n")
+    write(tmp_path / "TREC" / "train_5500.label", "DESC:manner How ?\nHUM:ind Who is it ?\n")
+    write(tmp_path / "TREC" / "TREC_10.label", "NUM:dist How far ?\n")
+    head = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+    write(tmp_path / "MRPC" / "msr_paraphrase_train.txt", f"{head}1\t2\t3\ta b\tc\r\n")
+    write(tmp_path / "MRPC" / "msr_paraphrase_test.txt", f"{head}0\t2\t3\ta\tb d\r\n")
+    tasks = read(tmp_path)
+    assert list(tasks) == ["MR", "SST", "TREC", "MRPC"]
+    assert tasks["MR"].train.first.to_pylist() == ["good", "very good", "café is bad"]
+    assert tasks["MR"].train.labels.tolist() == [".pos", ".pos", ".neg"]
+    assert tasks["MR"].tested == "10-fold"
+    assert tasks["SST"].train.labels.tolist() == ["1", "0"]
+    assert tasks["SST"].test is not None
+    assert tasks["SST"].test.first.to_pylist() == ["film"] and tasks["SST"].tested == "test"
+    assert tasks["TREC"].train.first.to_pylist() == ["How ?", "Who is it ?"]
+    assert tasks["TREC"].train.labels.tolist() == ["DESC", "HUM"]
+    assert tasks["TREC"].test is not None
+    assert tasks["TREC"].test.labels.tolist() == ["NUM"]
+    assert tasks["MRPC"].test is not None and tasks["MRPC"].test.second is not None
+    assert tasks["MRPC"].test.second.to_pylist() == ["b d"]
+    assert tasks["MRPC"].train.labels.tolist() == ["1"]
+
+
+def test_label_and_text_and_what_is_missing(tmp_path: Path) -> None:
+    write(tmp_path / "subj.all", "0 a b\n1 c d\n\n")
+    write(tmp_path / "stsa.binary.train", "1 a\n0 b\n")
+    write(tmp_path / "stsa.binary.dev", "1 c\n")
+    tasks, missing = find_tasks(tmp_path)
+    assert [task.name for task in tasks] == ["SUBJ", "SST"]
+    assert tasks[0].train.first.to_pylist() == ["a b", "c d"]
+    assert tasks[1].tested == "dev" and missing == [
+        "MR", "CR", "MPQA", "TREC", "MRPC", "SICK-R", "SICK-E",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("subj.all", "0 a\nword\n", r"subj\.all, row 2: no text behind the label 'word'"),
+        ("sentiment-train", "a 1\n", r"sentiment-train, row 1: no tab between text and label"),
+        ("msr-para-train.tsv", "head\n2\t1\t1\ta\tb\n", r"row 2: expected 0 or 1, two numbers"),
+        ("msr-para-train.tsv", "head\n", r"msr-para-train\.tsv: no row with a label"),
+        ("other.txt", "x\n", "none of the transfer tasks is here"),
+    ],
+)
+def test_broken_files_are_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    write(tmp_path / name, text)
+    with pytest.raises(UserError, match=message):
+        find_tasks(tmp_path)
+
+
+def numbers(text: pa.StringArray) -> np.ndarray:
+    """A sentence of numbers is its own vector."""
+    return np.array([[float(x) for x in s.split()] for s in text.to_pylist()], np.float32)
+
+
+def sentences(rows: np.ndarray) -> pa.StringArray:
+    return pa.array([" ".join(f"{x:.4f}" for x in row) for row in rows])
+
+
+def test_classes_are_told_by_cross_validation_and_on_a_split() -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(300, 4))
+    labels = np.where(x @ [1, -1, 2, 0] > 0, "yes", "no")
+    examples = LabelledSentences(first=sentences(x), labels=labels)
+    scores = evaluate(numbers, TransferTask(name="MR", train=examples, test=None, tested="10-fold"))
+    assert scores["accuracy"] > 93
+    shuffled = LabelledSentences(first=sentences(x), labels=random.permutation(labels))
+    scores = evaluate(numbers, TransferTask(name="MR", train=shuffled, test=None, tested="10-fold"))
+    assert 35 < scores["accuracy"] < 65  # what was trained on does not count
+    test = LabelledSentences(first=sentences(-x[:50]), labels=labels[:50])
+    scores = evaluate(numbers, TransferTask(name="SST", train=examples, test=test, tested="test"))
+    assert scores["accuracy"] < 7
+
+
+def test_a_tenth_that_is_not_trained_on_chooses_the_regularisation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.arange(60.0).reshape(-1, 1)
+    labels = np.where(x[:, 0] % 2, "odd", "even")
+    fitted: list[tuple[float, list[float]]] = []
+    tested: list[tuple[float, list[float]]] = []
+
+    def fit(features: np.ndarray, labels: np.ndarray, strength: float) -> Any:
+        fitted.append((strength, features[:, 0].tolist()))
+
+        def predict(found: np.ndarray) -> np.ndarray:
+            tested.append((strength, found[:, 0].tolist()))
+            right = np.where(found[:, 0] % 2, "odd", "even")
+            return right if strength == 0.01 else np.full_like(right, "none")
+
+        return predict
+
+    monkeypatch.setattr(module, "_fit", fit)
+    half, other = (
+        LabelledSentences(first=sentences(x[rows]), labels=labels[rows])
+        for rows in (slice(40), slice(40, 60))
+    )
+    scores = evaluate(numbers, TransferTask(name="SST", train=half, test=other, tested="test"))
+    found = [(strength, len(rows)) for strength, rows in fitted]
+    assert found == [(0.001, 36), (0.01, 36), (0.1, 36), (0.01, 40)]
+    assert tested.pop() == (0.01, x[40:, 0].tolist()) and scores == {"accuracy": 100}
+    for (_, rest), (_, held_out) in zip(fitted, tested, strict=False):
+        assert sorted([*rest, *held_out]) == x[:40, 0].tolist()
+
+
+def test_f1_is_of_the_paraphrases() -> None:
+    predicted, labels = (np.array(list(text)) for text in ("110100", "100110"))
+    found = module._judge(predicted, labels, "MRPC")
+    assert found == pytest.approx({"accuracy": 200 / 3, "f1": 200 / 3})
+    assert module._judge(np.array(list("111100")), labels, "MRPC")["f1"] == pytest.approx(400 / 7)
+    assert "f1" not in module._judge(predicted, labels, "SST")
+
+
+def test_pairs_by_products_and_distances() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(2, 400, 3))
+    b[::2] = a[::2] + random.normal(scale=0.1, size=(200, 3))
+    labels = np.where(np.abs(a - b).sum(1) < 1, "1", "0")
+    examples = LabelledSentences(first=sentences(a), second=sentences(b), labels=labels)
+    scores = evaluate(
+        numbers, TransferTask(name="MRPC", train=examples, test=None, tested="10-fold")
+    )
+    assert scores["accuracy"] > 93 and scores["f1"] > 93
+    graded = LabelledSentences(
+        first=examples.first, second=examples.second, labels=np.clip(5 - np.abs(a - b).sum(1), 1, 5)
+    )
+    scores = evaluate(
+        numbers, TransferTask(name="SICK-R", train=graded, test=None, tested="10-fold")
+    )
+    assert scores["pearson"] > 93
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model_of("word-avg").save(tmp_path / "model")
+    rows = ["1 a dog runs", "0 the cat sees a bird"] * 10
+    write(tmp_path / "tasks" / "stsa.binary.train", "\n".join(rows))
+    write(tmp_path / "tasks" / "stsa.binary.dev", "1 a dog runs fast\n0 the cat sees it\n")
+    name, file = str(tmp_path / "model"), tmp_path / "x.json"
+    given = ["--model", name, "--tasks", str(tmp_path / "tasks"), "--json", str(file)]
+    assert cli.main(["papers", "transfer", *given]) == 0
+    shown = capsys.readouterr().out
+    assert "SST" in shown and "100.0" in shown and "without MR, CR" in " ".join(shown.split())
+    found = json.loads(file.read_text())["transfer"]
+    assert found["tasks"]["SST"]["tested"] == "dev" and found["missing"][0] == "MR"
+    assert found["tasks"]["SST"]["models"][name] == {"accuracy": 100.0}

@@ -1,0 +1,151 @@
+"""Contiguous text: books and documents into sentences, sentences into ids on disk."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraloom.models.embeddings.ragged_columns import RaggedIds, take, truncated
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.papers.datasets import contiguous_text
+from paraloom.papers.datasets.contiguous_text import TextFormat, TextIds, read_text
+
+BOOK = """\
+Project Gutenberg's A Book, by Somebody
+
+This eBook is for the use of anyone. Really.
+
+*** START OF THIS PROJECT GUTENBERG EBOOK A BOOK ***
+
+Mr. Brown came
+home. It rains, he said. It did!
+
+CHAPTER II
+
+He slept.
+
+End of the Project Gutenberg EBook of A Book
+
+*** END OF THIS PROJECT GUTENBERG EBOOK A BOOK ***
+
+You may copy it.
+"""
+CZENG = """\
+a-1\t0.9\t1\t1\tPes.\tA dog.
+a-2\t0.9\t1\t1\tBěží.\tIt runs.
+
+b-1\t0.9\t1\t1\tKočka.\tA cat.
+"""
+
+
+def read(
+    path: Path, text: str, format: TextFormat = "plain", zipped: bool = False
+) -> tuple[list[str], list[int]]:
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    blocks = list(read_text([path], format))
+    sentences = [text for block in blocks for text in block.sentences.to_pylist()]
+    return sentences, np.concatenate([block.documents for block in blocks]).tolist()
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_book_without_its_head_and_foot(tmp_path: Path, zipped: bool, end: str) -> None:
+    sentences, documents = read(tmp_path / "book", BOOK.replace("\n", end), zipped=zipped)
+    assert sentences == [
+        "Mr. Brown came home.",
+        "It rains, he said.",
+        "It did!",
+        "CHAPTER II",
+        "He slept.",
+    ]
+    assert documents == [0] * 5
+
+
+def test_text_without_marks_is_taken_whole(tmp_path: Path) -> None:
+    text = "One. Two.\n\n" + "Three.\n\n" * 150 + "Four."
+    sentences, _ = read(tmp_path / "text", text)
+    assert sentences == ["One.", "Two.", *["Three."] * 150, "Four."]
+
+
+def test_documents_of_czeng(tmp_path: Path) -> None:
+    path = tmp_path / "czeng"
+    assert read(path, CZENG, "czeng20") == (["A dog.", "It runs.", "A cat."], [0, 0, 1])
+    both = list(read_text([path, path], "czeng20"))
+    assert [block.documents.tolist() for block in both] == [[0, 0, 1], [2, 2, 3]]
+
+
+def test_one_sentence_a_line(tmp_path: Path) -> None:
+    """The form of the Toronto Books Corpus."""
+    text = "he said : `` it rains . ''\nit did !\n\n\nthe second\tbook .\n"
+    sentences, documents = read(tmp_path / "books", text, "lines", zipped=True)
+    assert sentences == ["he said : `` it rains . ''", "it did !", "the second\tbook ."]
+    assert documents == [0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "message"),
+    [
+        (b"a\tb\n", "czeng20", "row 1: 2 tab-separated columns, expected 6"),
+        (b"Fine.\n\xff\n", "plain", "row 2: not UTF-8"),
+        (b"\n\n", "plain", "no sentence in it"),
+        (b"\x1f\x8b\x08rest", "plain", "damaged gzip file"),
+    ],
+)
+def test_what_can_be_wrong_with_a_file(
+    tmp_path: Path, text: bytes, format: TextFormat, message: str
+) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(text)
+    with pytest.raises(UserError, match=f"{path}.*{message}"):
+        list(read_text([path], format))
+    with pytest.raises(UserError, match="cannot be read"):
+        list(read_text([tmp_path / "nothing"], format))
+
+
+@pytest.mark.parametrize("block", [1, 3, 10_000])
+def test_ids_on_disk(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contiguous_text, "_SENTENCES", block)
+    path = tmp_path / "czeng"
+    rows = ["One dog.", "Two cats and a dog.", "...", "A cat.", "", "A dog.", "A cat.", "One."]
+    path.write_text("".join(f"i\t1\t1\t1\tx\t{row}\n" if row else "\n" for row in rows))
+    vocabulary = Vocabulary(["a", "cat", "dog", "one", "two", "."], tags=True)
+    blocks = read_text([path], "czeng20")
+    text = TextIds.write(tmp_path / "t", blocks, vocabulary, max_words=3)
+    ids, offsets = text.sentences
+    assert len(offsets) == 8 and (offsets[0], offsets[-1]) == (0, len(ids))
+    assert text.middles.tolist() == [1, 2, 5]  # neighbours are of the same document
+    taken = take(text.sentences, np.array([1, 0, 1]))
+    words = [vocabulary.words[i] for i in taken.ids]
+    assert words[:5] == ["<s>", "two", "<unk>", "<unk>", "</s>"]
+    assert taken.offsets.tolist() == [0, 5, 10, 15]
+    expected = [vocabulary.ids(pa.array([row])).lengths[0] for row in rows if row]
+    assert np.diff(offsets).tolist() == np.minimum(expected, 5).tolist()
+    again = TextIds(tmp_path / "t")
+    assert np.array_equal(again.sentences.ids, ids)
+
+
+def test_too_little_text(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("One. Two.")
+    with pytest.raises(UserError, match="nowhere do three sentences follow one another"):
+        TextIds.write(
+            tmp_path / "t", read_text([path]), Vocabulary(["one"], tags=True), max_words=9
+        )
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("tags", [0, 2])
+def test_cut(tags: int) -> None:
+    sentences = [list(range(n)) for n in (tags, tags + 1, tags + 4, tags + 9)]
+    lengths = [len(sentence) for sentence in sentences]
+    ids = np.array([i for sentence in sentences for i in sentence], np.int32)
+    found = truncated(RaggedIds(ids, np.cumsum([0, *lengths])), 4, tags=tags)
+    split = [part.tolist() for part in np.split(found.ids, found.offsets[1:-1])]
+    assert split == [
+        [*s[: 4 + tags // 2], *s[-1:]] if len(s) > 4 + tags and tags else s[: 4 + tags]
+        for s in sentences
+    ]

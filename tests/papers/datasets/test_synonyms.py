@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.models.errors import UserError
+from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+
+WORDNET = (
+    "  1 This software and database is being provided to you, the LICENSEE\n"
+    "02084071 05 n 03 dog 0 domestic_dog 0 Canis_familiaris 0 001 @ 02083346 n 0000 | a canid\n"
+    "10285313 18 n 02 man 0 adult_male 0 000 | an adult person\n"
+    "02118333 05 n 02 Fox 0 vixen 0 000 | a canid\n"
+)
+ADJECTIVES = "00014358 00 a 02 ample 0 galore(ip) 0 000 | existing in abundance\n"
+
+
+def test_wordnet_gives_the_single_words_of_each_synset(tmp_path: Path) -> None:
+    (tmp_path / "data.noun").write_text(WORDNET)
+    (tmp_path / "data.adj").write_text(ADJECTIVES)
+    assert read_synonyms(tmp_path) == {
+        "fox": ["vixen"],
+        "vixen": ["fox"],
+        "ample": ["galore"],
+        "galore": ["ample"],
+    }
+
+
+def test_paraphrases_give_those_of_single_words(tmp_path: Path) -> None:
+    path = tmp_path / "ppdb.txt"
+    path.write_text("[NN] ||| dog ||| hound ||| x\n[NP] ||| a dog ||| dog ||| x\n")
+    assert read_synonyms(path) == {"dog": ["hound"]}
+    path.write_text("dog hound dog\nrun runs\n")
+    assert read_synonyms(path) == {"dog": ["hound"], "run": ["runs"]}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("00014358 00 a zz ample 0\n", "data.noun: line 1 is no synset"),
+        ("00014358 00 a\n", "data.noun: line 1 is no synset"),
+        ("00014358 00 a 05 ample 0\n", r"line 1 has fewer words than it says \(5\)"),
+        ("00014358 00 n 01 dog 0 000 | x\n", "no two words that mean the same"),
+    ],
+)
+def test_a_broken_thesaurus(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "data.noun").write_text(line)
+    with pytest.raises(UserError, match=message):
+        read_synonyms(tmp_path)
+
+
+def test_augmented_pairs_are_pairs_with_synonyms_in_them() -> None:
+    data = LabelledPairs(
+        group="SICK",
+        name="train",
+        first=pa.array(["A dog runs fast", "nothing here"]),
+        second=pa.array(["Dog and man", "nothing"]),
+        scores=np.array([4.0, 2.0]),
+        scale=(1.0, 5.0),
+    )
+    synonyms = {"dog": ["hound", "pooch"], "fast": ["quickly"]}
+    found = augmented(data, synonyms, 400, seed=1)
+    assert len(found.scores) == 400 and found.scale == (1.0, 5.0)
+    several = 0
+    for first, second, score in zip(
+        found.first.to_pylist(), found.second.to_pylist(), found.scores, strict=True
+    ):
+        if score == 2.0:
+            assert (first, second) == ("nothing here", "nothing")
+            continue
+        before = ["A", "dog", "runs", "fast", "Dog", "and", "man"]
+        changed = [
+            (old, new)
+            for old, new in zip(before, [*first.split(), *second.split()], strict=True)
+            if old != new
+        ]
+        assert changed and all(new in synonyms[old.lower()] for old, new in changed)
+        several += len(changed) > 1
+    assert 50 < several < 150  # half of the 200 that can change
+    again = augmented(data, synonyms, 400, seed=1)
+    assert again.first == found.first
+    assert augmented(data, synonyms, 400, seed=2).first != found.first

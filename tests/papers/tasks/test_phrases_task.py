@@ -1,0 +1,365 @@
+"""Training on phrases: the loss against its equation, steps against plain ones, the whole task."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from paraloom.models.embeddings.encoders import embedding_matrices
+from paraloom.models.embeddings.model import load_encoder, weights
+from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.ragged_columns import join_all, take_all
+from paraloom.models.embeddings.tasks.options import PhrasesOptions
+from paraloom.models.embeddings.training.trainer import Memory
+from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.errors import UserError
+from paraloom.models.text.vectors import load_vectors, write_vectors
+from paraloom.papers import tasks
+from paraloom.papers.analyses.phrase_tests import read_turney2012, turney2012
+from paraloom.papers.datasets.phrases import PhrasePairs
+from paraloom.papers.tasks import phrases
+from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
+from paraloom.papers.tasks.phrases import PhraseExamples, Phrases, PhraseTrainer, contrastive_loss
+from tests.models.embeddings.encoders.test_encoders import gradient_of
+from tests.models.embeddings.training.test_trainer import DIM, make_trainer, pool_of
+
+
+def test_the_loss_is_the_papers() -> None:
+    """Mean over pairs of Σᵢ max(0, δ − p₁ᵀp₂ + p₁ᵀcᵢ), with contrasts of each pair's own (2.4)."""
+    torch.manual_seed(0)
+    left, right = (torch.randn(4, 3, dtype=torch.float64) for _ in range(2))
+    contrasts = torch.randn(4, 5, 3, dtype=torch.float64)
+    allowed = torch.ones(4, 5, dtype=torch.float64)
+    allowed[1, 2] = 0
+    sides = [tensor.requires_grad_() for tensor in (left, right, contrasts)]
+    found = contrastive_loss(left, right, contrasts, allowed, 0.7)
+    expected = torch.zeros((), dtype=torch.float64)
+    for t in range(4):
+        for i in range(5):
+            if (t, i) != (1, 2):
+                hinge = 0.7 - left[t] @ right[t] + left[t] @ contrasts[t, i]
+                expected = expected + torch.clamp(hinge, min=0) / 4
+    assert torch.allclose(found, expected, rtol=0, atol=1e-14)
+    gradients = [torch.autograd.grad(loss, sides) for loss in (found, expected)]
+    for ours, theirs in zip(*gradients, strict=True):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-14)
+
+
+def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> PhraseTrainer:
+    other = make_trainer(model=model, mega_batch=1, **options)
+    pairs = pool_of(other)
+    sides = join_all([pairs.left, pairs.right])
+    _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)
+    examples = PhraseExamples(row[: len(pairs)], row[len(pairs) :])
+    return PhraseTrainer(
+        other.encoder,
+        Memory(examples, "memory"),
+        take_all(sides, first),
+        other.options,
+        1,
+        margin=0.7,
+        samples=7,
+        cell_dropout=cell_dropout,
+    )
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_steps_are_plain_gradient_steps_against_sampled_phrases(clip: float | None) -> None:
+    trainer = plain_trainer("word-avg", learning_rate=0.3, clip=clip)
+    (pool,) = trainer.source.epoch(0)
+    batch = pool.take(np.arange(10))
+    weight = next(iter(trainer.matrices.values())).weight.clone().requires_grad_()
+    words = trainer.phrases["words"]
+
+    def encode(row: int) -> torch.Tensor:
+        return weight[words.ids[words.offsets[row] : words.offsets[row + 1]]].mean(dim=0)
+
+    contrasts = trainer.contrasts(batch)
+    assert contrasts.shape == (10, 7) and len(np.unique(contrasts)) > 20  # each pair has its own
+    loss = torch.zeros(())
+    for p1, p2, rows in zip(batch.left, batch.right, contrasts, strict=True):
+        for row in rows[rows >= 0]:
+            assert row not in (p1, p2)
+            product = encode(p1) @ encode(row) - encode(p1) @ encode(p2)
+            loss = loss + torch.clamp(0.7 + product, min=0) / len(batch)
+    torch.autograd.backward(loss)
+    gradient = gradient_of(weight)
+    scale = min(1.0, clip / gradient.norm().item()) if clip else 1.0
+
+    trainer.encoder.train()
+    trainer.train_on(batch)
+    (table,) = trainer.matrices.values()
+    expected = weight.detach() - 0.3 * scale * gradient
+    assert torch.allclose(table.current(), expected, rtol=0, atol=1e-6)
+    assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
+
+
+def test_a_random_contrast_is_any_phrase_of_the_table(tmp_path: Path) -> None:
+    """Of the whole table, as in 2.4, held-out phrases included; each as likely as any other."""
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"))
+    data = read_phrase_data(section, None)
+    held_out = set(data.test.phrases().to_pylist()) - set(data.train.phrases().to_pylist())
+    assert held_out and held_out < set(data.phrases.to_pylist())
+    assert len(data.phrases) == len(set(data.phrases.to_pylist()))
+    trainer = plain_trainer("word-avg")
+    (source,) = trainer.source.epoch(0)
+    pool = source.take(np.arange(len(source)))
+    counts = np.zeros(len(trainer.phrases["words"].lengths))
+    for trainer.progress.step in range(60):
+        rows = trainer.contrasts(pool)
+        np.add.at(counts, rows[rows >= 0], 1)
+    assert counts.min() > 0.7 * counts.mean() and counts.max() < 1.3 * counts.mean()
+
+
+def test_going_on_after_a_kill_ends_the_same() -> None:
+    whole, first, second = (
+        plain_trainer("gru", epochs=2, dropout=0.2, cell_dropout=0.5) for _ in range(3)
+    )
+    whole.fit()
+    (pool,) = first.source.epoch(0)
+    order = np.random.default_rng([1, 0, 0]).permutation(len(pool))
+    first.encoder.train()
+    with torch.random.fork_rng():
+        for start in range(0, 50, 10):
+            first.train_on(pool.take(order[start : start + 10]))
+            first.progress.row += 10
+    second.restore(
+        first.progress, {name: tensor.clone() for name, tensor in first.tensors().items()}
+    )
+    second.fit()
+    assert second.progress.step == whole.progress.step
+    for ours, theirs in zip(second.weights.values(), whole.weights.values(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = plain_trainer("gru", cell_dropout=0.5)
+    (pool,) = trainer.source.epoch(0)
+    batch = pool.take(np.arange(10))
+    seen: list[tuple[int, ...]] = []
+
+    def record(left: torch.Tensor, *others: Any) -> torch.Tensor:
+        seen.append(tuple((left == 0).flatten().tolist()))
+        return left.sum()
+
+    monkeypatch.setattr(phrases, "contrastive_loss", record)
+    contrasts = []
+    with torch.random.fork_rng():
+        for trainer.progress.step in (0, 1, 2, 0):
+            contrasts.append(tuple(trainer.contrasts(batch).ravel().tolist()))
+            trainer.train_on(PhraseExamples(batch.left, batch.right, batch.left[:, None]))
+    assert np.mean([dropped for step in seen for dropped in step]) == pytest.approx(0.5, abs=0.06)
+    for found in (seen, contrasts):
+        assert found[0] == found[-1] and len(set(found)) == 3
+
+
+def test_the_best_epoch_is_kept() -> None:
+    trainer = plain_trainer("gru", epochs=3, learning_rate=0.3)
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def evaluate() -> float:
+        seen.append({name: weight.clone() for name, weight in weights(trainer.encoder).items()})
+        return min(len(seen), 2.0)
+
+    trainer.evaluate = evaluate
+    trainer.fit()
+    left = weights(trainer.encoder)
+    for number, kept in enumerate(seen):
+        same = {torch.equal(left[name], weight) for name, weight in kept.items()}
+        assert same == {number == 1}, number
+    metrics = trainer.metrics()
+    assert (metrics["development"], metrics["best_epoch"], metrics["epochs"]) == (2.0, 2, 3)
+
+
+def test_phrases_of_the_same_ids_are_one() -> None:
+    """A pair of one phrase is left out with its contrasts."""
+    texts = pa.array(["a dog", "a hound", "A dog", "x", "y"])
+    pairs = PhrasePairs(texts.take(pa.array([0, 0, 1])), texts.take(pa.array([1, 2, 3])))
+    contrasts = np.array([[3, -1], [4, 3], [2, 4]])
+    data = PhraseData(texts, pairs, contrasts, None, 0, pairs)
+    vocabulary = Vocabulary.build([texts])
+    pool, phrases = Phrases.of(data, {"words": vocabulary})
+    ids = np.split(phrases["words"].ids, phrases["words"].offsets[1:-1])
+    names = [" ".join(vocabulary.words[i] for i in row) for row in ids]
+    assert sorted(names) == ["a dog", "a hound", "x", "y"] and pool.identical == 1
+    assert [names[row] for row in pool.left] == ["a dog", "a hound"]
+    assert [names[row] for row in pool.right] == ["a hound", "x"]
+    assert pool.contrasts is not None
+    found = [[names[row] if row >= 0 else "" for row in of] for of in pool.contrasts]
+    assert found == [["x", ""], ["a dog", "y"]]
+
+
+SYNONYMS = [("big", "large"), ("dog", "hound"), ("runs", "races"), ("small", "little")]
+NOUNS = ["dog", "cat", "man", "tree", "car", "bird", "house", "boat"]
+
+
+def write_table(path: Path) -> str:
+    """Phrases that say the same with other adjectives and verbs, all in letters."""
+    lines = []
+    for a in NOUNS:
+        for b in NOUNS:
+            if a != b:
+                for one, other in SYNONYMS:
+                    lines.append(f"[X] ||| {one} {a} {b} ||| {other} {a} {b} ||| Count=2")
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_train_save_load(tmp_path: Path) -> None:
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9, dropout=0.0)
+    options = EmbeddingOptions(
+        task="phrases", phrases=section, model="gru", dim=DIM, epochs=12, batch_size=20
+    )
+    runs = [tasks.train(options, tmp_path / name, seed=1, threads=1) for name in "ab"]
+    metrics = json.loads((tmp_path / "a" / "metrics.json").read_text())
+    count = len(NOUNS) * 7 * 4
+    held_out, development = metrics["held_out"], metrics["development_pairs"]
+    assert metrics["pairs"] + held_out + development == count
+    assert 0.05 * count < min(held_out, development) < max(held_out, development) < 0.16 * count
+    assert metrics["choose_among_100"] == runs[1]["choose_among_100"] > 40
+    one, other = (load_encoder(tmp_path / name) for name in "ab")
+    texts = ["big dog cat", "large dog cat", "runs car boat"]
+    assert np.array_equal(one.embed(texts), other.embed(texts))
+    near, far = one.similarity([texts[0]] * 2, texts[1:])
+    vectors = one.embed(texts).astype(np.float64)
+    assert near == vectors[0] @ vectors[1] and near > far  # the dot product
+
+
+def test_a_share_of_the_data(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "table.txt")
+    for share in (1.0, 0.1):
+        section = PhrasesOptions(table=table, fraction=share)
+        options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
+        metrics = tasks.train(options, tmp_path / "m", seed=2)
+        left_out = metrics["held_out"] + metrics["development_pairs"]
+        expected = share * (len(NOUNS) * 7 * 4 - left_out)
+        assert abs(metrics["pairs"] - expected) <= 1
+    section = PhrasesOptions(table=table, fraction=0.001)
+    options = EmbeddingOptions(task="phrases", phrases=section, dim=4)
+    with pytest.raises(UserError, match=r"no pair is left to train on \(fraction 0\.001\)"):
+        tasks.train(options, tmp_path / "n", seed=1)
+
+
+def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[list[int]] = []
+    trainers: list[PhraseTrainer] = []
+    take = PhraseData.take
+
+    def record(data: PhraseData, rows: NDArray[np.int64]) -> PhraseData:
+        chosen.append(rows.tolist())
+        return take(data, rows)
+
+    monkeypatch.setattr(PhraseData, "take", record)
+    monkeypatch.setattr(PhraseTrainer, "fit", lambda self: trainers.append(self))
+    own = {"drawn": 5, "margin": 0.6, "dropout": 0.1, "learning_rate": 0.2, "clip": 3.0}
+    table = write_table(tmp_path / "table.txt")
+    section = PhrasesOptions.of({"table": table, "share": 0.1, **own})
+    options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
+    for seed in (1, 1, 2):
+        tasks.train(options, tmp_path / "m", seed=seed)
+    assert chosen[0] == chosen[1] == sorted(set(chosen[0])) and chosen[2] != chosen[0]
+    # The options of the section are those of the training.
+    (*_, last) = trainers
+    assert (last.seed, last.samples, last.margin, last.cell_dropout) == (2, 5, 0.6, 0.1)
+    assert (last.options.learning_rate, last.options.clip) == (0.2, 3.0)
+
+
+def test_words_without_a_vector_are_unknown(tmp_path: Path) -> None:
+    known = {word for line in SYNONYMS[:3] for word in line} | set(NOUNS)
+    vectors = tmp_path / "v.txt"
+    vectors.write_text("".join(f"{word} 0.1 {i} 0.3\n" for i, word in enumerate(sorted(known))))
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), held_out=0.0)
+    options = EmbeddingOptions(
+        task="phrases", phrases=section, dim=3, epochs=1, initial_vectors=str(vectors)
+    )
+    metrics = tasks.train(options, tmp_path / "m", seed=1)
+    assert metrics["pairs"] == len(NOUNS) * 7 * 3
+    assert metrics["choose_among_100"] is None
+
+
+def vectors_of(path: Path, dim: int = 8) -> str:
+    random = np.random.default_rng(0)
+    words = sorted({*sum(SYNONYMS, ()), *NOUNS, "high", "river", "dry", "hot"})
+    write_vectors(path, words, random.standard_normal((len(words), dim)).astype(np.float32))
+    return str(path)
+
+
+def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
+    """As in the paper; an average of them is its baseline, which is not trained at all."""
+    vectors = vectors_of(tmp_path / "v.txt")
+    table = write_table(tmp_path / "table.txt")
+    original = load_vectors(Path(vectors))
+    for model, trains, steps in (
+        ("gru", False, True),
+        ("word-avg", False, False),
+        ("word-avg", True, True),
+    ):
+        section = PhrasesOptions(table=table, train_words=trains)
+        options = EmbeddingOptions(
+            task="phrases", phrases=section, model=model, dim=8, epochs=1, initial_vectors=vectors
+        )
+        metrics = tasks.train(options, tmp_path / "m", seed=1)
+        encoder = load_encoder(tmp_path / "m")
+        (matrix,) = embedding_matrices(encoder.encoder).values()
+        words = encoder.vocabularies["words"].words[1:]
+        same = torch.equal(
+            matrix.weight[1:], torch.from_numpy(original.matrix[original.rows(words)])
+        )
+        assert same is not trains and bool(metrics["steps"]) is steps
+        assert metrics["development"] is not None and metrics["choose_among_100"] is not None
+
+
+def test_training_on_turneys_questions(tmp_path: Path) -> None:
+    """Each stem with its solution against the other four choices, and the reverse order."""
+    lines = [
+        f"{one} {noun} | {other} {noun} | {one} | {noun} | cat | high river | dry | hot"
+        for one, other in SYNONYMS
+        for noun in NOUNS
+    ]
+    path = tmp_path / "turney.txt"
+    path.write_text("\n".join(lines) + "\n")
+    data = read_phrase_data(PhrasesOptions(table=str(path), held_out=0.2), None)
+    assert data.contrasts is not None and data.contrasts.shape == (len(data.train), 4)
+    texts = data.phrases.to_pylist()
+    examples = list(zip(*(side.to_pylist() for side in data.train), data.contrasts, strict=True))
+    stem, solution, choices = examples[0]
+    assert [texts[row] for row in choices] == ["cat", "high river", "dry", "hot"]
+    back, again, reverse = examples[1]
+    assert (back, again) == (solution, stem)
+    assert [texts[row] for row in reverse if row >= 0] == [" ".join(reversed(stem.split()))]
+    assert len(data.train) == 2 * (len(lines) - data.development_pairs) and not len(data.test)
+    options = EmbeddingOptions(
+        task="phrases",
+        phrases=PhrasesOptions(table=str(path), development=str(path), dropout=0.0),
+        model="gru",
+        cell="cho",
+        dim=16,
+        epochs=8,
+        batch_size=4,
+    )
+    metrics = tasks.train(options, tmp_path / "m", seed=1)
+    scores = turney2012(load_encoder(tmp_path / "m").named("m"), read_turney2012(path))
+    assert metrics["development"] == np.mean(list(scores.values())) > 70
+
+
+def test_training_on_semevals_set(tmp_path: Path) -> None:
+    folder = tmp_path / "semeval"
+    folder.mkdir()
+    pairs = [(other, f"{one} {noun}") for one, other in SYNONYMS for noun in NOUNS]
+    for kind, shift in (("positive", 0), ("negative", 9)):
+        rows = [f"{pairs[(i + shift) % 32][0]}\t{phrase}" for i, (_, phrase) in enumerate(pairs)]
+        (folder / f"en.trainSet.{kind}Instances-v2").write_text("\n".join(rows) + "\n")
+    section = PhrasesOptions(table=str(folder), held_out=0.2, dropout=0.0)
+    options = EmbeddingOptions(
+        task="phrases", phrases=section, model="gru", dim=16, epochs=4, batch_size=4
+    )
+    data = read_phrase_data(section, None)
+    metrics = tasks.train(options, tmp_path / "m", seed=1)
+    assert metrics["pairs"] == len(data.train) and metrics["choose_among_100"] is None
+    assert 2 * metrics["pairs"] + metrics["development_pairs"] == 64
+    assert metrics["development"] >= 50
