@@ -52,8 +52,6 @@ class Options(BaseModel):
         strict=True,
         allow_inf_nan=False,
         use_attribute_docstrings=True,
-        validate_by_name=True,
-        loc_by_alias=False,
     )
 
     def __init__(self, **values: Any) -> None:
@@ -106,10 +104,6 @@ class Options(BaseModel):
     def map_files(self, change: Change) -> Self:
         """The same options with every input path replaced by `change(key, path, mark)`."""
         return cast(Self, _map_files(self, "", None, change))
-
-    def without_files(self) -> dict[str, Any]:
-        """The keys that name no files, for JSON: what counts besides the content of the files."""
-        return self.model_dump(by_alias=True, exclude=set(_marks(type(self))))
 
 
 def _map_files(value: Any, key: str, mark: InputPath | None, change: Change) -> Any:

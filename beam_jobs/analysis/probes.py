@@ -109,7 +109,7 @@ def key_of(
     language: str = ENGLISH,
 ) -> str:
     """The key of what all probes depend on; `vectors` is the digest of the initial vectors."""
-    settings = options.replace(initial_vectors=vectors).for_keys()
+    settings = options.replace(initial_vectors=vectors).chosen()
     texts = [
         [p.group, p.name, p.first.tolist(), p.second.tolist(), p.scores.tolist()] for p in labelled
     ]

@@ -86,12 +86,9 @@ def prepare(inputs: Inputs) -> None:
 
 def cell_path(cell: Cell, seed: int, inputs: Inputs) -> Path:
     """The file of a cell's scores; its name is a hash of what they depend on."""
-    options = cell.options.chosen()
-    file = cell.options.vector_file
-    options["initial_vectors"] = digest(file) if file else None
     key = {
         "version": VERSION,
-        "options": options,
+        "options": cell.options.of_weights(),
         "seed": seed,
         "pairs": digest(folder_of(cell, seed, inputs)),
         "evaluation": [digest(inputs.sts), digest(inputs.sick)],
@@ -101,12 +98,7 @@ def cell_path(cell: Cell, seed: int, inputs: Inputs) -> Path:
 
 def task_cell(options: EmbeddingOptions, inputs: Inputs, **others: Any) -> Path:
     """The file of a task's scores, named by a hash of its options, its files and `others`."""
-    chosen = options.chosen()
-    assert options.section is not None
-    chosen[options.task] = options.section.without_files()
-    chosen["initial_vectors"] = None
-    files = {key: digest(path) for key, path in options.files().items()}
-    return keyed_path({"options": chosen, "files": files, **others}, inputs)
+    return keyed_path({"options": options.of_weights(), **others}, inputs)
 
 
 def keyed_path(key: Mapping[str, Any], inputs: Inputs) -> Path:

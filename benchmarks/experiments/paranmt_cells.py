@@ -26,7 +26,8 @@ from benchmarks.experiments.cells import (
     transfer_folders,
 )
 from paraloom.beam_jobs.io.schema import decile
-from paraloom.models.embeddings.applications.evaluation import Embed, correlation, scores
+from paraloom.models.embeddings.applications.evaluation import correlation, scores
+from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions

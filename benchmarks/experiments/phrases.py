@@ -21,7 +21,7 @@ from benchmarks.experiments.cells import Inputs, Scores, digest, keyed_path, sav
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, units
-from paraloom.models.embeddings.applications.evaluation import Model, cosines
+from paraloom.models.embeddings.comparison import Model, cosines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.options import PhrasesOptions

@@ -11,9 +11,9 @@ import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 
-from paraloom.models.embeddings.applications.evaluation import (
+from paraloom.models.embeddings.comparison import (
     Compare,
     Model,
     Rank,
@@ -23,25 +23,22 @@ from paraloom.models.embeddings.applications.evaluation import (
     dots,
 )
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, kinds
-from paraloom.models.embeddings.encoders.average import Average
 from paraloom.models.embeddings.encoders.base import Encoder
-from paraloom.models.embeddings.encoders.context import Context
 from paraloom.models.embeddings.export import check
 from paraloom.models.embeddings.export import folder as files
 from paraloom.models.embeddings.export.errors import InexpressibleError
 from paraloom.models.embeddings.export.layout import native_layout, our_layout
 from paraloom.models.embeddings.heads import Head, open_head
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, EncoderSettings
 from paraloom.models.embeddings.ragged_columns import Kind
-from paraloom.models.embeddings.settings import FORMAT, read_settings
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from paraloom.models.errors import UserError
+from paraloom.models.errors import reading
 from paraloom.models.files import atomic_folder
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
+from paraloom.models.structured import read_json
 
 _HEAD = "head.safetensors"
-_NO_ENCODER = "not the configuration of an encoder"
 
 
 class SentenceEncoder:
@@ -157,16 +154,17 @@ class SentenceEncoder:
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
         config = {
-            "format": FORMAT,
+            "format": 2,
             # A folder goes to other people: it names files, not where they are on this machine.
             "options": self.options.map_files(lambda key, path, mark: Path(path).name).chosen(),
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
+            "reads_order": self.encoder.reads_order,
             "sentence_transformers": found,
         }
         if self.language != ENGLISH:
             config["language"] = self.language
-        if isinstance(self.encoder, Context):
+        if self.encoder.outputs is not None:
             config["outputs"] = self.encoder.outputs
         if self.head is not None:
             config["head"] = self.head.settings()
@@ -186,8 +184,7 @@ class SentenceEncoder:
                 reason = str(error)
             else:
                 files.write(folder, layout, state, tokenizer)
-                longest = 10_000 if isinstance(self.encoder, Average) else 500
-                text = check.sentences_of(texts, longest=longest)
+                text = check.sentences_of(texts, longest=500)
                 ids, ours = vocabulary.ids(text), self.embed(text, batch_size=512)
                 return {
                     "native": True,
@@ -227,64 +224,26 @@ def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
-    """Load the model that was saved in `folder`."""
+    """Load the model that was saved in `folder`, which may come from others."""
     folder = Path(folder)
-    path, settings = folder / "config.json", read_settings(folder)
-    try:
-        options = EmbeddingOptions.of_chosen(settings.options)
+    path = folder / "config.json"
+    settings = read_json(path, EncoderSettings, "the configuration of an encoder")
+    options = settings.options
+    with reading(path):
         names = kinds(options.model)
-    except ValueError as error:
-        raise UserError(f"{path}: {_NO_ENCODER} ({error})") from error
-    sizes = settings.vocabularies
     vocabularies = {
         kind: Vocabulary.load(folder / f"{kind}.txt", settings.language) for kind in names
     }
-    for kind, vocabulary in vocabularies.items():
-        file = folder / f"{kind}.txt"
-        if vocabulary.kind != kind:
-            raise UserError(f"{file}: a vocabulary of {vocabulary.kind}")
-        if len(vocabulary) != sizes.get(kind):
-            raise UserError(
-                f"{file}: {len(vocabulary)} entries, but {path} was written with {sizes.get(kind)}"
-            )
-
-    def build() -> tuple[Encoder, Head | None]:
-        vectors = {kind: torch.zeros(len(vocabularies[kind]), options.dim) for kind in names}
+    with reading(path), torch.device("meta"):  # without memory: the sizes may be anything
+        vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
         encoder = build_encoder(options, vectors, outputs=settings.outputs)
-        head = None if settings.head is None else open_head(settings.head.model_dump())
-        return encoder, head
-
-    try:
-        with torch.device("meta"):  # without memory, for the sizes
-            encoder, head = build()
-        layout = our_layout(encoder)
-        if settings.sentence_transformers.native:
-            tags = any(vocabulary.tags for vocabulary in vocabularies.values())
-            layout = native_layout(encoder, tags=tags)
-        if (settings.outputs or 0) > min(map(len, vocabularies.values())):
-            raise ValueError(f"{settings.outputs} outputs are more than there are words")
-    except (ValueError, LookupError, TypeError, RuntimeError, InexpressibleError) as error:
-        raise UserError(f"{path}: {_NO_ENCODER} ({' '.join(str(error).split())})") from error
-    state, main = files.read_weights(folder, layout), folder / next(iter(layout.weights))
-    check_weights(encoder, state, main)
-    of_head = {} if head is None else files.read_tensors(folder / _HEAD)
+        head = None if settings.head is None else open_head(settings.head)
+        native = settings.sentence_transformers.native
+        layout = native_layout(encoder, tags=options.tags) if native else our_layout(encoder)
+    with reading(folder / next(iter(layout.weights))):
+        encoder.load_state_dict(files.read_weights(folder, layout), assign=True)
     if head is not None:
-        check_weights(head, of_head, folder / _HEAD)
-    encoder, head = build()
-    encoder.load_state_dict(state)
-    if head is not None:
-        head.load_state_dict(of_head)
+        with reading(folder / _HEAD):
+            head.load_state_dict(files.read_tensors(folder / _HEAD), assign=True)
         head.to(device).eval()
-    return SentenceEncoder(encoder.to(device).eval(), vocabularies, options, head)
-
-
-def check_weights(module: nn.Module, state: Mapping[str, Tensor], path: Path) -> None:
-    """Check that the weights of a file are those of an encoder or a head."""
-    expected = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise UserError(
-                f"{path}: weight {name!r} is {found.get(name, 'not there')}, "
-                f"the model expects {expected.get(name, 'none')}"
-            )
+    return SentenceEncoder(encoder.float().to(device).eval(), vocabularies, options, head)

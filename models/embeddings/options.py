@@ -1,20 +1,21 @@
 """Options of an encoder and its training."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self, cast
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from paraloom.models.embeddings.tasks.options import (
-    READ_THE_CORPUS,
+    SCRAMBLE,
     ContextOptions,
     InputFiles,
     MaLSTMOptions,
     PairsOptions,
     PhrasesOptions,
     SimilarityOptions,
-    TaskOptions,
 )
+from paraloom.models.files import digest
+from paraloom.models.languages import ENGLISH
 from paraloom.models.options import (
     Count,
     Fraction,
@@ -29,16 +30,8 @@ from paraloom.models.options import (
 
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")
-TRIGRAM_ENCODERS = ("trigram-avg",)
-"""The encoders that read character trigrams; all others read words."""
 AUTO = "auto"
-# Keys of stages and config.json of encoders have `lambda_c` and `lambda_w` as the λ of ½ λ ‖·‖²,
-# and these options only if they are set. In another form, finished stages would be made again.
-_LAMBDAS = {"l2": "lambda_c", "l2_words": "lambda_w"}
-_ONLY_IF_SET = (
-    *("pairs", "language", "development", "patience"),
-    *("scramble_variant", "scramble_swaps", "false_negative_margin"),
-)
+_RUNTIME = ("checkpoint_every", "loaders", "device")
 
 
 class EmbeddingOptions(Options):
@@ -96,8 +89,6 @@ class EmbeddingOptions(Options):
     """Pairs in a mini-batch; each mini-batch is one optimiser step."""
     mega_batch: Count = 40
     """M: mini-batches encoded together to choose negatives from (1: each mini-batch alone)."""
-    mega_batch_growth: Count | None = None
-    """Start with M = 1 and add 1 after every so many steps, up to `mega_batch`; null: constant."""
     negatives: Literal["other", "same", "both"] = "same"
     """Side of the other pairs that a sentence's negative is chosen from; same: as in W&G 3.2.1."""
     margin: PositiveNumber = 0.4
@@ -149,6 +140,8 @@ class EmbeddingOptions(Options):
     """Number type of matrix products on a GPU; weights are float32 in either case."""
 
     def _check(self) -> None:
+        if self.scramble and self.task not in SCRAMBLE:
+            raise ValueError(f"scramble: task {self.task} has no scrambling; set it to 0")
         for key in ("scramble_variant", "scramble_swaps"):
             if getattr(self, key) is not None and not self.scramble:
                 raise ValueError(f"{key}: changes how `scramble` works, which is 0; set scramble")
@@ -176,39 +169,35 @@ class EmbeddingOptions(Options):
         return [name for name in super().keys_in_use() if name not in others]
 
     def chosen(self) -> dict[str, Any]:
-        """The keys that count, for JSON; without `task` for the task that every old model has.
+        """The keys that count, for JSON and content keys.
 
-        >>> EmbeddingOptions.of_chosen(EmbeddingOptions(lambda_c=0.5).chosen()).lambda_c
+        A key that is null by default is left out while it is null, so that a new one makes no
+        finished stage run again.
+
+        >>> EmbeddingOptions.of(EmbeddingOptions(lambda_c=0.5).chosen()).lambda_c
         0.5
         """
-        unused = set(type(self).model_fields) - set(self.keys_in_use())
-        if self.task == "paraphrases":
-            unused.add("task")
-        return {name: value for name, value in self.for_keys().items() if name not in unused}
+        values, fields = self.model_dump(), type(self).model_fields
+        return {
+            name: values[name]
+            for name in self.keys_in_use()
+            if values[name] is not None or fields[name].default is not None
+        }
 
-    def for_keys(self) -> dict[str, Any]:
-        """All options in the form of content keys, for JSON."""
-        values = self.model_dump(by_alias=True)
-        values |= {name: 2 * values.pop(field) for name, field in _LAMBDAS.items()}
-        return {n: v for n, v in values.items() if n not in _ONLY_IF_SET or v is not None}
+    def of_weights(self) -> dict[str, Any]:
+        """The keys that change the trained weights, for content keys: a digest for every file.
 
-    @classmethod
-    def of_chosen(cls, values: Mapping[str, Any]) -> Self:
-        """The options that `chosen` gave."""
-        found = cls(**{_LAMBDAS.get(name, name): value for name, value in values.items()})
-        return found.replace(**{n: getattr(found, n) / 2 for n in _LAMBDAS.values()})
-
-    @property
-    def task_version(self) -> int:
-        """That of the task's training. Version 1 of two tasks ignored `scramble`."""
-        assert self.section is not None
-        scrambles = self.scramble and self.task in ("similarity", "malstm")
-        return max(self.section.version, 2 if scrambles else 1)
+        The automatic choice of initial vectors is null: it depends on the run.
+        """
+        values = self.map_files(lambda key, path, mark: digest(path)).chosen()
+        if self.initial_vectors == AUTO:
+            values["initial_vectors"] = None
+        return {name: value for name, value in values.items() if name not in _RUNTIME}
 
     @property
     def reads_the_corpus(self) -> bool:
         """Whether the training reads the pairs of the run."""
-        return self.task in READ_THE_CORPUS and self.pairs is None
+        return self.task == "paraphrases" and self.pairs is None
 
     @property
     def vector_file(self) -> str | None:
@@ -216,25 +205,15 @@ class EmbeddingOptions(Options):
         return None if self.initial_vectors == AUTO else self.initial_vectors
 
     @property
-    def reads_words(self) -> bool:
-        """Whether an encoder has word vectors."""
-        return not all(name.strip() in TRIGRAM_ENCODERS for name in self.model.split("+"))
-
-    @property
     def development_files(self) -> list[str]:
         """Files and folders of development data."""
         found = self.development
         return [found] if isinstance(found, str) else found if isinstance(found, list) else []
 
-    def training_files(self) -> dict[str, str]:
-        """The files of `pairs` and `development`, by dotted key."""
-        sections = ("pairs[", "development")
-        return {key: path for key, path in self.files().items() if key.startswith(sections)}
-
     @property
-    def section(self) -> TaskOptions | None:
+    def section(self) -> Options | None:
         """The section of the chosen task; None for paraphrases, which has none."""
-        return cast(TaskOptions | None, getattr(self, self.task, None))
+        return cast(Options | None, getattr(self, self.task, None))
 
 
 class ParagramOptions(Options):
@@ -253,3 +232,25 @@ class ParagramOptions(Options):
         """The same options for the trainer of encoders."""
         values = self.model_dump()
         return EmbeddingOptions(initial_vectors=None, negatives="other", mega_batch=1, **values)
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Loading(_Settings):
+    """How sentence-transformers loads the folder of an encoder."""
+
+    native: bool
+
+
+class EncoderSettings(_Settings):
+    """config.json in the folder of an encoder, which may come from others."""
+
+    format: Literal[2]  # bump it when this code could not read the folder
+    options: EmbeddingOptions
+    vocabularies: dict[str, int]  # entries, by kind
+    language: str = ENGLISH
+    outputs: Count | None = None
+    head: dict[str, Any] | None = None  # the arguments of `open_head`
+    sentence_transformers: Loading

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.ragged_columns import Kind, RaggedIds, edges, offsets_of, ranges
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_file, opened
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text.tokens import moses_tokens
@@ -25,7 +25,7 @@ Tags = bool | Literal["start", "end"]
 
 _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
-_HEAD = rf"{_MAGIC} (words|trigrams) ({'|'.join(_TAGS)}) (\d+) ([^ ]*)"
+_HEAD = rf"{_MAGIC} (words|trigrams) ({'|'.join(_TAGS)}) ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
 _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
@@ -123,14 +123,14 @@ class Vocabulary:
         return np.where(self._keys[nearest] == keys, self._key_ids[nearest], np.int32(0)), starts
 
     def save(self, path: Path | str) -> None:
-        """Write a header line (kind, tags, size, checksum), then one entry per line, UTF-8."""
+        """Write a header line (kind, tags, checksum), then one entry per line, UTF-8."""
         entries = self.words[self.specials :]
         body = "".join(f"{word}\n" for word in entries).encode()
         if body.count(b"\n") != len(entries):
             raise ValueError("an entry contains a line feed")
         check = hashlib.sha256(body).hexdigest()[:16]
         (tags,) = (name for name, tags in _TAGS.items() if tags == self.tags)
-        head = f"{_MAGIC} {self.kind} {tags} {len(entries)} {check}\n"
+        head = f"{_MAGIC} {self.kind} {tags} {check}\n"
         with atomic_file(path) as temporary:
             temporary.write_bytes(head.encode() + body)
 
@@ -143,17 +143,13 @@ class Vocabulary:
         if first is None:
             raise UserError(f"{path}: not a vocabulary (its first line is not `{_MAGIC} …`)")
         kind: Any
-        kind, tags, size, check = first.groups()
-        if size != str(found := body.count(b"\n")):
-            raise UserError(f"{path}: {found} entries where its first line says {size[:20]}")
+        kind, tags, check = first.groups()
         if hashlib.sha256(body).hexdigest()[:16] != check:
             raise UserError(f"{path}: changed since it was written (its checksum does not fit)")
-        try:
+        with reading(path):
             # Not splitlines(): a token may contain U+0085, which splitlines() treats as a line end.
             entries = body.decode().split("\n")[:-1]
             return cls(entries, kind=kind, tags=_TAGS[tags], language=language)
-        except ValueError as error:
-            raise UserError(f"{path}: not a vocabulary ({error})") from error
 
 
 def tag_edges(tags: Tags) -> tuple[bool, bool]:

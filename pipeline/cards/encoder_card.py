@@ -56,7 +56,6 @@ _TASKS = {
 }
 _SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
 _SPLITS = {"train", "test", "trial", "dev"}
-_UNORDERED = {"word-avg", "word-sum", "trigram-avg"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
 _DOT_PRODUCT = ("phrases", "context")
 
@@ -103,7 +102,7 @@ def _is_as_written(card: str) -> bool:
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
     """The card of an encoder as text, from its config.json and the view of the run (`final_view`)
     or of its round (`round_view`)."""
-    options = EmbeddingOptions.of_chosen(settings["options"])
+    options = EmbeddingOptions.of(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus
@@ -157,8 +156,8 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         model_name=model_name,
         bleu=view.bleu,
         initial=_initial(options, trained.training),
-        unknown="Words" if options.reads_words else "Trigrams",
-        unordered=set(_encoders(options)) <= _UNORDERED,
+        unknown="Words" if "words" in settings["vocabularies"] else "Trigrams",
+        unordered=not settings.get("reads_order", True),
         run=run,
         number=number,
         seed=view.config.seed,

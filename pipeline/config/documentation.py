@@ -20,7 +20,7 @@ TEMPLATE = Path(__file__).with_name("configuration.md.j2")
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a configuration."""
-    found = _plain(Config.model_json_schema(by_alias=False))
+    found = _plain(Config.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 

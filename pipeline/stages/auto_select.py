@@ -20,7 +20,7 @@ def fingerprint(run: Run) -> Any:
     probes_like_it = []
     if options.auto.like_embeddings:
         small = small_encoder(options.auto, encoder).replace(initial_vectors=vectors)
-        probes_like_it = [small.for_keys()]
+        probes_like_it = [small.chosen()]
     return run.with_language(
         [
             options.auto.model_dump(),

@@ -8,10 +8,9 @@ from paraloom.beam_jobs.io import remote
 from paraloom.models.cpu import cores
 from paraloom.models.embeddings import tasks
 from paraloom.models.embeddings.options import AUTO
-from paraloom.models.embeddings.tasks.options import READ_THE_CORPUS
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
-from paraloom.models.languages import ENGLISH, short_code
+from paraloom.models.languages import short_code
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.manifest import versions
 from paraloom.pipeline.records import InputFile, TrainingRecord
@@ -32,31 +31,18 @@ def _uses_own_vectors(config: Config) -> bool:
     finds out.
     """
     options, score = config.embeddings, config.score
-    wanted = options.task in READ_THE_CORPUS and options.reads_words
+    wanted = options.task == "paraphrases"
     trained = score.phrases is not None and score.training.dim == options.dim
     there = paragram.STAGE.enabled(config) and (score.paragram is not None or trained)
     return options.initial_vectors == AUTO and wanted and there
 
 
 def fingerprint(run: Run) -> Any:
-    """The options that change the weights, and the content of the files they name."""
-    from paraloom.models.embeddings.tasks.paraphrases import weight_options
-
-    options = run.config.embeddings
-    values = weight_options(options)
-    vectors = AUTO if _uses_own_vectors(run.config) else options.vector_file
-    values["initial_vectors"] = digest(vectors) if vectors not in (None, AUTO) else vectors
-    files = {key: digest(path) for key, path in options.training_files().items()}
-    if options.pairs:
-        values["pairs"] = [pairs.without_files() for pairs in options.pairs]
-    if options.development_files:
-        values["development"] = None
-    if options.section is not None:
-        files |= {key: digest(path) for key, path in options.section.files().items()}
-        version = {"version": v} if (v := options.task_version) > 1 else {}
-        values[options.task] = {**options.section.without_files(), **version}
-    key = [values, files, run.config.seed] if files else [values, run.config.seed]
-    return key if _language(run) == ENGLISH else [key, _language(run)]
+    """The options that change the weights, with the content of the files they name."""
+    values = run.config.embeddings.of_weights()
+    if _uses_own_vectors(run.config):
+        values["initial_vectors"] = AUTO
+    return [values, run.config.seed, _language(run)]
 
 
 def _language(run: Run) -> str:

@@ -2,36 +2,23 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from paraloom.beam_jobs.io.shards import content_key
 from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
-from paraloom.models.embeddings.tasks.options import (
-    ContextOptions,
-    MaLSTMOptions,
-    PhrasesOptions,
-    SimilarityOptions,
-)
-from paraloom.models.embeddings.tasks.paraphrases import weight_options
+from paraloom.models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
 from paraloom.pipeline.config.options import AutoOptions
 
 SMALL = NmtTrainingOptions(pieces=2000, learning_rate=0.004)
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
 MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")
-PHRASES = PhrasesOptions(table="t", samples=9)
-CONTEXT = ContextOptions(text=["t"], expand="e", decoder="gru", vector="mean")
-FORMER = EmbeddingOptions(initial_vectors=None, negatives="other")  # which were the defaults
-CHANGED = FORMER.replace(dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY)
-
-
-def of_task(
-    name: str, section: SimilarityOptions | MaLSTMOptions | PhrasesOptions | ContextOptions
-) -> list[object]:
-    options = EmbeddingOptions.of_chosen({**FORMER.chosen(), "task": name, name: section})
-    return [options.chosen(), section.files(), section.without_files()]
+CHANGED = EmbeddingOptions(
+    dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY, initial_vectors=None
+)
 
 
 @pytest.mark.parametrize(
@@ -40,18 +27,12 @@ def of_task(
         (NmtTrainingOptions().model_dump(exclude_none=True), "0c449c1f68a63ee4"),
         (SMALL.model_dump(exclude_none=True), "1344435e29bda8a7"),
         (ParagramOptions().model_dump(), "6962d9dce54b76ba"),
-        (ParagramOptions(dim=50).training().chosen(), "7e2bfef4157a0b67"),
         (AutoOptions().model_dump(), "44ece47505dab3db"),
-        (FORMER.chosen(), "9bc3c7f27d487837"),
+        (CHANGED.of_weights(), "f9bfb92bd32f4f8f"),
         (
-            weight_options(EmbeddingOptions(negatives="other")),
-            content_key(weight_options(FORMER)),
+            CHANGED.replace(checkpoint_every=7, loaders=0, device="cpu").of_weights(),
+            "f9bfb92bd32f4f8f",
         ),
-        (CHANGED.chosen(), "404086a226d5258f"),
-        (of_task("similarity", SIMILARITY), "865ab55cad05ac3c"),
-        (of_task("malstm", MALSTM), "eaafd64c089e87c5"),
-        (of_task("phrases", PHRASES), "b82b41572177addc"),
-        (of_task("context", CONTEXT), "de2477c741865870"),
     ],
 )
 def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
@@ -59,11 +40,16 @@ def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
     assert content_key(values).startswith(key)
 
 
-def test_a_renamed_key_has_its_former_name_in_files() -> None:
-    values = PHRASES.model_dump(by_alias=True)
-    assert (values["drawn"], values["share"]) == (9, 1.0)
-    assert PhrasesOptions.of(values) == PHRASES
-    assert PHRASES.model_dump()["samples"] == 9
+def test_files_count_by_their_content(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    options = EmbeddingOptions.of({"pairs": [{"paths": [str(path)]}], "initial_vectors": None})
+    keys = []
+    for text in ("a", "b", "a"):
+        path.write_text(text)
+        keys.append(content_key(options.of_weights()))
+    path.rename(tmp_path / "other.tsv")
+    moved = options.map_files(lambda *_: str(tmp_path / "other.tsv"))
+    assert keys[0] == keys[2] == content_key(moved.of_weights()) != keys[1]
 
 
 def test_options_cannot_change() -> None:
@@ -149,5 +135,4 @@ def test_input_files_are_found_and_replaced() -> None:
     assert moved.files() == {key: f"/{key}/{path}" for key, path in options.files().items()}
     assert moved.similarity == SIMILARITY
     assert options.map_files(lambda key, path, mark: path) is options
-    assert MALSTM.without_files().keys() & {"data", "pretrain", "synonyms"} == set()
     assert NmtOptions(model="m").files(lambda mark: mark.copied) == {}

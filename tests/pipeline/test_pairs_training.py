@@ -195,7 +195,6 @@ def test_vectors_of_another_dimension_are_not_used(
     "changes",
     [
         {"initial_vectors": None},
-        {"model": "trigram-avg"},
         {"dim": 9},  # not that of the vectors that the run trains
         {"score": {"scorers": ["trigram_overlap"]}},
     ],

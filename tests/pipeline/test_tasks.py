@@ -2,18 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
 from paraloom.pipeline import cli
-from paraloom.pipeline.config import read_config
-from paraloom.pipeline.manifest import Manifest
-from paraloom.pipeline.plan import closure
-from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages import embeddings
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
@@ -106,58 +100,6 @@ def test_mistakes_are_one_line(
     assert code == 2 and message in error and error.count("\n") == 1
 
 
-def section_of(tmp_path: Path, section: str) -> dict[str, Any]:
-    """What the content key has of a task's section."""
-    path = tmp_path / "config.yaml"
-    path.write_text(f"run: x\nembeddings: {section}\n")
-    for name in ("a.tsv", "b.txt"):
-        (tmp_path / name).write_text("x")
-    config = read_config(path)
-    key: Any = embeddings.fingerprint(Run(config=config, manifest=Manifest(str(tmp_path))))
-    values: dict[str, Any] = key[0][config.embeddings.task]
-    return values
-
-
-def test_keys_change_where_training_did(tmp_path: Path) -> None:
-    """Finished models of similarity and of malstm are not trained again; those of phrases and of
-    contiguous text are: their loss or their initial weights were corrected."""
-    data = f"data: [{tmp_path}/a.tsv]"
-    found = section_of(tmp_path, f"{{task: similarity, similarity: {{{data}}}}}")
-    assert found == {"units": 50, "held_out": 0.1}
-    found = section_of(tmp_path, f"{{task: malstm, malstm: {{{data}}}}}")
-    assert found == {
-        **{"augmented": 10022, "held_out": 0.3, "patience": 20},
-        **{"calibrate": True, "entailment": True},
-    }
-    (tmp_path / "SICK_test_annotated.txt").write_text("x")  # trial pairs are training pairs now
-    found = section_of(tmp_path, f"{{task: malstm, malstm: {{data: [{tmp_path}]}}}}")
-    assert found["version"] == 2
-    found = section_of(tmp_path, f"{{task: context, context: {{text: [{tmp_path}/b.txt]}}}}")
-    assert found["version"] == 2
-    found = section_of(tmp_path, f"{{task: phrases, phrases: {{table: {tmp_path}/b.txt}}}}")
-    assert found["version"] == 2 and found["drawn"] == 29 and "split" not in found
-    section = f"{{task: phrases, phrases: {{table: {tmp_path}/b.txt, split: phrases}}}}"
-    assert section_of(tmp_path, section)["split"] == "phrases"
-
-
 def test_a_corpus_needs_bitext(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["corpus", "--config", str(config)]) == 2
     assert capsys.readouterr().err == "paraloom: input: is missing\n"
-
-
-def test_the_key_of_paraphrases_is_what_it_was(tmp_path: Path) -> None:
-    """A run of before there were tasks is not trained again."""
-    path = tmp_path / "config.yaml"
-    path.write_text(
-        "run: x\ninput: {format: tsv, paths: [a]}\n"
-        "score: {scorers: [trigram_overlap]}\nselect: {by: trigram_overlap}\n"
-    )
-    config = read_config(path)
-    (options, seed) = embeddings.fingerprint(Run(config=config, manifest=Manifest(str(tmp_path))))
-    assert seed == 1 and set(options) == {
-        *("model", "dim", "hidden", "cell", "combine", "mix", "tags", "initial_vectors"),
-        *("max_vocabulary", "min_count", "epochs", "steps", "batch_size", "mega_batch"),
-        *("mega_batch_growth", "negatives", "margin", "learning_rate", "clip", "l2", "l2_words"),
-        *("dropout", "word_dropout", "scramble", "evaluate_every", "precision"),
-    }
-    assert "corpus" in [stage.name for stage in closure("embeddings", config)]

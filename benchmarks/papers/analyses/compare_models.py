@@ -7,7 +7,8 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import Model, Scores, scores
+from paraloom.models.embeddings.applications.evaluation import scores
+from paraloom.models.embeddings.comparison import Model, Scores
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError

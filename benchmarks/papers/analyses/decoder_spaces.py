@@ -10,7 +10,8 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import COMPARE, Vectors, correlation
+from paraloom.models.embeddings.applications.evaluation import COMPARE, correlation
+from paraloom.models.embeddings.comparison import Vectors
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.encoders.context import Context, Vector
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder

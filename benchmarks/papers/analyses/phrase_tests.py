@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import Model, Scores
+from paraloom.models.embeddings.comparison import Model, Scores
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError

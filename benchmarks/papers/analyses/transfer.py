@@ -10,12 +10,8 @@ import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import (
-    Embed,
-    Vectors,
-    correlation,
-    pair_features,
-)
+from paraloom.models.embeddings.applications.evaluation import correlation, pair_features
+from paraloom.models.embeddings.comparison import Embed, Vectors
 from paraloom.papers.analyses.options import OpenModels, open_models
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
 from paraloom.pipeline.commands.options import JsonFile, write_json

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from paraloom.models.embeddings.applications.evaluation import (
-    Embed,
     embed_pairs,
     label_errors,
     pair_features,
 )
+from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.similarity import (
     SICK_SCALE,
     LabelledPairs,
@@ -96,7 +96,7 @@ def train(
     if labelled.entailment is not None and section.entailment:
         metrics["entailment"] = entailment(model.embed, labelled, data.test, seed=seed)
     texts = [data.train.first, data.train.second]
-    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=texts)
+    model.save(folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=texts)
     return metrics
 
 

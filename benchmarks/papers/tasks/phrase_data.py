@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.applications.evaluation import Model
+from paraloom.models.embeddings.comparison import Model
 from paraloom.models.embeddings.tasks.options import PhrasesOptions
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes, threshold

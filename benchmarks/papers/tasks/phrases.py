@@ -19,12 +19,11 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from paraloom.models.embeddings.encoders.base import Encoder
-from paraloom.models.embeddings.model import weights
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind, Sentences, fingerprints, take_all
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import new_model
-from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
@@ -72,7 +71,9 @@ def train(
         "development_pairs": data.development_pairs,
         "choose_among_100": data.chosen(compared),
     }
-    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=list(data.train))
+    model.save(
+        folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=list(data.train)
+    )
     return metrics
 
 
@@ -146,11 +147,9 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         evaluate: Callable[[], float] | None = None,
     ) -> None:
         self.trains_words = train_words
-        super().__init__(encoder, source, options, seed)
+        super().__init__(encoder, source, options, seed, evaluate=evaluate)
         self.phrases, self.margin, self.samples = phrases, margin, samples
-        self.cell_dropout, self.evaluate = cell_dropout, evaluate
-        self.history: list[dict[str, float]] = []
-        self.best_weights: dict[str, Tensor] = {}
+        self.cell_dropout = cell_dropout
 
     def fit(self) -> Progress:
         """Train to the end; leave the best or last weights."""
@@ -159,10 +158,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
                 self.progress.best = self.evaluate()
             self.encoder.eval()
             return self.progress
-        progress = super().fit()
-        if self.best_weights:
-            self.encoder.load_state_dict(self.best_weights)
-        return progress
+        return super().fit()
 
     def seed_noise(self) -> None:
         """Seed the noise of the next step."""
@@ -194,25 +190,15 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         contrasts = contrasts.view(n, k, -1)
         self.optimizer_step(contrastive_loss(left, right, contrasts, allowed, self.margin))
 
-    def end_epoch(self) -> None:
-        """Evaluate; keep the weights if they are the best so far."""
-        if self.evaluate is None:
-            return
-        score, progress = self.evaluate(), self.progress
-        self.history.append({"epoch": progress.epoch, "development": score})
-        if better(score, progress.best):
-            progress.best, progress.chosen = score, len(self.history) - 1
-            self.best_weights = {name: w.clone() for name, w in weights(self.encoder).items()}
-
     def metrics(self) -> dict[str, Any]:
         """Those of any trainer, the best score, its epoch, and the number of epochs."""
         found = super().metrics()
         if not self.progress.step:
             found |= {"pairs": self.source.rows, "loss": None}
         found["development"] = self.progress.best
-        if self.history:
-            found["best_epoch"] = self.history[self.progress.chosen]["epoch"]
-            found["epochs"] = len(self.history)
+        if history := self.progress.evaluations:
+            found["best_epoch"] = history[self.progress.chosen]["epoch"]
+            found["epochs"] = len(history)
         return found
 
 

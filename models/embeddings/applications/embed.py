@@ -14,14 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib import format as npy
 
-from paraloom.models.embeddings.applications.evaluation import (
-    Compare,
-    Embed,
-    Rank,
-    cosine_matrix,
-    cosines,
-    embed_pairs,
-)
+from paraloom.models.embeddings.applications.evaluation import embed_pairs
+from paraloom.models.embeddings.comparison import Compare, Embed, Rank, cosine_matrix, cosines
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, opened
 from paraloom.models.printing import visible

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.models import hub
-from paraloom.models.embeddings.applications.evaluation import Model, Vectors
+from paraloom.models.embeddings.comparison import Model, Vectors
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.sentence_models import is_sentence_model, load_sentence_model

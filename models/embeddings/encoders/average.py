@@ -12,6 +12,8 @@ from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch, mean
 class Average(TokenEncoder):
     """g(s) = the mean of the vectors of s's words or trigrams, [n, dim]; zeros if it has none."""
 
+    reads_order = False
+
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences after the lookup.
 
@@ -28,6 +30,8 @@ class Average(TokenEncoder):
 
 class Sum(TokenEncoder):
     """The sum of the word vectors, [n, dim] (BOW of Zhelezniak et al. 2018)."""
+
+    reads_order = False
 
     def encode(self, batch: RaggedBatch) -> Tensor:
         """Encode n sentences after the lookup."""

@@ -14,6 +14,8 @@ class Encoder(nn.Module):
     """Turns sentences into vectors, [n, dim]; an empty sentence into zeros."""
 
     dim: int  # length of a sentence vector
+    outputs: int | None = None  # the words that decoders predict, if there are any
+    reads_order: bool = True  # whether the order of words counts
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""
@@ -51,6 +53,7 @@ class Mixed(Encoder):
             raise ValueError(f"mix: vectors of lengths {sizes} cannot be added, only joined")
         self.parts, self.mix = nn.ModuleList(encoders), mix  # `parts` names the saved weights
         self.dim = sizes[0] if mix == "add" else sum(sizes)
+        self.reads_order = any(encoder.reads_order for encoder in encoders)
 
     def forward(self, sentences: Sentences) -> Tensor:
         """Encode n sentences, [n, dim]."""

@@ -57,6 +57,7 @@ class Context(Encoder):
         super().__init__()
         self.max_words = max_words
         self.encoder, self.outputs = encoder, outputs
+        self.reads_order = encoder.reads_order
         self.vector, self.steps = vector, steps
         words, hidden = encoder.input.dim, encoder.dim
         self.to_words = nn.Linear(hidden, outputs)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paraloom.models.embeddings.applications.evaluation import cosine_matrix
+from paraloom.models.embeddings.comparison import cosine_matrix
 
 HEADS = {
     "distribution": "paraloom.models.embeddings.heads.distribution.Distribution",
@@ -56,11 +56,7 @@ class Head(nn.Module):
 
 
 def open_head(settings: dict[str, Any]) -> Head:
-    """The head with these settings; its weights are not loaded.
-
-    Raises:
-        KeyError, TypeError, ValueError: the settings are not those of a head.
-    """
+    """The head with these settings; its weights are not loaded."""
     values = dict(settings)
     module, _, name = HEADS[values.pop("name")].rpartition(".")
     head: Head = getattr(import_module(module), name)(**values)

@@ -6,8 +6,8 @@ A task is a module in `TASKS` with one function; it is imported when it is chose
 
 `options` are the `EmbeddingOptions`; a section with the name of the task has the options and data
 files of this task only (`models/embeddings/tasks/options.py`). The task writes a model folder for
-`load_encoder`, completely or not at all. `run` is what it reads of the run, nothing unless the task
-is in `READ_THE_CORPUS` (there, too). `language` is that of the sentences, which `new_model` takes.
+`load_encoder`, completely or not at all. `run` is what task `paraphrases` reads of the run; others
+read nothing of it. `new_model` takes the `language` of the sentences.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paraloom.models.embeddings.tasks.options import SCRAMBLE
-from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 
 if TYPE_CHECKING:
@@ -55,8 +53,6 @@ def train(
         import torch
 
         torch.set_num_threads(threads)
-    if options.scramble and options.task not in SCRAMBLE:
-        raise UserError(f"embeddings.scramble: task {options.task} has no scrambling; set it to 0")
     task = import_module(module_of(options.task))
     run = RunInputs(shards, vectors)
     metrics: dict[str, Any] = task.train(options, folder, run=run, seed=seed, language=language)

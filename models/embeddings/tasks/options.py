@@ -1,14 +1,11 @@
 """Options of each training task; the section of `embeddings` has the name of its task."""
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from paraloom.models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, Size
 
-READ_THE_CORPUS = ("paraphrases",)
-"""The tasks that train on the pairs of the run, or on `embeddings.pairs`."""
 SCRAMBLE = ("paraphrases", "similarity", "malstm")
 """The tasks that can scramble sentences."""
 
@@ -35,21 +32,7 @@ class PairsOptions(Options):
     of the pairs, another one in each epoch."""
 
 
-def _left_out(default: object) -> Any:
-    """Leave a key at its default out of files and content keys: finished stages have theirs so."""
-    return Field(exclude_if=lambda value: value == default)
-
-
-class TaskOptions(Options):
-    """The section of a task."""
-
-    @property
-    def version(self) -> int:
-        """Of the training: content keys have it from 2 on."""
-        return 1
-
-
-class SimilarityOptions(TaskOptions):
+class SimilarityOptions(Options):
     """Task similarity: labelled pairs, KL objective (Tai et al. 2015; Wieting & Gimpel 2017)."""
 
     data: InputFiles
@@ -65,7 +48,7 @@ class SimilarityOptions(TaskOptions):
     choose it, as in W&G."""
 
 
-class MaLSTMOptions(TaskOptions):
+class MaLSTMOptions(Options):
     """Task malstm: labelled pairs, distance of LSTM states (Mueller & Thyagarajan 2016)."""
 
     data: InputFiles
@@ -87,38 +70,30 @@ class MaLSTMOptions(TaskOptions):
     entailment: bool = True
     """Report SICK's entailment with a support vector machine on the vectors."""
 
-    @property
-    def version(self) -> int:
-        """Version 1 did not train on SICK's trial pairs."""
-        test = "SICK_test_annotated.txt"
-        return (
-            2 if any(Path(path, test).exists() or path.endswith(test) for path in self.data) else 1
-        )
 
-
-class PhrasesOptions(TaskOptions):
+class PhrasesOptions(Options):
     """Task phrases: phrase pairs, contrastive margin on dot products (Zhou, Huang & Ji 2017)."""
 
     table: InputFile
     """Phrase pairs: the output of `paraloom papers extract-phrases`, PPDB, or tab-separated; plain
     or gzip. For training on a task of its own: the folder of SemEval-2013 5(a), or a file of
     Turney's (2012) training questions."""
-    samples: Annotated[Count, Field(alias="drawn")] = 29  # the alias is in content keys and files
+    samples: Count = 29
     """k: random phrases of the table that serve as negatives of each pair."""
-    fraction: Annotated[float, Field(gt=0, le=1), Field(alias="share")] = 1.0
+    fraction: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Fraction of the training pairs, sampled at random, to train on."""
     held_out: Rate = 0.1
     """Fraction of the pairs left out for the test, and the same again to choose the epoch; the test
     is to find the paraphrase among 100."""
-    split: Annotated[Literal["pairs", "phrases"], _left_out("pairs")] = "pairs"
+    split: Literal["pairs", "phrases"] = "pairs"
     """What is left out at random: pairs, or phrases with all their pairs, so that one phrase of
     each test pair is new."""
-    development: Annotated[InputFile | None, _left_out(None)] = None
+    development: InputFile | None = None
     """Data that choose the epoch instead of left-out pairs: the folder of SemEval-2013 5(a), of
     which the training set is used, or a file of Turney's (2012) training questions."""
-    dropout: Annotated[Rate, _left_out(0.5)] = 0.5
+    dropout: Rate = 0.5
     """Fraction of the components of the network's output set to zero."""
-    train_words: Annotated[bool, _left_out(False)] = False
+    train_words: bool = False
     """Train `initial_vectors`, too; random word vectors are always trained. An average of vectors
     that are not trained has no training: it is the paper's baseline."""
     margin: PositiveNumber = 1.0
@@ -128,13 +103,8 @@ class PhrasesOptions(TaskOptions):
     clip: PositiveNumber = 5.0
     """Gradients with a larger norm are scaled down to this norm."""
 
-    @property
-    def version(self) -> int:
-        """Version 1 had a loss of two sides, and the same contrasts for a whole mini-batch."""
-        return 2
 
-
-class ContextOptions(TaskOptions):
+class ContextOptions(Options):
     """Task context: predict the sentences before and after each (Zhelezniak et al. 2018)."""
 
     text: InputFiles
@@ -153,11 +123,6 @@ class ContextOptions(TaskOptions):
     """Number of words for which the decoders are unrolled."""
     expand: InputFile | None = None
     """Word vectors; a linear map adds their other words to the vocabulary."""
-
-    @property
-    def version(self) -> int:
-        """Version 1 had other initial weights, and truncated sentences in training only."""
-        return 2
 
     def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":

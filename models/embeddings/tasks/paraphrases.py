@@ -21,23 +21,13 @@ from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.pair_files import columns_of, copy_pairs
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory, Progress
-from paraloom.models.errors import UserError
+from paraloom.models.errors import reading
 from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
 from paraloom.models.text.vectors import WordVectors, load_vectors
 
 _COLUMNS = ("reference", "translation")
-_RUNTIME = ("checkpoint_every", "loaders", "device")
-
-
-def weight_options(options: EmbeddingOptions) -> dict[str, Any]:
-    """The options that change the trained weights, for JSON.
-
-    The automatic choice of initial vectors is null: it depends on the run.
-    """
-    values = {**options.chosen(), "initial_vectors": options.vector_file}
-    return {name: value for name, value in values.items() if name not in _RUNTIME}
 
 
 def train(
@@ -49,10 +39,6 @@ def train(
     training, checkpoints and metrics are in `<folder>.training`. After an interruption, a call with
     the same arguments resumes from the last checkpoint, and ends with the same weights (on a CPU).
     The metrics are those of the trainer, and `vocabulary` (sizes).
-
-    Raises:
-        UserError: no pairs, a broken file, vectors or checkpoint, a loss that is not finite.
-            `folder` is not written then.
     """
     initial = _initial(options, run.vectors)
     source = None if options.pairs else _open(run.shards, options, seed)
@@ -68,21 +54,16 @@ def train(
     source.vocabularies = model.vocabularies
     evaluate = development and partial(development.score, model)
     trainer = PairTrainer(model.encoder, source, options, seed, folder=work, evaluate=evaluate)
-    if (last := work.last()) is not None:
-        state, tensors = last
-        try:
+    with reading(f"{work.folder}: remove it to start afresh"):
+        if (last := work.last()) is not None:
+            state, tensors = last
             trainer.restore(Progress(**state), tensors)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{work.folder}: its checkpoint does not fit its vocabulary or encoder ({error}); "
-                "remove the folder to start afresh"
-            ) from error
     work.truncate_log(trainer.progress.lines)
     trainer.fit()
 
     metrics = trainer.metrics()
     metrics["vocabulary"] = {kind: len(words) for kind, words in model.vocabularies.items()}
-    if initial is not None:
+    if initial is not None and "words" in model.vocabularies:
         metrics["initial_vectors"] = "PARAGRAM vectors of the run"
     if development:
         metrics |= {"development_data": development.name, **trainer.evaluations()}
@@ -128,19 +109,10 @@ def _fingerprint(
             sizes.update(f"{shard} {stream.tell()}".encode())
             stream.seek(max(0, stream.tell() - (1 << 16)))
             sizes.update(stream.read())
-    values = weight_options(options)
+    values = options.of_weights()
     if run.vectors and own_vectors:
         values["initial_vectors"] = digest(run.vectors)
-    files = {key: digest(path) for key, path in options.training_files().items()}
-    return {
-        "options": values,
-        "seed": seed,
-        "shards": sizes.hexdigest(),
-        "columns": list(_COLUMNS),
-        "development": None,  # of earlier versions, which go on with the same folders
-        **({"files": files} if files else {}),
-        **({"language": language} if language != ENGLISH else {}),
-    }
+    return {"options": values, "seed": seed, "shards": sizes.hexdigest(), "language": language}
 
 
 def run_probe(

@@ -45,5 +45,5 @@ def train(
         **trainer.metrics(),
         "test": label_errors(model.named("model"), data.test),
     }
-    model.save(folder, metrics={**metrics, "history": trainer.history}, texts=texts)
+    model.save(folder, metrics={**metrics, "history": trainer.progress.evaluations}, texts=texts)
     return metrics

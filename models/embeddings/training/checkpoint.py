@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, atomic_folder
 from paraloom.models.printing import say
 
@@ -47,12 +45,8 @@ class TrainingFolder:
         if not steps:
             return None
         path = steps[max(steps)]
-        try:
-            state = json.loads((path / "state.json").read_text())
-            return state, load_file(path / "tensors.safetensors")
-        except (OSError, ValueError, SafetensorError) as error:
-            remedy = f"remove {self.folder} to start afresh"
-            raise UserError(f"{path}: damaged checkpoint ({error}); {remedy}") from error
+        state = json.loads((path / "state.json").read_text())
+        return state, load_file(path / "tensors.safetensors")
 
     def save(self, step: int, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Write a checkpoint, then remove the previous one."""

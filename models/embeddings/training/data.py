@@ -27,7 +27,7 @@ from paraloom.models.embeddings.ragged_columns import (
 from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.training.trainer import Pool
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.hashing import text_hashes, threshold
 
 POOL = 200_000  # pairs shuffled together and held in memory
@@ -133,7 +133,7 @@ class Shards:
         self.chunks = [
             chunk._replace(weight=weight)
             for path, weight in zip(paths, weights or [1.0] * len(paths), strict=True)
-            for chunk in _chunks(str(path), self.columns)
+            for chunk in _chunks(str(path))
         ]
         self.rows = round(sum(chunk.rows * chunk.weight for chunk in self.chunks))
         if not any(chunk.rows for chunk in self.chunks):
@@ -155,17 +155,17 @@ class Shards:
         share = self.columns.held_out
         rows = sum(chunk.rows for chunk in self.chunks)
         evaluated = threshold(min(share, _EVALUATED / rows))
-        found: list[list[pa.Array]] = [[pa.array([], pa.string())], [pa.array([], pa.string())]]
-        for chunk in self.chunks:
-            for batch in _batches(chunk, self.columns._replace(held_out=0.0)):
-                rows_of = np.flatnonzero(text_hashes(batch.texts[0]) < evaluated)
-                sides = [text.take(pa.array(rows_of)) for text in batch.texts[:2]]
-                blank = [pc.equal(pc.utf8_trim_whitespace(side), "") for side in sides]
-                useless = pc.or_(pc.or_(*blank), pc.equal(*sides))
-                for side, texts in zip(found, sides, strict=True):
-                    side.append(texts.filter(pc.invert(useless)))
-        first, second = map(pa.concat_arrays, found)
-        return first, second
+        found = [
+            pa.table(batch.texts[:2], ["first", "second"]).filter(
+                pa.array(text_hashes(batch.texts[0]) < evaluated)
+            )
+            for chunk in self.chunks
+            for batch in _batches(chunk, self.columns._replace(held_out=0.0))
+        ]
+        first, second = (side.combine_chunks() for side in pa.concat_tables(found).columns)
+        blank = (pc.equal(pc.utf8_trim_whitespace(side), "") for side in (first, second))
+        useful = pc.invert(pc.or_(pc.or_(*blank), pc.equal(first, second)))
+        return first.filter(useful), second.filter(useful)
 
     def pools(self, epoch: int) -> list[list[Chunk]]:
         """The row groups of an epoch, in pools."""
@@ -227,22 +227,17 @@ def _read(
 
 def stack(blocks: Sequence[Pairs]) -> Pairs:
     """The pairs of all blocks, in order."""
+    sources = [block.sources for block in blocks if block.sources is not None]
     negatives = [block.negatives for block in blocks if block.negatives is not None]
     return Pairs(
         join_all([block.left for block in blocks]),
         join_all([block.right for block in blocks]),
         np.concatenate([block.keys for block in blocks], axis=1),
-        _joined([block.sources for block in blocks]),
+        np.concatenate(sources) if sources else None,
         join_all(negatives) if negatives else None,
         sum(block.identical for block in blocks),
         sum(block.empty for block in blocks),
     )
-
-
-def _joined(sources: Sequence[NDArray[np.uint64] | None]) -> NDArray[np.uint64] | None:
-    """All sources; None if no block has any."""
-    there = [block for block in sources if block is not None]
-    return np.concatenate(there) if there else None
 
 
 def learnable(
@@ -275,12 +270,8 @@ def learnable(
     return Pairs(*taken, keys[:, keep], kept, negatives, *left_out)
 
 
-def _chunks(path: str, columns: PairColumns) -> list[Chunk]:
+def _chunks(path: str) -> list[Chunk]:
     with opened_parquet(path) as file:
-        names = file.schema_arrow.names
-        for column in columns.texts:
-            if column not in names:
-                raise UserError(f"{path}: no column {column!r}, there are {', '.join(names)}")
         metadata = file.metadata
         groups = range(metadata.num_row_groups)
         return [Chunk(path, group, metadata.row_group(group).num_rows) for group in groups]
@@ -315,14 +306,6 @@ def _batches(chunk: Chunk, columns: PairColumns) -> Iterator[_Batch]:
 
 @contextmanager
 def opened_parquet(path: str) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file.
-
-    Raises:
-        UserError: it cannot be read; also where reading it in the block fails.
-    """
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield file
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: cannot be read as Parquet ({reason})") from error
+    """Open a Parquet file, which any error in the block names."""
+    with reading(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        yield file

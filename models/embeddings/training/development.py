@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from paraloom.models.embeddings.applications.evaluation import Vectors, agreement, embed_pairs
+from paraloom.models.embeddings.applications.evaluation import agreement, embed_pairs
+from paraloom.models.embeddings.comparison import Vectors
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_ranking
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions

@@ -10,15 +10,15 @@ from torch import Tensor
 
 from paraloom.models.embeddings.applications.evaluation import agreement
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
-from paraloom.models.embeddings.model import SentenceEncoder, weights
+from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
 from paraloom.models.embeddings.training.scrambling import scrambled
-from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, Trainer, better
+from paraloom.models.embeddings.training.trainer import Memory, Pool, Trainer
 from paraloom.models.embeddings.vocabulary import ids_by_kind
 
 
 @dataclass
-class Examples(Pool["Examples"]):
+class LabelledExamples(Pool["LabelledExamples"]):
     """n labelled pairs as ids."""
 
     first: Sentences
@@ -43,15 +43,13 @@ class Examples(Pool["Examples"]):
         )
 
 
-class LabelTrainer(Trainer[Examples]):
+class LabelTrainer(Trainer[LabelledExamples]):
     """Training of a model with a head; `fit` leaves the weights of the best epoch.
 
     `lambda_w` pulls the word vectors towards their initial values; `lambda_c` pulls all other
     weights towards zero, or with `anchored` towards their initial values.
 
     With adadelta, word vectors are not trained.
-
-    Training stops after `patience` epochs without a better one; None: all epochs are trained.
     """
 
     weight_decay = 0.0
@@ -68,45 +66,33 @@ class LabelTrainer(Trainer[Examples]):
         patience: int | None = None,
     ) -> None:
         assert model.head is not None
-        self.model, self.development, self.patience = model, development, patience
-        self.algorithm, self.label_head = algorithm, model.head
+        self.model, self.algorithm, self.label_head = model, algorithm, model.head
         self.trains_words = algorithm == "adam"
-        self.best_epoch = 0
-        self.history: list[dict[str, float]] = []  # epoch, loss and development score
-        self.epoch_losses: list[Tensor] = []
+
+        def evaluate() -> float:
+            return agreement(model.embed, development, model.compare).pearson
+
         super().__init__(
             model.encoder,
-            Memory(Examples.of(train, model), f"{train.group} {train.name}"),
+            Memory(LabelledExamples.of(train, model), f"{train.group} {train.name}"),
             model.options.replace(steps=None),
             seed,
             head=model.head,
+            evaluate=evaluate,
         )
+        self.patience = patience
         self.initial = {
             name: weight.detach().clone()
-            for name, weight in self.encoder.named_parameters()
-            if anchored
+            for name, weight in self.weights.items()
+            if anchored and name.startswith("encoder.")
         }
-        self.chosen = self._weights()
-
-    def fit(self) -> Progress:
-        """Train; leave the weights of the epoch that was best on the development data."""
-        progress = super().fit()
-        for module, state in zip((self.model.encoder, self.label_head), self.chosen, strict=True):
-            module.load_state_dict(state)
-        return progress
-
-    @property
-    def finished(self) -> bool:
-        """Whether all epochs are done, or the last ones brought nothing better."""
-        waited = self.progress.epoch - self.best_epoch
-        return super().finished or (self.patience is not None and waited >= self.patience)
 
     def seed_noise(self) -> None:
         """Seed the noise of an epoch."""
         if self.progress.row == 0:
             torch.manual_seed((self.seed << 20) + self.progress.epoch)
 
-    def train_on(self, batch: Examples) -> None:
+    def train_on(self, batch: LabelledExamples) -> None:
         """One gradient step."""
         sides = [batch.first, batch.second]
         if self.options.scramble:
@@ -115,7 +101,6 @@ class LabelTrainer(Trainer[Examples]):
         self.seed_noise()
         first, second = self.encode(join_all(sides)).chunk(2)
         self.optimizer_step(self.label_head.loss(first, second, batch.labels.to(self.device)))
-        self.epoch_losses.append(self.losses[-1])
 
     def add_gradients(self) -> None:
         """Add the gradient of λ ‖θ − θ₀‖²; θ₀ is zero for the weights of the head."""
@@ -128,25 +113,6 @@ class LabelTrainer(Trainer[Examples]):
 
     def metrics(self) -> dict[str, Any]:
         """The chosen epoch and its score on the development data."""
-        return {
-            "development": self.progress.best,
-            "best_epoch": self.best_epoch,
-            "epochs": len(self.history),
-            "seconds": round(self.progress.seconds, 2),
-        }
-
-    def end_epoch(self) -> None:
-        """Evaluate on the development data; keep the weights of the best epoch."""
-        score = agreement(self.model.embed, self.development, self.model.compare).pearson
-        loss = float(torch.stack(self.epoch_losses).mean())
-        self.epoch_losses = []
-        epoch, best = self.progress.epoch, self.progress.best
-        self.history.append({"epoch": epoch, "loss": loss, "development": score})
-        if better(score, best):
-            self.progress.best, self.best_epoch, self.chosen = score, epoch, self._weights()
-
-    def _weights(self) -> list[dict[str, Tensor]]:
-        return [
-            {name: tensor.clone() for name, tensor in weights(module).items()}
-            for module in (self.model.encoder, self.label_head)
-        ]
+        found = self.evaluations()
+        kept = {key: found[key] for key in ("development", "best_epoch", "epochs")}
+        return {**kept, "seconds": round(self.progress.seconds, 2)}

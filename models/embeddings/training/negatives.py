@@ -10,7 +10,7 @@ from torch import Tensor
 from paraloom.models.embeddings.ragged_columns import ranges
 from paraloom.models.embeddings.training.loss import unit
 
-Pool = Literal["other", "same", "both"]
+NegativesFrom = Literal["other", "same", "both"]
 Excluded = tuple[NDArray[np.int64], NDArray[np.int64]]  # anchors, ascending, and pool rows
 
 _CPU_BLOCK, _GPU_BLOCK = 500_000, 64_000_000  # cosines in a block: fits the cache, the memory
@@ -22,7 +22,7 @@ def hardest_negatives(
     right: Tensor,
     left_keys: NDArray[np.uint64],
     right_keys: NDArray[np.uint64],
-    pool: Pool,
+    pool: NegativesFrom,
     sources: NDArray[np.uint64] | None = None,
     *,
     false_negative_margin: float | None = None,

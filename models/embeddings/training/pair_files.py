@@ -5,6 +5,7 @@ the user's files, and its texts are known to be valid: every error is found befo
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from paraloom.models.embeddings.datasets.lines import tab_separated
 from paraloom.models.embeddings.tasks.options import PairsOptions
 from paraloom.models.embeddings.training.data import PairColumns, opened_parquet
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_folder
 from paraloom.models.printing import say
 
@@ -41,10 +42,8 @@ def copy_pairs(sources: Sequence[PairsOptions], folder: Path) -> list[Path]:
         schema = pa.schema([(name, pa.string()) for name in columns_of(sources).texts])
         with atomic_folder(folder) as temporary:
             for number, (source, copy) in enumerate(zip(sources, copies, strict=True)):
-                try:
+                with reading(f"embeddings.pairs[{number}].paths"):
                     _copy(source, temporary / copy.name, schema)
-                except UserError as error:
-                    raise UserError(f"embeddings.pairs[{number}].paths: {error}") from error
     return copies
 
 
@@ -76,11 +75,8 @@ def _files(source: PairsOptions) -> Iterator[Path]:
 
 
 def _read(source: PairsOptions, path: Path) -> Iterator[Columns]:
-    try:
-        with path.open("rb") as stream:
-            is_parquet = stream.read(len(_MAGIC)) == _MAGIC or path.suffix == ".parquet"
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    with path.open("rb") as stream:
+        is_parquet = stream.read(len(_MAGIC)) == _MAGIC or path.suffix == ".parquet"
     return _read_parquet(source, path) if is_parquet else _read_text(source, path)
 
 
@@ -91,84 +87,50 @@ def _wanted(source: PairsOptions) -> list[str | int]:
 def _read_parquet(source: PairsOptions, path: Path) -> Iterator[Columns]:
     with opened_parquet(str(path)) as file:
         schema = file.schema_arrow
-        names = [_parquet_name(column, schema, path) for column in _wanted(source)]
+        fields = [_field(column, schema) for column in _wanted(source)]
         before = 0
-        for batch in file.iter_batches(_ROWS, columns=list(dict.fromkeys(names))):
-            columns = [batch.column(name).cast(pa.string()).fill_null("") for name in names]
-            for name, column in zip(names, columns, strict=True):
-                _check_utf8(column, f"{path}, column {name}", before)
+        for batch in file.iter_batches(_ROWS, columns=list({field.name for field in fields})):
+            columns = [batch.column(field.name).cast(pa.string()).fill_null("") for field in fields]
+            for field, column in zip(fields, columns, strict=True):
+                with reading(f"column {field.name}, after row {before}"):
+                    column.validate(full=True)  # its bytes are UTF-8
             before += len(batch)
             yield columns
 
 
-def _parquet_name(column: str | int, schema: pa.Schema, path: Path) -> str:
+def _field(column: str | int, schema: pa.Schema) -> pa.Field:
+    """The column of text with this name, or this number from 1."""
     names: list[str] = schema.names
-    there = 0 < column <= len(names) if isinstance(column, int) else column in names
+    there = 0 < column <= len(names) if isinstance(column, int) else names.count(column) == 1
     if not there:
-        raise UserError(f"{path}: no column {column!r}, there are {', '.join(names)}")
-    name = names[column - 1] if isinstance(column, int) else column
-    if names.count(name) > 1:
-        raise UserError(f"{path}: {names.count(name)} columns have the name {name!r}")
-    kind = schema.field(name).type
-    text = kind.value_type if pa.types.is_dictionary(kind) else kind
-    is_text = (
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_string_view,
-        pa.types.is_null,  # no value is set
-    )
-    if not any(test(text) for test in is_text):
-        raise UserError(f"{path}: column {name!r} holds {kind}, not text")
-    return name
-
-
-def _check_utf8(column: pa.StringArray, place: str, before: int) -> None:
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        for row, value in enumerate(column.cast(pa.binary()).to_pylist(), before + 1):
-            try:
-                value.decode()
-            except UnicodeDecodeError as error:
-                raise UserError(f"{place}, row {row}: not UTF-8") from error
-        raise
+        raise UserError(f"no column {column!r}, or several; there are {', '.join(names)}")
+    field = schema.field(column - 1 if isinstance(column, int) else column)
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if kind not in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
+        raise UserError(f"column {column!r} holds {kind}, not text")
+    return field
 
 
 def _read_text(source: PairsOptions, path: Path) -> Iterator[Columns]:
-    positions: list[int] = []
-    needed = 0
-    block: list[list[str]] = []
-    for number, row in tab_separated(path):
-        if not positions:
-            if row == [""]:
-                continue
-            positions, has_names = _positions(source, row, path, number)
-            needed = max(positions) + 1
-            if has_names:
-                continue
-        if len(row) < needed:
-            if row != [""]:
+    lines = ((number, row) for number, row in tab_separated(path) if row != [""])
+    if (first := next(lines, None)) is None:
+        return
+    positions, has_names = _positions(source, first[1], f"{path}, row {first[0]}")
+    rows = lines if has_names else chain([first], lines)
+    while block := list(islice(rows, _ROWS)):
+        found = []
+        for number, row in block:
+            if len(row) <= max(positions):
                 raise UserError(
                     f"{path}, row {number}: {len(row)} tab-separated columns, "
-                    f"but column {needed} is needed"
+                    f"but column {max(positions) + 1} is needed"
                 )
-            row = [""] * needed
-        block.append([row[position] for position in positions])
-        if len(block) == _ROWS:
-            yield _columns(block)
-            block = []
-    if block:
-        yield _columns(block)
+            found.append([row[position] for position in positions])
+        yield [pa.array(column, pa.string()) for column in zip(*found, strict=True)]
 
 
-def _columns(rows: list[list[str]]) -> Columns:
-    return [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-
-
-def _positions(
-    source: PairsOptions, header: list[str], path: Path, row: int
-) -> tuple[list[int], bool]:
-    """The positions of the columns, and whether the first line, of number `row`, has their names.
+def _positions(source: PairsOptions, header: list[str], where: str) -> tuple[list[int], bool]:
+    """The positions of the columns, and whether the first line has their names.
 
     A line on standard error says if columns are read by their number because it has no names.
     """
@@ -177,17 +139,14 @@ def _positions(
     missing = [name for name in names if name not in header]
     if names == missing == list(_BY_NAME):
         say(
-            f"{path}: row {row} does not name the columns reference and translation, so that it is "
-            "a pair, and columns 1 and 2 are read"
+            f"{where} does not name the columns reference and translation, so that it is a pair, "
+            "and columns 1 and 2 are read"
         )
-        numbers = {"reference": 1, "translation": 2}
-        columns = [
-            numbers.get(column, column) if isinstance(column, str) else column for column in columns
-        ]
+        columns = [1, 2, *columns[2:]]
     elif missing:
         known = ", ".join(header)
         raise UserError(
-            f"{path}, row {row}: no column {missing[0]!r}, there are {known[:200]} "
+            f"{where}: no column {missing[0]!r}, there are {known[:200]} "
             "(a file without names has columns 1, 2 …)"
         )
     found = [c - 1 if isinstance(c, int) else header.index(c) for c in columns]

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.encoders.base import Encoder
+from paraloom.models.embeddings.model import weights
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Sentences
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder
@@ -93,9 +94,12 @@ class Trainer(Generic[Batch]):
     All randomness of a step (noise, order, scrambling) depends only on the seed and the position of
     the step, so that no random state has to be saved.
 
-    Args:
-        encoder: on the device where it is to be trained; a `head` is trained with it.
-        folder: where to write checkpoints and metrics.
+    The encoder, and with it the `head`, is trained on the device where it is. Checkpoints and
+    metrics are written into `folder`.
+
+    With `evaluate`, the score of the present weights on development data, `fit` leaves the weights
+    with the best score. They are evaluated after each epoch and every `evaluate_every` steps;
+    training ends after `patience` evaluations without a better one.
     """
 
     algorithm: Literal["adam", "sgd", "adadelta"] = "adam"
@@ -110,11 +114,14 @@ class Trainer(Generic[Batch]):
         *,
         folder: TrainingFolder | None = None,
         head: nn.Module | None = None,
+        evaluate: Callable[[], float] | None = None,
     ) -> None:
         self.encoder, self.source, self.options, self.seed = encoder, source, options, seed
-        self.folder, self.head = folder, head
+        self.folder, self.evaluate, self.patience = folder, evaluate, options.patience
+        self.trained = nn.ModuleDict({"encoder": encoder} | ({"head": head} if head else {}))
         self.progress = Progress()
         self.losses: list[Tensor] = []  # since the last line of the metrics
+        self.kept: dict[str, Tensor] = {}  # the weights with the best score
         matrices = embedding_matrices(encoder)
         self.device = next(iter(matrices.values())).weight.device
         self.matrices = matrices if self.trains_words else {}
@@ -122,9 +129,7 @@ class Trainer(Generic[Batch]):
             matrix.prepare(
                 options.learning_rate, towards=options.lambda_w, adam=self.algorithm == "adam"
             )
-        self.weights = dict(encoder.named_parameters())
-        if head is not None:
-            self.weights |= dict(head.named_parameters(prefix="head"))
+        self.weights = dict(self.trained.named_parameters())
         self.optimizer = self._optimizer() if self.weights else None
 
     @property
@@ -141,13 +146,13 @@ class Trainer(Generic[Batch]):
         return kind(weights, rate, weight_decay=self.weight_decay, fused=True)
 
     def fit(self) -> Progress:
-        """Train to the end; then only the encoder with its final weights is left."""
+        """Train to the end; then only the best or final weights are left."""
         options, progress = self.options, self.progress
         total = self.source.rows * options.epochs
         if options.steps is not None:
             total = options.steps * options.batch_size
         started = time.monotonic() - progress.seconds
-        self._train_mode(True)
+        self.trained.train()
         with meter("train", total, "pairs") as bar, torch.random.fork_rng():
             while not self.finished:
                 for pool in self.source.epoch(progress.epoch, progress.pool):
@@ -178,18 +183,24 @@ class Trainer(Generic[Batch]):
                         f"are identical, {progress.empty:,} have an empty side, "
                         f"{progress.pairs:,} no negative"
                     )
-                self.end_epoch()
+                self.evaluate_weights()
         for matrix in self.matrices.values():
             matrix.finalize()
-        self._train_mode(False)
+        if self.kept:
+            self.trained.load_state_dict(self.kept)
+        self.trained.eval()
         return progress
 
     @property
     def finished(self) -> bool:
-        """Whether all steps or epochs are done."""
+        """Whether all steps or epochs are done, or the last evaluations brought nothing better."""
+        progress = self.progress
+        waited = len(progress.evaluations) - 1 - progress.chosen
+        if self.patience is not None and waited >= self.patience:
+            return True
         if self.options.steps is not None:
-            return self.progress.step >= self.options.steps
-        return self.progress.epoch >= self.options.epochs
+            return progress.step >= self.options.steps
+        return progress.epoch >= self.options.epochs
 
     @property
     def batch_rows(self) -> int:
@@ -236,8 +247,14 @@ class Trainer(Generic[Batch]):
         """Add gradients of a regularisation that are clipped with those of the loss; none here."""
 
     def report(self, before: int) -> None:
-        """After `train_on`, called at the step `before`: check the losses, log, save."""
+        """After `train_on`, called at the step `before`: evaluate, check the losses, log, save."""
         options, progress = self.options, self.progress
+
+        def due(every: int) -> bool:
+            return before // every < progress.step // every
+
+        if options.evaluate_every and due(options.evaluate_every):
+            self.evaluate_weights()
         if not self.losses:
             return
         losses = torch.stack(self.losses).tolist()
@@ -248,22 +265,31 @@ class Trainer(Generic[Batch]):
                     f"({options.learning_rate}) or check the initial vectors"
                 )
         progress.loss = float(np.mean(losses))
-
-        def due(every: int) -> bool:
-            return before // every < progress.step // every
-
         if due(LOG_EVERY):
             self.losses = []
             self.log(loss=progress.loss)
         if self.folder is not None and due(options.checkpoint_every):
             self.folder.save(progress.step, asdict(progress), self.tensors())
 
-    def end_epoch(self) -> None:
-        """What a subclass does after each epoch."""
+    def evaluate_weights(self) -> None:
+        """Evaluate the present weights, unless that was done; keep them if they are the best."""
+        progress = self.progress
+        done = progress.evaluations
+        if self.evaluate is None or (done and done[-1]["step"] == progress.step):
+            return
+        score = self.evaluate()
+        if better(score, progress.best):
+            progress.best, progress.chosen = score, len(done)
+            self.kept = {name: weight.clone() for name, weight in weights(self.trained).items()}
+        epoch = progress.epoch + bool(progress.row)
+        done.append({"epoch": epoch, "step": progress.step, "development": score})
+        self.log(development=score)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights with their moments, and the losses since the last line of the metrics."""
+        """The weights with their moments, the best weights, and the losses since the last line of
+        the metrics."""
         state = {"losses": torch.stack(self.losses) if self.losses else torch.empty(0)}
+        state.update({f"best.{name}": weight for name, weight in self.kept.items()})
         for name, matrix in self.matrices.items():
             state.update({f"{name}.{key}": value for key, value in matrix.state().items()})
         for name, weight in self.weights.items():
@@ -275,16 +301,9 @@ class Trainer(Generic[Batch]):
         return state
 
     def restore(self, progress: Progress, state: dict[str, Tensor]) -> None:
-        """Resume from the `tensors` at this progress.
-
-        Raises:
-            KeyError, ValueError: the tensors belong to another encoder.
-        """
+        """Resume from the `tensors` at this progress."""
         for name, matrix in self.matrices.items():
             own = {key: state[f"{name}.{key}"] for key in matrix.state()}
-            if own["weight"].shape != matrix.weight.shape:
-                found, expected = (tuple(w.shape) for w in (own["weight"], matrix.weight))
-                raise ValueError(f"a vocabulary and vectors of shape {found}, not {expected}")
             matrix.restore(own, progress.step)
         for name, weight in self.weights.items():
             assert self.optimizer is not None
@@ -295,6 +314,8 @@ class Trainer(Generic[Batch]):
                     for key in ("step", "exp_avg", "exp_avg_sq")
                 }
         self.progress, self.losses = progress, list(state["losses"].to(self.device))
+        best = weights(self.trained) if progress.evaluations else ()
+        self.kept = {name: state[f"best.{name}"] for name in best}
 
     def metrics(self) -> dict[str, Any]:
         """The counts, times and last loss of the training."""
@@ -309,6 +330,18 @@ class Trainer(Generic[Batch]):
             "loss": progress.loss,
         }
 
+    def evaluations(self) -> dict[str, Any]:
+        """The score of the best evaluation, its epoch and step, and all evaluations."""
+        done = self.progress.evaluations
+        best = done[self.progress.chosen]
+        return {
+            "development": best["development"],
+            "best_epoch": best["epoch"],
+            "best_step": best["step"],
+            "epochs": done[-1]["epoch"],
+            "evaluations": done,
+        }
+
     def log(self, **values: float) -> None:
         """Write a line of metrics."""
         if self.folder is not None:
@@ -316,11 +349,6 @@ class Trainer(Generic[Batch]):
             position = {"step": at.step, "epoch": at.epoch, "pairs": at.seen}
             self.folder.log({**position, "pairs_per_second": at.rate, **values})
             at.lines += 1
-
-    def _train_mode(self, train: bool) -> None:
-        for module in (self.encoder, self.head):
-            if module is not None:
-                module.train(train)
 
 
 def better(score: float, best: float | None) -> bool:

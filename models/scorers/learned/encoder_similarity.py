@@ -19,7 +19,7 @@ def encoder_similarity(pairs: PairText, encoder: SentenceEncoder) -> np.ndarray:
     With an averaging encoder, the value of a row depends on that row alone. Recurrent encoders
     multiply matrices; the last bits of the products also depend on the number of rows in a block.
     """
-    from paraloom.models.embeddings.applications.evaluation import cosines  # imports torch
+    from paraloom.models.embeddings.comparison import cosines  # imports torch
 
     sides = (pairs.reference_text, pairs.translation_text)
     cosine = cosines(*map(encoder.embed, sides))

@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.models.embeddings.applications.evaluation import Embed
+from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.text.tokens import moses_tokens
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import ArrayLike
 
-from paraloom.models.embeddings.applications.evaluation import Model, Scores, Vectors
+from paraloom.models.embeddings.comparison import Model, Scores, Vectors
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.papers.analyses.compare_models import disagreements
 from paraloom.pipeline import cli

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from paraloom.models.embeddings.applications.evaluation import cosines, evaluate_on
+from paraloom.models.embeddings.applications.evaluation import evaluate_on
 from paraloom.models.embeddings.applications.opened import OpenedModel
+from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.models.embeddings.applications.evaluation import Model, Scores, Vectors, dots
+from paraloom.models.embeddings.comparison import Model, Scores, Vectors, dots
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions

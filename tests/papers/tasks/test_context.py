@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from paraloom.models.embeddings.applications.evaluation import cosines, dots
+from paraloom.models.embeddings.comparison import cosines, dots
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
 from paraloom.models.embeddings.encoders.context import Context, Neighbours

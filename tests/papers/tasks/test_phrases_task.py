@@ -256,9 +256,9 @@ def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(PhraseData, "take", record)
     monkeypatch.setattr(PhraseTrainer, "fit", lambda self: trainers.append(self))
-    own = {"drawn": 5, "margin": 0.6, "dropout": 0.1, "learning_rate": 0.2, "clip": 3.0}
+    own = {"samples": 5, "margin": 0.6, "dropout": 0.1, "learning_rate": 0.2, "clip": 3.0}
     table = write_table(tmp_path / "table.txt")
-    section = PhrasesOptions.of({"table": table, "share": 0.1, **own})
+    section = PhrasesOptions.of({"table": table, "fraction": 0.1, **own})
     options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
     for seed in (1, 1, 2):
         tasks.train(options, tmp_path / "m", seed=seed)

@@ -21,7 +21,9 @@ NATIVE = {
 
 def settings(export: dict[str, Any], **options: Any) -> dict[str, Any]:
     chosen = {"model": "word-avg", "dim": 300, **options}
-    found = {"options": chosen, "vocabularies": {"words": 1234}, "dim": 300}
+    kind = "trigrams" if chosen["model"] == "trigram-avg" else "words"
+    found = {"options": chosen, "vocabularies": {kind: 1234}, "dim": 300}
+    found["reads_order"] = "lstm" in chosen["model"]
     return {**found, "sentence_transformers": export} if export else found
 
 

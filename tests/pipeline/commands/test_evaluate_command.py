@@ -13,7 +13,8 @@ import torch
 
 from paraloom.models.embeddings.applications import cost
 from paraloom.models.embeddings.applications.cost_table import Cost
-from paraloom.models.embeddings.applications.evaluation import Model, evaluate_models
+from paraloom.models.embeddings.applications.evaluation import evaluate_models
+from paraloom.models.embeddings.comparison import Model
 from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions

@@ -13,7 +13,7 @@ from paraloom.models.embeddings.applications.embed import (
     line_batches,
     similarity_lines,
 )
-from paraloom.models.embeddings.applications.evaluation import Embed
+from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.errors import UserError
 
 LINES = ["A dog.", "", "two\u2028words\u0085 here", "čeština", "x"]

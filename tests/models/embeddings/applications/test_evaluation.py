@@ -11,16 +11,14 @@ from rich.console import Console
 from scipy.stats import pearsonr, spearmanr
 
 from paraloom.models.embeddings.applications.evaluation import (
-    Embed,
-    Model,
     Report,
     agreement,
     correlation,
-    cosines,
     evaluate_models,
     evaluate_on,
     label_errors,
 )
+from paraloom.models.embeddings.comparison import Embed, Model, cosines
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
 

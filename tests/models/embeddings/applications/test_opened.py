@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from paraloom.models.embeddings.applications.cost import MemoryMeasurement, costs, speeds
-from paraloom.models.embeddings.applications.evaluation import Model
 from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
+from paraloom.models.embeddings.comparison import Model
 from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions

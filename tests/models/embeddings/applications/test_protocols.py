@@ -5,13 +5,9 @@ import pyarrow as pa
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from paraloom.models.embeddings.applications.evaluation import (
-    Embed,
-    cosines,
-    evaluate_models,
-    evaluate_on,
-)
+from paraloom.models.embeddings.applications.evaluation import evaluate_models, evaluate_on
 from paraloom.models.embeddings.applications.protocols import benchmarks
+from paraloom.models.embeddings.comparison import Embed, cosines
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
 
@@ -103,7 +99,7 @@ def test_one_protocol_means_data_sets_and_the_other_pools_their_pairs(bag_of_wor
 
 
 def test_the_cosine_counts_also_where_a_model_has_another_score(bag_of_words: Embed) -> None:
-    from paraloom.models.embeddings.applications.evaluation import Model, dots
+    from paraloom.models.embeddings.comparison import Model, dots
 
     text = pa.array(["a", "a b", "a b c", "d"])
     other = pa.array(["a", "a c", "a a a", "a"])

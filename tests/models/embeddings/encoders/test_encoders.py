@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from torch import nn
@@ -16,8 +15,7 @@ from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 from paraloom.models.embeddings.encoders.recurrent import _pool
 from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.ragged_columns import RaggedIds, join
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.ragged_columns import RaggedIds
 
 D = 5
 SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], [1, 2, 3, 5, 6, 7]]
@@ -121,7 +119,7 @@ RECURRENT = [
     for model in ENCODERS
     if "lstm" in model or "gran" in model
     for combine in (("concat", "mean", "tanh") if model.startswith("bi") else ("concat",))
-    for cell in ("torch", "peephole")
+    for cell in (("torch", "peephole") if "lstm-avg" in model else ("peephole",))
 ]
 
 
@@ -148,13 +146,6 @@ def test_recurrent_encoders_follow_their_equations(model: str, combine: str, cel
         assert torch.allclose(ours, gradient_of(parameter), rtol=0, atol=1e-12)
 
 
-def test_torch_cell_is_torch_s_lstm() -> None:
-    encoder = encoder_of("lstm-avg")
-    words = encoder.input.table.weight[torch.tensor(SENTENCES[2])]
-    expected = encoder.directions[0].weights(words)[0].mean(dim=0)
-    assert torch.allclose(encode(encoder)[2], expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("model", ["word-avg", "trigram-avg", "word-sum"])
 def test_averages(model: str) -> None:
     encoder = encoder_of(model)
@@ -179,14 +170,6 @@ def test_gran_with_open_gates_is_word_avg() -> None:
     average.input.table.weight = gran.input.table.weight
     open_gates(gran.directions[0], 1)
     assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-7)
-
-
-def test_gran_2_with_open_gates_is_lstm_avg() -> None:
-    gran, average = encoder_of("gran-2"), encoder_of("lstm-avg")
-    average.input.table.weight = gran.input.table.weight
-    average.directions[0] = gran.directions[0].lstm
-    open_gates(gran.directions[0], 1)
-    assert torch.allclose(encode(gran), encode(average), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("gates", "model"), [((1, 0), "word-avg"), ((0, 1), "lstm-avg")])
@@ -259,22 +242,6 @@ def test_names() -> None:
         encoder_of("lstm", cell="normalised")
     with pytest.raises(ValueError, match="cell: peephole, but a GRU has none"):
         encoder_of("gru", cell="peephole")
-
-
-def test_trigram_vocabulary_feeds_trigram_avg() -> None:
-    text = pa.array(["a dog", "dog"])
-    vocabulary = Vocabulary.build([text], kind="trigrams")
-    encoder = encoder_of("trigram-avg")
-    vectors = encoder({"trigrams": vocabulary.ids(text)})
-    weight = encoder.input.table.weight
-    rows = [vocabulary.words.index(trigram) for trigram in (" do", "dog", "og ")]
-    assert torch.allclose(vectors[1], weight[rows].mean(0), rtol=0, atol=1e-7)
-
-
-def test_joined_batches(sentences: list[list[int]] = SENTENCES) -> None:
-    encoder = encoder_of("bilstm-avg")
-    twice = encoder({"words": join([flat(sentences), flat(sentences)])})
-    assert torch.equal(twice[: len(sentences)], twice[len(sentences) :])
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.training import negatives
-from paraloom.models.embeddings.training.negatives import Pool, hardest_negatives
+from paraloom.models.embeddings.training.negatives import NegativesFrom, hardest_negatives
 
 
 def plain(
@@ -14,7 +14,7 @@ def plain(
     right: torch.Tensor,
     left_keys: NDArray[np.uint64],
     right_keys: NDArray[np.uint64],
-    pool: Pool,
+    pool: NegativesFrom,
 ) -> list[int]:
     """Sentence by sentence, as the papers describe it."""
     n = len(left)
@@ -43,7 +43,7 @@ def plain(
     seed=st.integers(0, 1000),
 )
 def test_equals_a_loop_over_sentences(
-    n: int, distinct: int, pool: Pool, block: int, seed: int
+    n: int, distinct: int, pool: NegativesFrom, block: int, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     keys = random.integers(0, distinct, 2 * n).astype(np.uint64)
@@ -60,25 +60,6 @@ def test_equals_a_loop_over_sentences(
     ]
 
 
-@pytest.mark.parametrize("pool", ["other", "same", "both"])
-def test_blocks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch, pool: Pool) -> None:
-    torch.manual_seed(0)
-    left, right = torch.randn(50, 8), torch.randn(50, 8)
-    keys = np.arange(100, dtype=np.uint64) % 70
-    whole = hardest_negatives(left, right, keys[:50], keys[50:], pool)
-    monkeypatch.setattr(negatives, "_CPU_BLOCK", 350)
-    parts = hardest_negatives(left, right, keys[:50], keys[50:], pool)
-    assert all(torch.equal(a, b) for a, b in zip(whole, parts, strict=True))
-    assert min(map(torch.min, whole)) >= 0
-
-
-@pytest.mark.parametrize("pool", ["other", "same", "both"])
-def test_one_pair_has_no_negative(pool: Pool) -> None:
-    keys = np.array([1], np.uint64), np.array([2], np.uint64)
-    found = hardest_negatives(torch.ones(1, 2), torch.ones(1, 2), *keys, pool)
-    assert [side.tolist() for side in found] == [[-1], [-1]]
-
-
 @settings(max_examples=60)
 @given(
     n=st.integers(1, 12),
@@ -87,7 +68,7 @@ def test_one_pair_has_no_negative(pool: Pool) -> None:
     seed=st.integers(0, 1000),
 )
 def test_translations_of_the_same_source_are_no_negatives(
-    n: int, pool: Pool, block: int, seed: int
+    n: int, pool: NegativesFrom, block: int, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     sources = random.integers(0, 4, n).astype(np.uint64)
@@ -118,7 +99,7 @@ def test_translations_of_the_same_source_are_no_negatives(
     seed=st.integers(0, 1000),
 )
 def test_likely_paraphrases_are_no_negatives(
-    n: int, pool: Pool, block: int, margin: float, seed: int
+    n: int, pool: NegativesFrom, block: int, margin: float, seed: int
 ) -> None:
     """ParaNMT, footnote 4, sentence by sentence in float64."""
     random = np.random.default_rng(seed)

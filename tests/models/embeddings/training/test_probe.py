@@ -41,8 +41,7 @@ def labelled(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("model", ["word-avg", "trigram-avg+lstm-avg"])
-@pytest.mark.parametrize("start", [False, True])
+@pytest.mark.parametrize(("model", "start"), [("word-avg", False), ("trigram-avg+lstm-avg", True)])
 def test_it_is_the_training_of_the_run(
     pairs: pa.Table, labelled: Path, tmp_path: Path, model: str, start: bool
 ) -> None:

@@ -1,8 +1,7 @@
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.encoders import ENCODERS
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 
 SMALL = EmbeddingOptions(dim=16, epochs=2, batch_size=10, mega_batch=3, learning_rate=0.01)
@@ -51,16 +48,6 @@ def test_a_model_is_trained_written_and_loaded(tmp_path: Path, shards: list[str]
     assert np.allclose(encoder.embed(["w1 w2", "w5"], batch_size=1), encoder.embed(["w1 w2", "w5"]))
 
 
-def test_the_loss_falls(tmp_path: Path, shards: list[str]) -> None:
-    losses = [
-        train(
-            EmbeddingOptions(dim=16, epochs=n, batch_size=10), tmp_path / "m", shards=shards, seed=1
-        )["loss"]
-        for n in (1, 12)
-    ]
-    assert losses[1] < 0.7 * losses[0]
-
-
 def test_same_seed_same_weights(tmp_path: Path, shards: list[str]) -> None:
     vectors = []
     for seed in (1, 1, 2):
@@ -74,26 +61,15 @@ def test_nothing_to_learn_from(tmp_path: Path) -> None:
     pq.write_table(pa.table({"reference": ["x", ""], "translation": ["X", "y"]}), path)
     with pytest.raises(UserError, match=r"a.parquet: nothing to train on: 1 pairs are id"):
         train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
+    pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
+    with pytest.raises(UserError, match="3 no negative"):
+        train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     pq.write_table(pa.table({"reference": pa.array([], pa.string()), "translation": []}), path)
     with pytest.raises(UserError, match=r"a\.parquet: nothing to train on .no rows"):
         train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
     with pytest.raises(UserError, match="list of Parquet files is empty"):
         train(SMALL, tmp_path / "model", shards=[], seed=1)
     assert not (tmp_path / "model").exists()
-
-
-def test_broken_shards(tmp_path: Path, shards: list[str]) -> None:
-    whole = Path(shards[0]).read_bytes()
-    for content in (b"", b"PAR1", whole[:-100], whole[:700] + bytes(99) + whole[799:]):
-        Path(shards[0]).write_bytes(content)
-        with pytest.raises(UserError, match=r"part-0.parquet: cannot be read as Parquet \(.*\)$"):
-            train(SMALL, tmp_path / "model", shards=shards, seed=1)
-    other = tmp_path / "other.parquet"
-    pq.write_table(pa.table({"id": ["a"], "reference": ["b"]}), other)
-    with pytest.raises(UserError, match="no column 'translation', there are id, reference"):
-        train(SMALL, tmp_path / "m", shards=[str(other)], seed=1)
-    with pytest.raises(UserError, match=r"gone.parquet: cannot be read"):
-        train(SMALL, tmp_path / "m", shards=[str(tmp_path / "gone.parquet")], seed=1)
 
 
 def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path: Path, shards: list[str]) -> None:
@@ -105,15 +81,10 @@ def test_a_loss_that_is_no_number_leaves_the_old_model(tmp_path: Path, shards: l
     assert np.array_equal(load_encoder(tmp_path / "model").embed(["w1 w2"]), before)
 
 
-def test_pairs_without_a_negative_are_nothing_to_train_on(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"reference": ["x"] * 3, "translation": ["y"] * 3}), path)
-    with pytest.raises(UserError, match="3 no negative"):
-        train(SMALL, tmp_path / "model", shards=[str(path)], seed=1)
-
-
-@pytest.mark.parametrize("model", [*ENCODERS, "word-avg+trigram-avg", "trigram-avg+lstm+gran-5"])
-def test_every_encoder_trains_saves_and_loads(
+@pytest.mark.parametrize(
+    "model", ["word-sum", "trigram-avg", "gru", "bilstm-max", "gran-4", "trigram-avg+lstm+gran-5"]
+)
+def test_encoders_of_every_kind_are_trained_saved_and_loaded(
     tmp_path: Path, shards: list[str], model: str
 ) -> None:
     cell = "normalised" if model == "gru" else "peephole"
@@ -152,73 +123,20 @@ def test_initial_vectors(tmp_path: Path, shards: list[str]) -> None:
     assert train(options, tmp_path / "model", shards=shards, seed=1)["vocabulary"]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "cannot be read"),
-        ("w1 1 2\n", "vectors of 2 dimensions, but embeddings.dim is 16"),
-        ("w1 1 2\nw2 1\n", "line 2 has 1 numbers"),
-        ("w1 1 nan\n", "line 1 holds a value that is not finite"),
-        ("", "holds no word vectors"),
-    ],
-)
-def test_bad_initial_vectors(
-    tmp_path: Path, shards: list[str], content: str | None, message: str
-) -> None:
+def test_initial_vectors_of_another_length_are_refused(tmp_path: Path, shards: list[str]) -> None:
     path = tmp_path / "vectors.txt"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(UserError, match=message) as error:
-        options = SMALL.replace(initial_vectors=str(path))
-        train(options, tmp_path / "model", shards=shards, seed=1)
-    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    path.write_text("w1 1 2\n")
+    with pytest.raises(UserError, match=f"{path}: vectors of 2 dim.*, but embeddings.dim is 16"):
+        train(SMALL.replace(initial_vectors=str(path)), tmp_path / "model", shards=shards, seed=1)
     assert not (tmp_path / "model").exists()
 
 
-def test_rare_words_share_a_vector(tmp_path: Path, shards: list[str]) -> None:
-    metrics = train(
-        SMALL.replace(max_vocabulary=20, min_count=2), tmp_path / "m", shards=shards, seed=1
-    )
-    assert metrics["vocabulary"] == {"words": 21}
-    encoder = load_encoder(tmp_path / "m")
-    vectors = encoder.embed(["never seen", "nor this"])
-    assert np.array_equal(vectors[0], vectors[1]) and (vectors[0] != 0).any()
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("model.safetensors", lambda b: b[:-40], "model.safetensors: cannot be read"),
-        ("model.safetensors", None, "model.safetensors: cannot be read"),
-        ("config.json", lambda b: b.replace(b'"dim": 16', b'"dim": 8', 1), "weight 'input.table"),
-        ("config.json", lambda b: b.replace(b"word-avg", b"word-all"), "no encoder is named"),
-        ("config.json", lambda b: b.replace(b'"format": 1', b'"format": 9'), "format 9"),
-        ("config.json", lambda b: b[:-9], "config.json: not the configuration"),
-        ("config.json", lambda b: b"[]", "config.json: not the configuration"),
-        ("config.json", None, "config.json: cannot be read"),
-        ("words.txt", lambda b: b[:-5], r"words.txt: \d+ entries"),
-        ("words.txt", lambda b: b.replace(b"w1\n", b"v1\n"), "words.txt: changed since"),
-        ("words.txt", "other", r"words.txt: 3 entries, but .*config.json was written with \d+"),
-    ],
-)
-def test_a_damaged_model_is_one_clear_line(
-    tmp_path: Path,
-    shards: list[str],
-    name: str,
-    change: Callable[[bytes], bytes] | Literal["other"] | None,
-    message: str,
-) -> None:
-    train(SMALL.replace(epochs=1), tmp_path / "model", shards=shards, seed=1)
-    path = tmp_path / "model" / name
-    if change is None:
-        path.unlink()
-    elif change == "other":
-        Vocabulary(["w1", "w2"]).save(path)
-    else:
-        path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(UserError, match=message) as error:
-        load_encoder(tmp_path / "model")
-    assert "\n" not in str(error.value)
+def test_a_damaged_shard_is_named(tmp_path: Path, shards: list[str]) -> None:
+    whole = Path(shards[0]).read_bytes()
+    Path(shards[0]).write_bytes(whole[:700] + bytes(99) + whole[799:])
+    with pytest.raises(OSError, match="CRC") as error:
+        train(SMALL, tmp_path / "model", shards=shards, seed=1)
+    assert shards[0] in error.value.__notes__
 
 
 def test_cuda_where_there_is_none(
@@ -233,7 +151,7 @@ def test_cuda_where_there_is_none(
     ("key", "value"),
     [
         *[("dim", 0), ("steps", 0), ("margin", 0.0), ("clip", -1.0), ("lambda_c", -1.0)],
-        *[("scramble", 1.5), ("loaders", -1), ("mega_batch_growth", 0), ("dropout", 1.0)],
+        *[("scramble", 1.5), ("loaders", -1), ("dropout", 1.0)],
     ],
 )
 def test_options_name_the_key(key: str, value: float) -> None:

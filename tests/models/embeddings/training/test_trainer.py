@@ -127,20 +127,6 @@ def test_every_mini_batch_has_the_gradient_of_the_plain_procedure(
     assert torch.allclose(table.current(), plain.encoder.embedding.weight, rtol=0, atol=1e-6)
 
 
-def test_training_for_many_steps_stays_with_the_plain_procedure() -> None:
-    trainer = make_trainer(model="word-avg", negatives="other")
-    plain = PlainTrainer(plain_of(trainer), margin=0.4, learning_rate=0.01, batch_size=10)
-    pairs = pool_of(trainer)
-    random = np.random.default_rng(0)
-    for _ in range(25):
-        order = random.permutation(len(pairs))[:80]
-        trainer.train_on(pairs.take(order))
-        plain.train_mega_batch(lists_of(pairs.take(order)))
-    losses = torch.stack(trainer.losses).tolist()
-    assert len(losses) == 200 and losses == pytest.approx(plain.losses, abs=1e-4)
-    assert losses[-1] < 0.5 * losses[0]
-
-
 def norms_of_a_step(trainer: PairTrainer, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The norm of every gradient that the optimisers see in one step."""
     found: list[float] = []
@@ -170,45 +156,6 @@ def test_gradients_are_clipped_together(monkeypatch: pytest.MonkeyPatch) -> None
     assert np.linalg.norm(norms[0]) > 0.02
     assert np.linalg.norm(norms[1]) == pytest.approx(0.01, rel=1e-3)
     assert norms[1] / norms[1].sum() == pytest.approx(norms[0] / norms[0].sum(), rel=1e-3)
-
-
-def test_lambda_c_pulls_the_weights_but_not_the_words_to_zero() -> None:
-    sizes = []
-    for lambda_c in (0.0, 0.5):
-        trainer = make_trainer(model="lstm-avg", lambda_c=lambda_c, epochs=20)
-        assert trainer.optimizer is not None  # the gradient of λ ‖W‖² is 2 λ W
-        assert trainer.optimizer.param_groups[0]["weight_decay"] == 2 * lambda_c
-        trainer.fit()
-        (table,) = trainer.matrices.values()
-        weights = sum(weight.norm().item() for weight in trainer.weights.values())
-        sizes.append((weights, table.current().norm().item()))
-    assert sizes[1][0] < 0.2 * sizes[0][0]
-    assert sizes[1][1] > 0.5 * sizes[0][1]
-
-
-def test_lambda_w_holds_the_words_where_they_started() -> None:
-    moved = []
-    for lambda_w in (0.0, 5.0):
-        trainer = make_trainer(lambda_w=lambda_w, epochs=20)
-        (table,) = trainer.matrices.values()
-        start = table.weight.clone()
-        trainer.fit()
-        moved.append((table.current() - start).norm())
-    assert moved[1] < 0.2 * moved[0]
-
-
-def test_mega_batches_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = make_trainer(mega_batch=4, mega_batch_growth=2, epochs=3)
-    sizes = []
-    train = trainer.train_on
-
-    def record(pairs: Pairs) -> None:
-        sizes.append(len(pairs))
-        train(pairs)
-
-    monkeypatch.setattr(trainer, "train_on", record)
-    trainer.fit()
-    assert sizes[:6] == [10, 10, 20, 30, 20, 40] and max(sizes) == 40
 
 
 def test_a_pair_needs_a_negative_for_each_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,54 @@
+"""Comparing the vectors of sentences, and the models that an evaluation compares."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.floating]
+"""Of n sentences, [n, dim]."""
+Scores = NDArray[np.float64]
+"""Of n pairs, [n]."""
+Embed = Callable[[pa.StringArray], Vectors]
+"""Sentences [n] to their vectors."""
+Compare = Callable[[Vectors, Vectors], Scores]
+"""Vectors of n first and n second sentences to scores of the pairs."""
+Rank = Callable[[Vectors, Vectors], Vectors]
+"""Vectors of n queries and m other sentences to their similarities, [n, m]."""
+
+
+def cosines(a: Vectors, b: Vectors) -> Scores:
+    """Row-wise cosines; 0 where a vector is zero (a sentence without a token)."""
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    products = np.einsum("ij,ij->i", a, b)
+    found: Scores = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    return found
+
+
+def cosine_matrix(a: Vectors, b: Vectors) -> Vectors:
+    """The cosines of n and m vectors, [n, m]; 0 where a vector is zero."""
+
+    def unit(vectors: Vectors) -> Vectors:
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.asarray(np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0))
+
+    return np.asarray(unit(a) @ unit(b).T)
+
+
+def dots(a: Vectors, b: Vectors) -> Scores:
+    """Row-wise dot products."""
+    found: Scores = np.einsum("ij,ij->i", np.asarray(a, np.float64), np.asarray(b, np.float64))
+    return found
+
+
+class Model(NamedTuple):
+    """A model to evaluate."""
+
+    name: str
+    embed: Embed
+    compare: Compare = cosines
+    scale: tuple[float, float] | None = None
+    """The ends of the scale, if the scores are predicted labels."""
