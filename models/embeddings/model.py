@@ -26,8 +26,7 @@ from paraloom.models.embeddings.encoders import build_encoder, embedding_matrice
 from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.export import check
 from paraloom.models.embeddings.export import folder as files
-from paraloom.models.embeddings.export.errors import InexpressibleError
-from paraloom.models.embeddings.export.layout import native_layout, our_layout
+from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
 from paraloom.models.embeddings.heads import Head, open_head
 from paraloom.models.embeddings.options import EmbeddingOptions, EncoderSettings
 from paraloom.models.embeddings.ragged_columns import Kind
@@ -148,9 +147,9 @@ class SentenceEncoder:
         self, folder: Path, texts: Iterable[pa.StringArray] = (), *, native: bool = True
     ) -> dict[str, Any]:
         """Write the model's files into an existing folder, and return how sentence-transformers
-        loads it; with `native`, by its own modules if it has them.
+        loads it; with `native`, by its own module if it has one.
         """
-        found = self._write_modules(folder, texts, native)
+        found = self._write_module(folder, texts, native)
         for kind, vocabulary in self.vocabularies.items():
             vocabulary.save(folder / f"{kind}.txt")
         config = {
@@ -172,47 +171,33 @@ class SentenceEncoder:
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
         return found
 
-    def _write_modules(
+    def _write_module(
         self, folder: Path, texts: Iterable[pa.StringArray], native: bool
     ) -> dict[str, Any]:
-        state, vocabulary = weights(self.encoder), next(iter(self.vocabularies.values()))
-        if native:
-            try:
-                layout = native_layout(self.encoder, tags=vocabulary.tags)
-                tokenizer = files.tokenizer_of(vocabulary)
-            except InexpressibleError as error:
-                reason = str(error)
-            else:
-                files.write(folder, layout, state, tokenizer)
-                text = check.sentences_of(texts, longest=500)
-                ids, ours = vocabulary.ids(text), self.embed(text, batch_size=512)
-                return {
-                    "native": True,
-                    **check.agreement(folder, layout, text, ids, ours)._asdict(),
-                }
-        else:
-            reason = "saved from there"
-        files.write(folder, our_layout(self.encoder), state, None)
-        return {"native": False, "reason": reason}
+        vocabulary = next(iter(self.vocabularies.values()))
+        if not (native and files.is_static_embedding(self.encoder, tags=vocabulary.tags)):
+            files.write(folder, weights(self.encoder), None)
+            return {"native": False}
+        files.write(folder, weights(self.encoder), words_tokenizer(vocabulary))
+        text = check.sentences_of(texts)
+        ids, ours = vocabulary.ids(text), self.embed(text, batch_size=512)
+        return {"native": True, **check.compare(folder, text, ids, ours)._asdict()}
 
 
 def _notice(found: Mapping[str, Any]) -> str | None:
     """What a user of sentence-transformers has to know about a model folder."""
     if not found["native"]:
         return (
-            f"sentence-transformers has no modules for {found['reason']}: it loads this folder "
-            "only where Paraloom is installed, with trust_remote_code=True"
+            "sentence-transformers loads this folder only where Paraloom is installed, with "
+            "trust_remote_code=True; it needs nothing of Paraloom for a word-avg without tags"
         )
     if found["exact"]:
         return None
-    notice = (
+    return (
         f"in sentence-transformers, {found['equal_sentences']:.2%} of {found['sentences']:,} "
         "sentences have the same tokens, and vectors differ by up to "
         f"{found['largest_difference']:g}"
     )
-    if found["not_finite"]:
-        notice += "; a sentence without tokens has no finite vector"
-    return notice
 
 
 def weights(encoder: nn.Module) -> dict[str, torch.Tensor]:
@@ -238,10 +223,9 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
         vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
         encoder = build_encoder(options, vectors, outputs=settings.outputs)
         head = None if settings.head is None else open_head(settings.head)
-        native = settings.sentence_transformers.native
-        layout = native_layout(encoder, tags=options.tags) if native else our_layout(encoder)
-    with reading(folder / next(iter(layout.weights))):
-        encoder.load_state_dict(files.read_weights(folder, layout), assign=True)
+    with reading(folder / files.WEIGHTS):
+        state = files.read_weights(folder, native=settings.sentence_transformers.native)
+        encoder.load_state_dict(state, assign=True)
     if head is not None:
         with reading(folder / _HEAD):
             head.load_state_dict(files.read_tensors(folder / _HEAD), assign=True)

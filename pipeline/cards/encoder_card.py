@@ -136,7 +136,6 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         score=score,
         scores=_SCORES[score],
         export=export,
-        since="6.2" if "lstm" in options.model else "5.5",
         arguments=Markdown(_arguments(score, native=export["native"])),
         task=_TASKS[options.task],
         metrics=trained.training,

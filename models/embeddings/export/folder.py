@@ -7,64 +7,43 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, processors
-from torch import Tensor
+from tokenizers import Tokenizer
+from torch import Tensor, nn
 
-from paraloom.models.embeddings.export.layout import Layout
-from paraloom.models.embeddings.export.tokenizer_trigrams import trigrams_tokenizer
-from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
-from paraloom.models.embeddings.vocabulary import BEGIN, END, UNKNOWN, Vocabulary, tag_edges
+from paraloom.models.embeddings.encoders.average import Average
+from paraloom.models.embeddings.vocabulary import Tags
 from paraloom.models.errors import UserError
 
+WEIGHTS = "model.safetensors"
+_OURS = "paraloom.models.embeddings.sentence_transformer.MosesEncoder"
+_THEIRS = "sentence_transformers.sentence_transformer.modules.static_embedding.StaticEmbedding"
+_OUR_NAME, _THEIR_NAME = "input.table.weight", "embeddings"
 
-def tokenizer_of(vocabulary: Vocabulary) -> Tokenizer:
-    """A tokeniser with the ids of a vocabulary.
 
-    Raises:
-        InexpressibleError: the package `tokenizers` cannot express its rules.
+def is_static_embedding(encoder: nn.Module, *, tags: Tags) -> bool:
+    """Whether a module of sentence-transformers computes what an encoder computes."""
+    return isinstance(encoder, Average) and encoder.input.kind == "words" and not tags
+
+
+def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None) -> None:
+    """Write one module into an existing folder: theirs with a tokeniser, without one ours.
+
+    `weights` have our names.
     """
-    entries = {word: number for number, word in enumerate(vocabulary.words)}
-    if vocabulary.kind == "trigrams":
-        own = dict(list(entries.items())[vocabulary.specials :])
-        return trigrams_tokenizer(own, UNKNOWN, vocabulary.language)
-    tokenizer = words_tokenizer(entries, UNKNOWN, vocabulary.language)
-    if vocabulary.tags:
-        start, end = tag_edges(vocabulary.tags)
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=" ".join([BEGIN] * start + ["$A"] + [END] * end),
-            special_tokens=[(BEGIN, entries[BEGIN]), (END, entries[END])],
-        )
-    return tokenizer
-
-
-def write(
-    folder: Path, layout: Layout, weights: Mapping[str, Tensor], tokenizer: Tokenizer | None
-) -> None:
-    """Write the files of a layout into an existing folder; `weights` have our names."""
-    for name in layout.modules:
-        (folder / name).mkdir(exist_ok=True)
-    for file, names in layout.weights.items():
-        save_file({theirs: weights[ours] for theirs, ours in names.items()}, folder / file)
     if tokenizer is not None:
         tokenizer.save(str(folder / "tokenizer.json"))
-    for file, settings in layout.settings.items():
-        _write_json(folder / file, settings)
-    modules = [
-        {"idx": number, "name": str(number), "path": path, "type": kind}
-        for number, (path, kind) in enumerate(layout.modules.items())
-    ]
-    _write_json(folder / "modules.json", modules)
+        weights = {_THEIR_NAME: weights[_OUR_NAME]}
+    save_file(dict(weights), folder / WEIGHTS)
+    kind = _OURS if tokenizer is None else _THEIRS
+    _write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": kind}])
     config = {"model_type": "SentenceTransformer", "similarity_fn_name": "cosine", "prompts": {}}
     _write_json(folder / "config_sentence_transformers.json", config)
 
 
-def read_weights(folder: Path, layout: Layout) -> dict[str, Tensor]:
-    """The weights in the files of a layout, by our names; unknown names stay as they are."""
-    found = {}
-    for file, names in layout.weights.items():
-        for name, tensor in read_tensors(folder / file).items():
-            found[names.get(name, name)] = tensor
-    return found
+def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
+    """The weights of a folder by our names; `native` if the module is theirs."""
+    names = {_THEIR_NAME: _OUR_NAME} if native else {}
+    return {names.get(n, n): tensor for n, tensor in read_tensors(folder / WEIGHTS).items()}
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -7,13 +7,12 @@ get their own abbreviations and rules for apostrophes; `check` measures how ofte
 equal.
 """
 
-from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
+from paraloom.models.embeddings.vocabulary import UNKNOWN, Vocabulary
 from paraloom.models.languages import is_unspaced, short_code
 from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 
@@ -21,7 +20,6 @@ from paraloom.models.text.tokens import UNSPACED_SCRIPTS
 # line breaks of Unicode are not.
 _GAP = r"\x{00}-\x{1f}\p{Mc}"
 _BREAK = r"[\x{85}\x{2029}]"
-_ANY_SPACE = rf"[\s{_GAP}&&[^\x{{85}}\x{{2029}}]]"
 _SPACE = rf"[\p{{Zs}}{_GAP}]"
 _UNCASED, _MARK = r"\p{Lo}\p{Lm}\p{Lt}", r"\p{Mn}\p{Me}"
 _H = r"\-\x{2010}\x{2011}\x{30a0}\x{fe63}\x{ff0d}\x{10ead}"  # hyphens
@@ -36,16 +34,20 @@ _COLONS = ("fi", "sv")
 """The languages in which a colon between letters belongs to the word."""
 
 
-def words_tokenizer(words: Mapping[str, int], unknown: str, language: str) -> Tokenizer:
-    """The tokeniser of words with their ids."""
-    tokenizer = Tokenizer(WordLevel(dict(words), unk_token=unknown))
+def words_tokenizer(vocabulary: Vocabulary) -> Tokenizer:
+    """A tokeniser with the ids of a vocabulary of words."""
+    language = vocabulary.language
+    entries = {word: number for number, word in enumerate(vocabulary.words)}
+    tokenizer = Tokenizer(WordLevel(entries, unk_token=UNKNOWN))
     if is_unspaced(language):
         tokenizer.normalizer = normalizers.Sequence(
             [normalizers.Replace(Regex(r"\p{Cf}+"), ""), *_LOWER]
         )
         pattern = _unspaced_tokens()
     else:
-        tokenizer.normalizer = normalizers.Sequence([*separate_stops(language), *_LOWER])
+        straight = normalizers.Replace(Regex(rf"`|\x{{92}}(?={_CASED})"), "'")
+        stops = normalizers.Replace(Regex(_stop(short_code(language))), " .")
+        tokenizer.normalizer = normalizers.Sequence([straight, stops, *_LOWER])
         pattern = _tokens(short_code(language))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
     return tokenizer
@@ -53,19 +55,6 @@ def words_tokenizer(words: Mapping[str, int], unknown: str, language: str) -> To
 
 # Arrow lower-cases characters one to one; this dotted capital has two characters in lower case.
 _LOWER = (normalizers.Replace("İ", "i"), normalizers.Lowercase())
-
-
-def separate_stops(language: str) -> list[Any]:
-    """Steps that straighten quotes and put a space before every full stop that is a token."""
-    return [
-        normalizers.Replace(Regex(rf"`|\x{{92}}(?={_CASED})"), "'"),
-        normalizers.Replace(Regex(_stop(short_code(language))), " ."),
-    ]
-
-
-def lower() -> list[Any]:
-    """Steps that lower-case as `paraloom.models.text.tokens` does."""
-    return list(_LOWER)
 
 
 def _stop(code: str) -> str:
@@ -104,7 +93,7 @@ def _abbreviations(code: str) -> tuple[str, str]:
 
 
 def _tokens(code: str) -> str:
-    """The tokens of a text after `separate_stops`."""
+    """The tokens of a text whose full stops stand apart."""
     inner = (
         rf"\.(?!\.)|[{_H}](?<![{_H}]{{2}})(?=[{_AFTER_HYPHEN}])(?![{_H}])"
         r"|,(?<=\p{N},)(?=\p{Nd})"
@@ -133,36 +122,3 @@ def _unspaced_tokens() -> str:
     character = UNSPACED_SCRIPTS
     other = rf"(?:(?![{latin}{character}])[\p{{L}}\p{{M}}\p{{N}}])+"
     return rf"[{latin}][{latin}{marks}]*|[{character}]{marks}*|{other}|[^\p{{Z}}\p{{Cc}}]"
-
-
-def boundaries(language: str) -> str:
-    """The places between two tokens that no space separates: of length zero, and not for a text
-    that begins with a token.
-
-    It cuts where `_tokens` does, for pipelines that cannot cut before they replace.
-    """
-    code = short_code(language)
-    side = _APOSTROPHES.get(code, "right")
-    letters = r"\p{Ll}\p{Lu}\p{Nd}"
-    colon = ":" if code in _COLONS else ""
-    mark = rf"(?:[^{_WORD}.',{_H}{colon}\s{_GAP}]|{_BREAK})"
-    cuts = [
-        rf"(?={mark})|(?<={mark})",
-        rf"(?<=\p{{N}})(?=[{_UNCASED}])|(?<=[{_UNCASED}\p{{Mn}}])(?=\p{{N}})",
-        r"(?=')" if side != "left" else r"(?<!\p{L})(?=')",
-        r"(?<=')" + rf"(?!(?<=[{_WORD}.{_H}]')(?<![{_H}]{{2}}')[{letters}])" * (side == "right"),
-        r"(?=,)(?!(?<=\p{N}),\p{Nd})",
-        rf"(?<=,)(?!\p{{Nd}})(?!(?<=\p{{N}},)[{_WORD}])",
-        rf"(?<![{_WORD}.])(?=\.\.)|(?<=\.\.)(?!\.)",
-        rf"(?<![{_H}])(?=[{_H}]{{2}})|(?<=[{_H}]{{2}})(?![{_H}])",
-        rf"(?<![{_H}])(?=[{_H}](?![{_H}{_AFTER_HYPHEN}]))",
-        rf"(?<=[{_H}])(?<![{_H}]{{2}})(?![{_H}{_AFTER_HYPHEN}])",
-    ]
-    if colon:
-        cuts.append(r"(?=:)(?!(?<=\p{L}):\p{L})|(?<=:)(?!(?<=\p{L}:)\p{L})")
-    return rf"(?<!{_ANY_SPACE})(?!{_ANY_SPACE}|\z)(?<!\A)(?:{'|'.join(cuts)})"
-
-
-def spaces() -> Any:
-    """A step that makes one space of several."""
-    return normalizers.Replace(Regex(f"{_ANY_SPACE}+"), " ")
