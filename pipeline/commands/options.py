@@ -51,6 +51,15 @@ OnInterrupt = Annotated[
     ),
 ]
 Model = Annotated[str, typer.Option("--model", metavar="DIR", help="Folder of the encoder.")]
+OpenModels = Annotated[
+    list[str],
+    typer.Option(
+        "--model",
+        metavar="DIR",
+        help="An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
+        "repeatable.",
+    ),
+]
 Sick = Annotated[str | None, typer.Option(metavar="DIR", help="Folder of the SICK files.")]
 JsonFile = Annotated[
     str | None,

@@ -14,10 +14,10 @@ from paraloom.models.embeddings.applications.opened import OpenedModel
 from paraloom.models.embeddings.applications.protocols import benchmarks
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.errors import UserError
-from paraloom.papers.analyses.options import OpenModels, Sts, open_models
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.papers.analyses.options import Sts, open_models
 from paraloom.pipeline.commands.model.comparison_page import short_names
-from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
+from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
 from paraloom.pipeline.console import console
 
 
@@ -101,20 +101,19 @@ def _score(mteb: Any, meta: Any, model: OpenedModel, name: str, task: Any) -> fl
     if given is None:
         assert model.encoder is not None
         given = MTEBEncoder(meta.create_empty(), model.encoder)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of names in sentence-transformers
-            result = mteb.evaluate(
-                given,
-                task,
-                cache=None,
-                co2_tracker=False,
-                show_progress_bar=False,
-                encode_kwargs={"batch_size": model.batch_sizes[0]},
-            )
+    with (
+        in_one_line(f"{name}: mteb cannot run it on {model.name}"),
+        warnings.catch_warnings(action="ignore"),  # of names in sentence-transformers
+    ):
+        result = mteb.evaluate(
+            given,
+            task,
+            cache=None,
+            co2_tracker=False,
+            show_progress_bar=False,
+            encode_kwargs={"batch_size": model.batch_sizes[0]},
+        )
         return round(100 * float(result.task_results[0].get_score()), 4)
-    except Exception as error:  # the package and those that it calls have types of their own
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(f"{name}: mteb cannot run it on {model.name} ({reason})") from error
 
 
 class MTEBEncoder:

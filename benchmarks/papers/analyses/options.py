@@ -11,15 +11,6 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.errors import UserError
 from paraloom.pipeline.notices import notify, of_models
 
-OpenModels = Annotated[
-    list[str],
-    typer.Option(
-        "--model",
-        metavar="DIR",
-        help="An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
-        "repeatable.",
-    ),
-]
 Sts = Annotated[str | None, typer.Option(metavar="DIR", help="Folder with <year>/<data set>.tsv.")]
 
 

@@ -12,9 +12,9 @@ from rich.table import Table
 
 from paraloom.models.embeddings.applications.evaluation import correlation, pair_features
 from paraloom.models.embeddings.comparison import Embed, Vectors
-from paraloom.papers.analyses.options import OpenModels, open_models
+from paraloom.papers.analyses.options import open_models
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
-from paraloom.pipeline.commands.options import JsonFile, write_json
+from paraloom.pipeline.commands.options import JsonFile, OpenModels, write_json
 from paraloom.pipeline.console import console
 
 FOLDS = 10

@@ -10,9 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 
@@ -87,36 +85,11 @@ def _seconds(
     return time.perf_counter() - started
 
 
-class MemoryMeasurement:
-    """Measures models in processes of their own, one after the other, in the background."""
-
-    def __init__(self, names: Sequence[str], sentences: Sequence[str]) -> None:
-        self._executor = ThreadPoolExecutor(1)
-        given = sentences[:_IN_MEMORY]
-        self._found: list[Future[int | None]] = [
-            self._executor.submit(_in_a_process, name, given) for name in names
-        ]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._executor.shutdown(cancel_futures=True)
-
-    def result(self) -> list[int | None]:
-        """Bytes of each model; None where its process failed."""
-        return [future.result() for future in self._found]
-
-
-def _in_a_process(name: str, sentences: Sequence[str]) -> int | None:
+def memory_of(name: str, sentences: Sequence[str]) -> int | None:
+    """Bytes of a model, measured in a process of its own; None if that fails."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, name],
-        input=json.dumps(list(sentences)),
+        input=json.dumps(list(sentences[:_IN_MEMORY])),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,

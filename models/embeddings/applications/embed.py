@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple
 
@@ -17,46 +16,40 @@ from numpy.lib import format as npy
 from paraloom.models.embeddings.applications.evaluation import embed_pairs
 from paraloom.models.embeddings.comparison import Compare, Embed, Rank, cosine_matrix, cosines
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_file, opened
+from paraloom.models.files import opened
 from paraloom.models.printing import visible
 
 _BATCH = 8192  # lines
 _LONGEST = 1 << 24  # bytes of a line, and of a batch before its last line
 
 
-def embed_lines(embed: Embed, lines: IO[bytes], out: Path | str | BinaryIO) -> int:
-    """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim]; return `lines`.
+def embed_lines(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
+    """Write the vectors of UTF-8 lines as one .npy array, float32 [lines, dim].
 
-    A file at `out` is written completely or not at all. A seekable stream (standard output,
-    redirected to a file) becomes a valid .npy with its last write. For any other stream (a pipe),
-    the array is copied when it is complete, because its header contains the number of lines.
+    A seekable stream (standard output, redirected to a file) becomes a valid .npy with its last
+    write. For any other stream (a pipe), the array is copied when it is complete, because its
+    header contains the number of lines.
     """
-    if isinstance(out, Path | str):
-        with atomic_file(out) as temporary, temporary.open("wb") as stream:
-            return _write_npy(embed, lines, stream)
-    with writing():
-        if _starts_at_zero(out):
-            return _write_npy(embed, lines, out)
-        with tempfile.TemporaryFile() as spool:
-            count = _write_npy(embed, lines, spool)
-            spool.seek(0)
-            shutil.copyfileobj(spool, out, 1 << 20)
-            out.flush()
-            return count
+    if _starts_at_zero(out):
+        _write_npy(embed, lines, out)
+        return
+    with tempfile.TemporaryFile() as spool:
+        _write_npy(embed, lines, spool)
+        spool.seek(0)
+        shutil.copyfileobj(spool, out, 1 << 20)
+    out.flush()
 
 
 def similarity_lines(
     embed: Embed, lines: IO[bytes], out: BinaryIO, compare: Compare = cosines
-) -> int:
-    """Write one score per line of two tab-separated sentences; return the number of lines."""
+) -> None:
+    """Write one score per line of two tab-separated sentences."""
     count = 0
-    with writing():
-        for batch in line_batches(lines):
-            for value in compare(*embed_pairs(embed, *_pairs(batch, count))):
-                out.write(b"%.6f\n" % value)
-            count += len(batch)
-        out.flush()
-    return count
+    for batch in line_batches(lines):
+        for value in compare(*embed_pairs(embed, *_pairs(batch, count))):
+            out.write(b"%.6f\n" % value)
+        count += len(batch)
+    out.flush()
 
 
 def line_batches(lines: IO[bytes], name: str = "") -> Iterator[list[str]]:
@@ -98,7 +91,7 @@ def _pairs(batch: list[str], before: int) -> tuple[pa.StringArray, pa.StringArra
     return pa.array(first, pa.string()), pa.array(second, pa.string())
 
 
-def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> int:
+def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> None:
     """Write the rows, then the header before them: until then the file is not a valid .npy."""
     dim = embed(pa.array([], pa.string())).shape[1]
     out.seek(len(_header(0, dim)))
@@ -111,7 +104,6 @@ def _write_npy(embed: Embed, lines: IO[bytes], out: BinaryIO) -> int:
     out.write(_header(count, dim))
     out.flush()
     out.seek(0, os.SEEK_END)
-    return count
 
 
 def _header(count: int, dim: int) -> bytes:
@@ -130,15 +122,6 @@ def _starts_at_zero(out: BinaryIO) -> bool:
         return not fcntl.fcntl(out.fileno(), fcntl.F_GETFL) & os.O_APPEND
     except OSError:
         return True  # in memory
-
-
-@contextmanager
-def writing() -> Iterator[None]:
-    """Turn an error of standard output (a full disk, a closed pipe) into a `UserError`."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"the output cannot be written ({error.strerror or error})") from error
 
 
 class Neighbour(NamedTuple):
@@ -198,8 +181,7 @@ def neighbour_lines(
         blocks = (pa.array(batch, pa.string()) for batch in line_batches(stream, f"{path}, "))
         found = nearest(embed, pa.array(sentences, pa.string()), blocks, count=count, rank=rank)
     shown = visible if out.isatty() else str  # what another program reads stays as it is
-    with writing():
-        for sentence, neighbours in zip(sentences, found, strict=True):
-            for similarity, neighbour in neighbours:
-                out.write(shown(f"{sentence}\t{similarity:.6f}\t{neighbour}\n").encode())
-        out.flush()
+    for sentence, neighbours in zip(sentences, found, strict=True):
+        for similarity, neighbour in neighbours:
+            out.write(shown(f"{sentence}\t{similarity:.6f}\t{neighbour}\n").encode())
+    out.flush()

@@ -1,5 +1,6 @@
 """`paraloom evaluate`: models on STS and SICK; their speed and size."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from paraloom.models.embeddings.applications.cost import MemoryMeasurement, costs, how_measured
+from paraloom.models.embeddings.applications.cost import costs, how_measured, memory_of
 from paraloom.models.embeddings.applications.cost_table import costs_json
 from paraloom.models.embeddings.applications.evaluation import check_distinct, evaluate_on
 from paraloom.models.embeddings.applications.opened import open_model
@@ -15,21 +16,13 @@ from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_s
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file, check_writable
 from paraloom.pipeline.commands.model.comparison_page import comparison_page, short_names
-from paraloom.pipeline.commands.options import JsonFile, Sick, write_json
+from paraloom.pipeline.commands.options import JsonFile, OpenModels, Sick, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.notices import notify, of_models
 
 
 def command(
-    model: Annotated[
-        list[str],
-        typer.Option(
-            "--model",
-            metavar="DIR",
-            help="An encoder, or a model of sentence-transformers: a folder or a name on the Hub; "
-            "repeatable.",
-        ),
-    ],
+    model: OpenModels,
     sts: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,9 +51,10 @@ def command(
     if sick:
         notify(of_models([(each.name, each.encoder) for each in opened if each.encoder], "SICK is"))
     sentences = _sentences(data)
-    with MemoryMeasurement(model, sentences) as memory:
+    with ThreadPoolExecutor(1) as executor:
+        memories = executor.map(lambda name: memory_of(name, sentences), model)
         report = evaluate_on(data, [each.evaluated for each in opened])
-        measured = costs(opened, sentences, memory.result())
+        measured = costs(opened, sentences, list(memories))
     how = how_measured(len(sentences))
     console().print(report.table(measured, how, short_names(model) if len(model) > 1 else model))
     if html:

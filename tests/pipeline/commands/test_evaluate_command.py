@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.pipeline.cli import main
+from paraloom.pipeline.commands.model import evaluate
 from paraloom.pipeline.commands.model.comparison_page import comparison_page, short_names
 from tests.pipeline.report.test_report_browser import needs_browser, opened
 
@@ -44,7 +44,7 @@ def sts(tmp_path: Path) -> Path:
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An encoder of ours, and the same without what is only ours."""
-    monkeypatch.setattr(cost, "_in_a_process", lambda name, sentences: 12_000_000)
+    monkeypatch.setattr(evaluate, "memory_of", lambda name, sentences: 12_000_000)
     monkeypatch.setattr(cost, "_SECONDS", 0.01)
     options = EmbeddingOptions(dim=4)
     words = Vocabulary([f"w{i}" for i in range(30)])
@@ -96,24 +96,20 @@ def test_mistakes(
     models: list[str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "mteb", None)
-
     def fails(message: str, *arguments: str) -> None:
         assert main(["evaluate", "--model", models[0], *arguments]) == 2
         error = capsys.readouterr().err
         assert re.search(message, error) and error.count("\n") == 1
 
     page = str(tmp_path / "x.html")
-    fails("--html shows results on --sts", "--html", page, "--transfer", str(tmp_path))
+    fails("give --sts DIR", "--html", page)
     fails("stands twice among the models", "--model", models[0], "--sts", str(sts / "2015"))
     fails("stands twice among the data sets", *["--sts", str(sts / "2015")] * 2)
     fails("no STS data sets here", "--sts", str(tmp_path / "nothing"))
     nowhere, missing = f"{models[0]}/config.json/x.html", str(tmp_path / "x.json")
     on_2015 = ("--sts", str(sts / "2015"), "--json", missing)
     fails(r"config\.json/x\.html: cannot be written", *on_2015, "--html", nowhere)
-    fails("the package mteb cannot be imported", *on_2015, "--mteb", "STS15")
     assert not Path(page).exists() and not Path(missing).exists()
 
 

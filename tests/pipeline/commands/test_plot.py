@@ -13,7 +13,12 @@ from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.pipeline import cli
-from paraloom.pipeline.commands.model.plot import components_plot, unit_plot
+from paraloom.pipeline.commands.model.plot import (
+    components_plot,
+    distant_rows,
+    principal_components,
+    unit_plot,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -65,7 +70,6 @@ def test_characters_that_xml_does_not_have(
     [
         ("w1\n", "0", "plot: 1 sentences are too few"),
         ("w1\nw2\n", "4", "plot: no unit 4, the model has units 0 to 3"),
-        ("w1\nw2\n", "-1", "plot: no unit -1"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -112,3 +116,21 @@ def test_sentences_that_are_all_the_same() -> None:
         for axis in axes:
             one, other = (float(dot.get(axis, "nan")) for dot in root.iter(f"{SVG}circle"))
             assert 0 < one == other < sizes[axis]
+
+
+def test_components_are_those_of_the_covariance() -> None:
+    random = np.random.default_rng(0)
+    vectors = (random.normal(size=(200, 5)) * [5, 3, 1, 0.5, 0.1]) @ random.normal(size=(5, 5))
+    found = principal_components(vectors)
+    values, directions = np.linalg.eigh(np.cov(vectors.T))
+    expected = (vectors - vectors.mean(0)) @ directions[:, ::-1][:, :2]
+    assert np.abs(found.points) == pytest.approx(np.abs(expected), abs=1e-9)
+    assert found.shares == pytest.approx(values[::-1][:2] / values.sum())
+    assert principal_components(vectors[::-1]).points == pytest.approx(found.points[::-1])
+
+
+def test_rows_far_from_each_other() -> None:
+    points = np.array([[0.0, 0], [10, 0], [10, 0.1], [0, 8], [-9, -9]])
+    assert distant_rows(points, 4).tolist() == [4, 2, 3, 0]
+    assert len(distant_rows(np.zeros((5, 2)), 3)) == 0
+    assert len(distant_rows(points[:2], 9)) == 2

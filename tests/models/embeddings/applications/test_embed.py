@@ -40,26 +40,21 @@ class Pipe(io.BytesIO):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-def test_vectors_of_lines(bag_of_words: Embed, tmp_path: Path, count: int, end: str) -> None:
+def test_vectors_of_lines(bag_of_words: Embed, count: int, end: str) -> None:
+    """The last line may have no end."""
     lines = LINES[:count]
     expected = bag_of_words(pa.array(lines, pa.string()))
-    path = tmp_path / "vectors.npy"
-    assert embed_lines(bag_of_words, stream(lines, end), path) == count
-    pipe = Pipe()
-    assert embed_lines(bag_of_words, stream(lines, end), pipe) == count
-    memory = io.BytesIO()
-    assert embed_lines(bag_of_words, stream(lines, end), memory) == count
-    assert path.read_bytes() == pipe.getvalue() == memory.getvalue()
-    vectors = np.load(path)
+    text = stream(lines, end).getvalue()
+    if count % 2:
+        text = text.removesuffix(b"\n")
+    pipe, memory = Pipe(), io.BytesIO()
+    for out in (pipe, memory):
+        embed_lines(bag_of_words, io.BytesIO(text), out)
+    assert pipe.getvalue() == memory.getvalue()
+    memory.seek(0)
+    vectors = np.load(memory)
     assert vectors.dtype == np.float32
     np.testing.assert_array_equal(vectors, expected)
-
-
-def test_the_last_line_may_have_no_end(bag_of_words: Embed) -> None:
-    out = io.BytesIO()
-    assert embed_lines(bag_of_words, io.BytesIO(b"a\nb\nc"), out) == 3
-    out.seek(0)
-    np.testing.assert_array_equal(np.load(out), bag_of_words(pa.array(["a", "b", "c"])))
 
 
 SCRIPT = """
@@ -97,47 +92,24 @@ def test_what_is_half_written_is_no_npy(bag_of_words: Embed, tmp_path: Path) -> 
     with pytest.raises(ValueError, match="pickle"):  # numpy does not know the file
         np.load(path)
 
-    lines.seek(0)
-    path.write_bytes(b"older")
-    with pytest.raises(UserError, match="line 8: not UTF-8"):
-        embed_lines(bag_of_words, lines, path)
-    assert [file.name for file in tmp_path.iterdir()] == ["vectors.npy"]
-    assert path.read_bytes() == b"older"
-
-
-def test_an_output_that_cannot_be_written(bag_of_words: Embed, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be written"):
-        embed_lines(bag_of_words, stream(LINES), Path("/dev/null/x"))
-    with Path("/dev/full").open("wb", buffering=0) as full:
-        with pytest.raises(UserError, match="cannot be written"):
-            embed_lines(bag_of_words, stream(LINES), full)
-        with pytest.raises(UserError, match="cannot be written"):
-            similarity_lines(bag_of_words, io.BytesIO(b"a\tb\n"), full)
-
 
 def test_one_cosine_a_line(bag_of_words: Embed) -> None:
     out = io.BytesIO()
     pairs = ["a b\ta b", "a b\ta c", "\ta", "a\tb", "a\u2028b\tb a"]
-    assert similarity_lines(bag_of_words, stream(pairs), out) == 5
-    assert out.getvalue().decode().split() == [
-        "1.000000",
-        "0.500000",
-        "0.000000",
-        "0.000000",
-        "1.000000",
-    ]
+    similarity_lines(bag_of_words, stream(pairs), out)
+    assert [float(line) for line in out.getvalue().split()] == [1, 0.5, 0, 0, 1]
     empty = io.BytesIO()
-    assert similarity_lines(bag_of_words, io.BytesIO(), empty) == 0
+    similarity_lines(bag_of_words, io.BytesIO(), empty)
     assert empty.getvalue() == b""
 
 
-@pytest.mark.parametrize(("line", "columns"), [("a", 1), ("a\tb\tc", 3), ("", 1)])
+@pytest.mark.parametrize(("line", "columns"), [("a\tb\tc", 3), ("", 1)])
 def test_a_line_that_is_no_pair_is_named(bag_of_words: Embed, line: str, columns: int) -> None:
     with pytest.raises(UserError, match=f"line 4: {columns} tab-separated columns, expected two"):
         similarity_lines(bag_of_words, stream(["a\tb"] * 3 + [line]), io.BytesIO())
 
 
-def test_memory_does_not_grow_with_the_lines(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_lines() -> None:
     """Only as many lines are asked for as a batch holds before its vectors are written."""
     open_lines = 0
 
@@ -154,7 +126,10 @@ def test_memory_does_not_grow_with_the_lines(tmp_path: Path) -> None:
         open_lines -= len(text)
         return np.zeros((len(text), 2))
 
-    assert embed_lines(embed, Lines(b"a b\n" * 50), tmp_path / "v.npy") == 50
+    out = io.BytesIO()
+    embed_lines(embed, Lines(b"a b\n" * 50), out)
+    out.seek(0)
+    assert np.load(out).shape == (50, 2)
 
 
 def test_a_line_without_end_is_not_read_to_its_end(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from paraloom.models.embeddings.applications.cost import MemoryMeasurement, costs, speeds
+from paraloom.models.embeddings.applications.cost import costs, memory_of, speeds
 from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
 from paraloom.models.embeddings.comparison import Model
 from paraloom.models.embeddings.encoders import build_encoder
@@ -120,9 +120,8 @@ def test_memory_in_a_process_of_its_own(ours: Path, tmp_path: Path) -> None:
     vectors = torch.ones(20_001, 300)
     model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
     model.save(tmp_path / "large")
-    names = [str(tmp_path / "large")]
-    with MemoryMeasurement(names, SENTENCES) as measurement:
-        (large,) = measurement.result()
+    name = str(tmp_path / "large")
+    large = memory_of(name, SENTENCES)
     assert large is not None and 24e6 < large < 200e6  # the weights are 24 MB
-    (cost,) = costs([open_model(names[0])], SENTENCES, [large])
+    (cost,) = costs([open_model(name)], SENTENCES, [large])
     assert cost.size > 24e6 and cost.speed > 0 and cost.memory == large
