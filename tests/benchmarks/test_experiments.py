@@ -7,12 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.experiments import cells
-from benchmarks.experiments.__main__ import main
 from benchmarks.experiments.cells import Cell, Inputs, Scores, cell_path
 from benchmarks.experiments.report import judge, write
-from benchmarks.experiments.revisiting import tables
 from benchmarks.experiments.tables import Claim, Table
-from paraloom.models.embeddings.encoders import kinds
 from paraloom.models.embeddings.options import EmbeddingOptions
 
 BETTER, WORSE = Cell(options=EmbeddingOptions()), Cell(options=EmbeddingOptions(dim=3))
@@ -59,21 +56,6 @@ def test_markdown(tmp_path: Path) -> None:
     ]
 
 
-NOWHERE = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "folder"), Path()))
-
-
-@pytest.mark.parametrize("name", tables(NOWHERE))
-def test_tables_name_encoders_and_claims_name_rows(name: str) -> None:
-    table = tables(NOWHERE)[name]
-    assert table.claims or name == "wg4"  # no order of rows
-    for cell in table.rows.values():
-        if isinstance(cell, Cell):
-            assert kinds(cell.options.model)
-    for claim in table.claims:
-        assert claim.better in table.rows and claim.worse in table.rows
-        assert table.rows[claim.better] != table.rows[claim.worse]
-
-
 def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     for name in ("corpus", "sts", "sick"):
         (tmp_path / name).mkdir()
@@ -101,10 +83,3 @@ def test_a_cell_is_known_by_what_it_depends_on(tmp_path: Path) -> None:
     cells.digest.cache_clear()
     paths.append(cell_path(cell, 1, inputs))
     assert paths[0] == paths[1] and len(set(paths)) == len(paths) - 1
-
-
-def test_without_a_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--corpus", str(tmp_path), "--folder", str(tmp_path / "out")]) == 2
-    assert (
-        "no corpus; `make corpus CONFIG=configs/multi30k.yaml` makes it" in capsys.readouterr().err
-    )

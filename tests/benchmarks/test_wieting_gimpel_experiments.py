@@ -22,10 +22,6 @@ NOWHERE = Inputs(**dict.fromkeys(("corpus", "phrases", "sts", "sick", "books", "
 TABLES = {**revisiting.tables(NOWHERE), **supervised.tables(NOWHERE)}
 
 
-def claims(name: str) -> dict[tuple[str, str], str]:
-    return {(claim.better, claim.worse): claim.figures for claim in TABLES[name].claims}
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_have_cells_and_figures_and_claims_name_rows(name: str) -> None:
     table = TABLES[name]
@@ -56,30 +52,6 @@ def test_settings_of_transfer(name: str) -> None:
         assert options.scramble in (0, 0.25, 0.5, 0.75)
 
 
-def test_directions_of_table_1() -> None:
-    words, sentences = "PPDB's word pairs", "sentences"
-    assert claims("wg1")[f"LSTM, {sentences}", f"LSTM, {words}"] == "59.3 > 54.2"
-    assert claims("wg1")[f"AVG, {sentences}", f"LSTM Avg, {sentences}"] == "68.4 > 67.5"
-    assert claims("wg1")["LSTM, sentences", "LSTM, sentences, no tags"] == "footnote 4: +6"
-    assert len(TABLES["wg1"].claims) == 11
-
-
-def test_directions_of_table_2() -> None:
-    found = claims("wg2")
-    assert found["LSTM", "LSTM, dropout"] == "59.3 > 55.3, 60.6 > 58.1"
-    assert found["LSTM", "LSTM, L2"] == "59.3 > 56.5, 60.6 > 60.3"
-    for helps in ("word dropout", "scrambling", "dropout and scrambling"):
-        assert (f"LSTM, {helps}", "LSTM") in found
-    assert ("AVG", "AVG, dropout") in found and ("AVG", "AVG, word dropout") in found
-    assert ("LSTM Avg, dropout and scrambling", "AVG") in found
-
-
-def test_directions_of_table_3() -> None:
-    found = claims("wg3")
-    assert found["GRAN", "BiGRAN"] == "68.9 > 68.4, 69.5 < 69.7"
-    assert {better for better, _ in found} == {"GRAN"} and len(found) == 11
-
-
 def test_table_4_has_the_sets_that_are_there(inputs: Inputs) -> None:
     for year, name in (("2013", "OnWN"), ("2013", "FNWN"), ("2012", "MSRpar")):
         (inputs.sts / year).mkdir(exist_ok=True)
@@ -92,19 +64,6 @@ def test_table_4_has_the_sets_that_are_there(inputs: Inputs) -> None:
         {"STS 2013 OnWN": 8.4, "STS 2013 FNWN": 3.0},
         {"STS 2013 OnWN": 8.6, "STS 2013 FNWN": 5.4},
     ]
-
-
-def test_directions_of_tables_5_6_and_8() -> None:
-    assert claims("wg5-sts")["AVG, dropout", "AVG"] == "80.7 > 79.2"
-    assert claims("wg5-sick")["AVG", "AVG, dropout"] == "85.2 > 84.5"
-    assert claims("wg5-sick")["LSTM", "LSTM Avg"] == "80.9 > 79.5"
-    assert claims("wg6-sick")["GRAN-4", "GRAN"] == "85.5 > 85.3"
-    assert claims("wg6-sts")["GRAN", "GRAN-5"] == "81.6 > 70.9"
-    both = "LSTM Avg, dropout and scrambling"
-    assert claims("wg8-sts")["AVG, dropout", both] == "80.7 > 76.5"
-    assert claims("wg8-sick")["AVG, dropout", both] == "84.5 > 84"
-    assert claims("wg8-sts")["AVG, dropout, universal", f"{both}, universal"] == "82.9 > 81.3"
-    assert claims("wg8-sick")["AVG, dropout, universal", f"{both}, universal"] == "85.6 > 85.2"
 
 
 def test_universal_encoders_are_those_of_tables_2_and_3(inputs: Inputs) -> None:
@@ -129,14 +88,6 @@ def test_the_trial_pairs_choose_the_epoch_if_there_are_test_pairs(inputs: Inputs
     (inputs.sick / "SICK_test_annotated.txt").write_text("x")
     assert held_out("wg5-sick") == {None} and held_out("wg5-sts") == {0.1}
     assert supervised.tables(inputs)["wg5-sick"].measures["pearson"] == "SICK test"
-
-
-def test_the_correlation_of_results_in_the_papers_table_4() -> None:
-    """4.2: LSTM Avg and GRAN are more closely correlated with each other than either with AVG."""
-    table = TABLES["wg4-correlation"]
-    assert [row["spearman"] for row in table.paper.values()] == [97.1, 94.1, 94.5]
-    assert [claim.better for claim in table.claims] == ["LSTM Avg, GRAN"] * 2 + ["GRAN, AVG"]
-    assert all(set(claim.printed) == {"pearson", "spearman"} for claim in table.claims)
 
 
 def test_a_cell_and_its_table(inputs: Inputs, tmp_path: Path) -> None:
