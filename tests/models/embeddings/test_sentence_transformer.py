@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -88,11 +87,3 @@ def test_no_code_comes_from_the_folder(sentences: list[str], tmp_path: Path) -> 
         (tmp_path / "model" / f"{name}.py").write_text("raise SystemExit('ran')\n")
     loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
     assert type(loaded[0]).__module__ == "paraloom.models.embeddings.sentence_transformer"
-
-
-def test_the_files_name_our_module(sentences: list[str], tmp_path: Path) -> None:
-    encoder("gru", sentences).save(tmp_path / "model")
-    (module,) = json.loads((tmp_path / "model" / "modules.json").read_text())
-    assert module["type"] == "paraloom.models.embeddings.sentence_transformer.MosesEncoder"
-    config = json.loads((tmp_path / "model" / "config_sentence_transformers.json").read_text())
-    assert config["similarity_fn_name"] == "cosine"
