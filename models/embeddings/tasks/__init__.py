@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 
 if TYPE_CHECKING:
