@@ -57,6 +57,7 @@ TABLES = {
 """The names of the papers' tables."""
 NUMBERS = {"PRICE": "1.5", "N": "2"}
 """Words that stand for a number in the documents."""
+GENERAL = ("--help", "--version", "--install-completion")
 NOT_HERE = (
     "benchmarks/results/",  # made by `make bench`
     "models/cs-en",  # of the reader
@@ -114,7 +115,7 @@ def sets_of(arguments: list[str]) -> list[str]:
 def test_commands_exist_and_take_these_options(page: Path) -> None:
     for arguments in calls(page, "paraloom"):
         name, rest = command_of(arguments)
-        if name.endswith("COMMAND") or name in ("--help", "--version", "--install-completion"):
+        if name.endswith("COMMAND") or name in ("papers", *GENERAL):
             continue
         assert name in COMMAND, arguments
         end = rest.index("--") if "--" in rest else len(rest)

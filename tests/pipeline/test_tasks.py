@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
+from paraloom.models.embeddings.tasks import TASKS
 from paraloom.pipeline import cli
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
@@ -86,18 +87,24 @@ def test_training_needs_no_bitext_and_is_not_repeated(
         ("embeddings.task=guessing", "embeddings.task: must be paraphrases, similarity,"),
         ("embeddings.task=paraphrases", "input: is missing"),
         ("embeddings.task=malstm", "embeddings.malstm: is missing"),
-        (
-            "embeddings={task: phrases, phrases: {table: FILE}}",
-            "for `paraloom papers train --config",
-        ),
     ],
 )
 def test_mistakes_are_one_line(
     config: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
 ) -> None:
-    change = change.replace("FILE", str(config))
     code, _, error = train(config, capsys, "--set", change)
     assert code == 2 and message in error and error.count("\n") == 1
+
+
+def test_the_papers_other_systems_have_a_command_of_their_own(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(TASKS, "phrases", raising=False)  # another test may have added it
+    change = f"embeddings={{task: phrases, phrases: {{table: {config}}}}}"
+    code, _, error = train(config, capsys, "--set", change)
+    assert code == 2
+    expected = "embeddings.task: phrases is for `paraloom papers train --config FILE`"
+    assert error == f"paraloom: {expected}\n"
 
 
 def test_a_corpus_needs_bitext(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
