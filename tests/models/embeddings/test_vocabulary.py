@@ -80,7 +80,7 @@ def test_tags_stand_around_every_sentence_and_cannot_be_written_in_text() -> Non
 
 
 @pytest.mark.parametrize("kind", ["words", "trigrams"])
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(known=st.lists(st.text(max_size=30)), lines=st.lists(st.text(max_size=40), min_size=1))
 def test_ids_equal_a_lookup_token_by_token(kind: Kind, known: list[str], lines: list[str]) -> None:
     vocabulary = Vocabulary.build([column(known)], kind=kind)

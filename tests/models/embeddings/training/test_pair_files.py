@@ -27,7 +27,7 @@ from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 
-SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, device="cpu")
+SMALL = EmbeddingOptions(dim=8, epochs=2, batch_size=10, mega_batch=3, loaders=0)
 WORDS = [f"w{i}" for i in range(30)]
 
 
