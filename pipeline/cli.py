@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import metadata
 from typing import Annotated, Any, NamedTuple
 
@@ -104,18 +105,16 @@ COMMANDS = (
     Command("plot", "model.plot", "Draw sentences by their vectors (SVG)"),
 )
 
-PAPERS = tuple(
-    Command(*entry, folder="paraloom.papers")
-    for entry in (
-        ("train", "train", "Train one of the papers' other systems", True),
-        ("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
-        ("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
-        ("compare-models", "analyses.compare_models", "Show where two models disagree most"),
-        ("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoder vectors"),
-        ("gate-analysis", "analyses.gate_analysis", "Show which words a GRAN's gates pass"),
-        ("extract-phrases", "analyses.phrase_table", "Extract a phrase table", True),
-        ("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
-    )
+_in_the_room = partial(Command, folder="paraloom.papers")
+PAPERS = (
+    _in_the_room("train", "train", "Train one of the papers' other systems", beam=True),
+    _in_the_room("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
+    _in_the_room("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
+    _in_the_room("compare-models", "analyses.compare_models", "Show where two models disagree"),
+    _in_the_room("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoders"),
+    _in_the_room("gate-analysis", "analyses.gate_analysis", "Show which words GRANs let pass"),
+    _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
+    _in_the_room("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )
 """The commands of `paraloom papers`: the only way from here into that room."""
 

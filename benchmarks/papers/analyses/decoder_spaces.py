@@ -10,8 +10,8 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import COMPARE, correlation
-from paraloom.models.embeddings.comparison import Vectors
+from paraloom.models.embeddings.applications.evaluation import correlation
+from paraloom.models.embeddings.comparison import Vectors, cosines, dots
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.encoders.context import Context, Vector
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
@@ -24,6 +24,8 @@ from paraloom.pipeline.commands.options import (
     write_json,
 )
 from paraloom.pipeline.console import console
+
+_COMPARE = {"cosine": cosines, "dot": dots}
 
 
 class Space(NamedTuple):
@@ -64,7 +66,7 @@ def compare_spaces(
         text = pa.concat_arrays([pairs.first, pairs.second])
         for space, vectors in _vectors(model, text, steps):
             first, second = np.split(vectors, 2)
-            for name, compare in COMPARE.items():
+            for name, compare in _COMPARE.items():
                 agreed = correlation(compare(first, second), pairs.scores)
                 for key, value in ((name, agreed.pearson), (f"{name}_spearman", agreed.spearman)):
                     found = by_space.setdefault(space, {}).setdefault(key, {})

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 from rich.table import Table
 
-from paraloom.models.embeddings.applications.evaluation import correlation, pair_features
+from paraloom.models.embeddings.applications.evaluation import correlation, embed_pairs
 from paraloom.models.embeddings.comparison import Embed, Vectors
 from paraloom.papers.analyses.options import open_models
 from paraloom.papers.datasets.transfer import LabelledSentences, TransferTask, find_tasks
@@ -21,7 +22,7 @@ FOLDS = 10
 _STRENGTHS = (0.001, 0.01, 0.1)  # C of the regression, of features with variance 1
 _HELD_OUT = 0.1  # share of the training part that selects C
 
-Scores = dict[str, float]
+TaskScores = dict[str, float]
 """In percent: `accuracy`, for MRPC also `f1`; for SICK-R `pearson`."""
 
 
@@ -31,7 +32,7 @@ class TransferResults:
 
     tasks: list[TransferTask]
     missing: list[str]
-    scores: dict[str, list[Scores]]  # by model, [tasks]
+    scores: dict[str, list[TaskScores]]  # by model, [tasks]
 
     def table(self) -> Table:
         """One row per task."""
@@ -67,7 +68,7 @@ def transfer(models: Sequence[tuple[str, Embed]], folder: Path | str) -> Transfe
     return TransferResults(tasks=tasks, missing=missing, scores=scores)
 
 
-def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> Scores:
+def evaluate(embed: Embed, task: TransferTask, *, seed: int = 1) -> TaskScores:
     """The scores of a logistic regression on a model's vectors.
 
     It is trained on the training part and tested on the test part, if the task has one, else by
@@ -89,6 +90,12 @@ def _features(embed: Embed, examples: LabelledSentences) -> Vectors:
     if examples.second is None:
         return embed(examples.first)
     return pair_features(embed, examples.first, examples.second)
+
+
+def pair_features(embed: Embed, first: pa.StringArray, second: pa.StringArray) -> Vectors:
+    """|a − b| and a ⊙ b of the vectors of n pairs, concatenated: [n, 2 dim]."""
+    a, b = embed_pairs(embed, first, second)
+    return np.concatenate([np.abs(a - b), a * b], axis=1)
 
 
 def _folds(labels: NDArray[Any], seed: int) -> Any:
@@ -138,7 +145,7 @@ def _fit(features: Vectors, labels: NDArray[Any], strength: float) -> Any:
     return lambda found: model.predict_proba(found) @ values
 
 
-def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> Scores:
+def _judge(predicted: NDArray[Any], labels: NDArray[Any], task: str) -> TaskScores:
     if labels.dtype.kind == "f":
         return {"pearson": correlation(predicted, labels).pearson}
     from sklearn.metrics import f1_score

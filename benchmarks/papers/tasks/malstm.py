@@ -18,13 +18,12 @@ from torch import nn
 from paraloom.models.embeddings.applications.evaluation import (
     embed_pairs,
     label_errors,
-    pair_features,
 )
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.similarity import (
     SICK_SCALE,
     LabelledPairs,
-    Split,
+    LabelledSplit,
     pool,
     read_labelled,
     shares,
@@ -36,6 +35,7 @@ from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
 from paraloom.models.embeddings.training.label_trainer import LabelTrainer
 from paraloom.models.errors import UserError
+from paraloom.papers.analyses.transfer import pair_features
 from paraloom.papers.datasets.synonyms import augmented, read_synonyms
 
 _SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
@@ -100,7 +100,7 @@ def train(
     return metrics
 
 
-def split_data(paths: Sequence[str], held_out: float) -> Split:
+def split_data(paths: Sequence[str], held_out: float) -> LabelledSplit:
     """Labelled pairs to train on, to choose the epoch by, and to report.
 
     SICK has 5,000 training pairs: those of its trial set too, where the test set is there to be
@@ -115,7 +115,7 @@ def split_data(paths: Sequence[str], held_out: float) -> Split:
     if all(data.name == "trial" for data in train):
         raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
     rest, development = shares(pool(train), (1 - held_out, held_out))
-    return Split(rest, development, test)
+    return LabelledSplit(rest, development, test)
 
 
 def initialise(encoder: nn.Module, seed: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     """A row of a table of results."""
 
     head: str
@@ -22,15 +22,15 @@ class Cost(NamedTuple):
     memory: int | None  # bytes that it adds to a process; None if they are unknown
 
 
-def cost_rows(costs: Sequence[Cost]) -> list[Row]:
+def cost_rows(costs: Sequence[Cost]) -> list[ResultRow]:
     """Speed, size and memory [models]; no row if they were not measured."""
     if not costs:
         return []
     return [
-        Row("sentences/s", "", [f"{each.speed:,.0f}" for each in costs]),
-        Row("batch size", "", [f"{each.batch_size:,}" for each in costs]),
-        Row("size on disk, MB", "", [megabytes(each.size) for each in costs]),
-        Row("memory, MB", "", [megabytes(each.memory) for each in costs]),
+        ResultRow("sentences/s", "", [f"{each.speed:,.0f}" for each in costs]),
+        ResultRow("batch size", "", [f"{each.batch_size:,}" for each in costs]),
+        ResultRow("size on disk, MB", "", [megabytes(each.size) for each in costs]),
+        ResultRow("memory, MB", "", [megabytes(each.memory) for each in costs]),
     ]
 
 

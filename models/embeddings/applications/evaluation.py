@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy.stats import rankdata
 
-from paraloom.models.embeddings.applications.cost_table import Cost, Row, cost_rows
+from paraloom.models.embeddings.applications.cost_table import Cost, ResultRow, cost_rows
 from paraloom.models.embeddings.applications.protocols import PROTOCOLS, Benchmark, benchmarks
 from paraloom.models.embeddings.comparison import (
     Compare,
@@ -20,7 +20,6 @@ from paraloom.models.embeddings.comparison import (
     Scores,
     Vectors,
     cosines,
-    dots,
 )
 from paraloom.models.embeddings.datasets.similarity import (
     LabelledPairs,
@@ -32,11 +31,8 @@ from paraloom.models.errors import UserError
 
 _TITLES = {"papers": "papers", "mteb": "MTEB"}
 
-COMPARE: dict[str, Compare] = {"cosine": cosines, "dot": dots}
-"""The functions that compare two vectors, by name."""
 
-
-class Correlation(NamedTuple):
+class LabelCorrelation(NamedTuple):
     """Correlation × 100; NaN if it is undefined (one of the two sides is constant)."""
 
     pearson: float
@@ -45,11 +41,11 @@ class Correlation(NamedTuple):
     """Mean squared error of predicted labels; NaN if there are none."""
 
 
-class Judged(NamedTuple):
+class SetResult(NamedTuple):
     """The results of a model on one data set."""
 
-    correlation: Correlation
-    genres: dict[str, Correlation]  # of the STS Benchmark
+    correlation: LabelCorrelation
+    genres: dict[str, LabelCorrelation]  # of the STS Benchmark
     cosines: Scores
 
 
@@ -59,18 +55,18 @@ class Report:
 
     models: list[str]
     data: list[LabelledPairs]
-    correlations: list[list[Correlation]]  # [models][data sets]
-    genres: list[list[dict[str, Correlation]]] = field(default_factory=list)
+    correlations: list[list[LabelCorrelation]]  # [models][data sets]
+    genres: list[list[dict[str, LabelCorrelation]]] = field(default_factory=list)
     """[models][data sets]: the correlations of each genre; empty but for the STS Benchmark"""
     benchmarks: list[Benchmark] = field(default_factory=list)
     protocols: dict[str, list[list[float]]] = field(default_factory=dict)
     """of each protocol, [models][benchmarks]: correlation × 100"""
 
-    def mean(self, model: int, group: str) -> Correlation:
+    def mean(self, model: int, group: str) -> LabelCorrelation:
         """Unweighted mean over the group's data sets; undefined if one of them is undefined."""
         pairs = zip(self.data, self.correlations[model], strict=True)
         found = [correlation[:2] for data, correlation in pairs if data.group == group]
-        return Correlation(*(float(column) for column in np.mean(found, axis=0)))
+        return LabelCorrelation(*(float(column) for column in np.mean(found, axis=0)))
 
     def table(
         self, costs: Sequence[Cost] = (), how: str = "", names: Sequence[str] | None = None
@@ -102,37 +98,37 @@ class Report:
             lines += PROTOCOLS.values()
         return "\n".join(lines)
 
-    def sections(self) -> list[list[Row]]:
+    def sections(self) -> list[list[ResultRow]]:
         """The rows of a table: of each group of data sets, then of each protocol."""
         found = [self._group_rows(*group) for group in self._by_group(_cell).items()]
         return [*found, *(self._protocol_rows(name) for name in self.protocols)]
 
-    def _group_rows(self, group: str, found: dict[str, Any]) -> list[Row]:
+    def _group_rows(self, group: str, found: dict[str, Any]) -> list[ResultRow]:
         rows = []
         for name, results in found["data_sets"].items():
             genres = results.get("genres", {})
             of_genres = {f"{name}, {genre}": of_genre for genre, of_genre in genres.items()}
             for head, shown in ({name: results} | of_genres).items():
                 cells = list(shown["models"].values())
-                rows.append(Row(f"{group} {head}", f"{shown['pairs']:,}", cells))
+                rows.append(ResultRow(f"{group} {head}", f"{shown['pairs']:,}", cells))
         if "mean" in found:
-            rows.append(Row(f"{group} mean", "", list(found["mean"].values()), "mean"))
+            rows.append(ResultRow(f"{group} mean", "", list(found["mean"].values()), "mean"))
         if found["missing"]:
             absent = f"{group} without {', '.join(found['missing'])} (not there)"
-            rows.append(Row(absent, "", [""] * len(self.models), "missing"))
+            rows.append(ResultRow(absent, "", [""] * len(self.models), "missing"))
         return rows
 
-    def _protocol_rows(self, protocol: str) -> list[Row]:
+    def _protocol_rows(self, protocol: str) -> list[ResultRow]:
         rows, results = [], self.protocols[protocol]
         for i, benchmark in enumerate(self.benchmarks):
             head, pairs = f"{_TITLES[protocol]}: {benchmark.name}", ""
             if protocol == "mteb":
                 incomplete = "" if benchmark.complete else ", incomplete"
                 head, pairs = f"{head} ({benchmark.task}{incomplete})", f"{benchmark.pairs:,}"
-            rows.append(Row(head, pairs, [_number(of[i]) for of in results]))
+            rows.append(ResultRow(head, pairs, [_number(of[i]) for of in results]))
         if self.benchmarks:
             means = [_number(self.overall(protocol, model)) for model in range(len(self.models))]
-            rows.append(Row(f"{_TITLES[protocol]}: mean", "", means, "mean"))
+            rows.append(ResultRow(f"{_TITLES[protocol]}: mean", "", means, "mean"))
         return rows
 
     def overall(self, protocol: str, model: int) -> float:
@@ -168,7 +164,7 @@ class Report:
     def _of_models(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.models, values, strict=True))
 
-    def _by_group(self, show: Callable[[Correlation], Any]) -> dict[str, Any]:
+    def _by_group(self, show: Callable[[LabelCorrelation], Any]) -> dict[str, Any]:
         lacking = missing(self.data)
         groups: dict[str, Any] = {}
         for i, data in enumerate(self.data):
@@ -243,12 +239,12 @@ def check_distinct(names: Sequence[str], what: str) -> None:
             raise UserError(f"{name}: stands twice among the {what}")
 
 
-def _judge(model: Model, data: LabelledPairs) -> Judged:
+def _judge(model: Model, data: LabelledPairs) -> SetResult:
     vectors = embed_pairs(model.embed, data.first, data.second)
     found = model.compare(*vectors)
     error = np.mean((found - data.scores) ** 2) if model.scale == data.scale else np.nan
     genres = np.array([] if data.genres is None else data.genres.to_pylist(), object)
-    return Judged(
+    return SetResult(
         correlation(found, data.scores)._replace(mse=float(error)),
         {
             genre: correlation(found[genres == genre], data.scores[genres == genre])
@@ -258,7 +254,7 @@ def _judge(model: Model, data: LabelledPairs) -> Judged:
     )
 
 
-def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> Correlation:
+def agreement(embed: Embed, data: LabelledPairs, compare: Compare = cosines) -> LabelCorrelation:
     """Correlation of the scores with the labels of one data set."""
     return correlation(scores(embed, data, compare), data.scores)
 
@@ -276,12 +272,6 @@ def embed_pairs(
     return vectors[: len(first)], vectors[len(first) :]
 
 
-def pair_features(embed: Embed, first: pa.StringArray, second: pa.StringArray) -> Vectors:
-    """|a − b| and a ⊙ b of the vectors of n pairs, concatenated: [n, 2 dim]."""
-    a, b = embed_pairs(embed, first, second)
-    return np.concatenate([np.abs(a - b), a * b], axis=1)
-
-
 def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
     found: dict[str, Any] = {}
@@ -296,7 +286,7 @@ def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
     return found
 
 
-def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> Correlation:
+def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> LabelCorrelation:
     """Pearson's r and Spearman's ρ (ties share their mean rank), × 100.
 
     >>> correlation(np.array([0.1, 0.2, 0.9]), np.array([1.0, 2.0, 3.0])).spearman
@@ -304,8 +294,10 @@ def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -
     """
     # Rounding errors are no signal: 1e-9 is far below the resolution of a float32 cosine.
     if any(not np.ptp(side) > 1e-9 * np.abs(side).max() for side in (predicted, labels)):
-        return Correlation(float("nan"), float("nan"))
-    return Correlation(_pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels)))
+        return LabelCorrelation(float("nan"), float("nan"))
+    return LabelCorrelation(
+        _pearson(predicted, labels), _pearson(rankdata(predicted), rankdata(labels))
+    )
 
 
 def _pearson(x: NDArray[np.floating], y: NDArray[np.floating]) -> float:
@@ -317,14 +309,14 @@ def _is_year(group: str) -> bool:
     return group.removeprefix("STS ").isdecimal()
 
 
-def _cell(correlation: Correlation) -> str:
+def _cell(correlation: LabelCorrelation) -> str:
     # Pearson and Spearman are undefined together.
     undefined = np.isnan(correlation.pearson)
     cell = "undefined" if undefined else "{:.1f} / {:.1f}".format(*correlation)
     return cell if np.isnan(correlation.mse) else f"{cell}, {correlation.mse:.3f}"
 
 
-def _numbers(correlation: Correlation) -> dict[str, float | None]:
+def _numbers(correlation: LabelCorrelation) -> dict[str, float | None]:
     values = correlation._asdict()
     if np.isnan(correlation.mse):
         del values["mse"]

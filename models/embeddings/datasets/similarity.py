@@ -234,7 +234,7 @@ STS_SHARES = (0.4, 0.1, 0.5)
 """Training, development and test shares of STS data sets (Wieting & Gimpel 2017, 4.3)."""
 
 
-class Split(NamedTuple):
+class LabelledSplit(NamedTuple):
     """Pairs to train on, pairs that select the epoch, and data sets to report."""
 
     train: LabelledPairs
@@ -242,7 +242,7 @@ class Split(NamedTuple):
     test: list[LabelledPairs]
 
 
-def split(paths: Sequence[str], *, held_out: float | None) -> Split:
+def split(paths: Sequence[str], *, held_out: float | None) -> LabelledSplit:
     """Read labelled pairs and split them.
 
     Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK, a share `held_out` of
@@ -258,7 +258,7 @@ def split(paths: Sequence[str], *, held_out: float | None) -> Split:
         )
     if sets[0].scale == STS_SCALE:
         parts = [shares(data, STS_SHARES) for data in sets]
-        return Split(
+        return LabelledSplit(
             pool([p[0] for p in parts]), pool([p[1] for p in parts]), [p[2] for p in parts]
         )
     test = [data for data in sets if data.name in ("trial", "test")]
@@ -272,9 +272,11 @@ def split(paths: Sequence[str], *, held_out: float | None) -> Split:
                 f"{', '.join(paths)}: no SICK_trial.txt, whose pairs choose the epoch; add it, or "
                 "set embeddings.similarity.held_out"
             )
-        return Split(pool(train), pool(trial), [data for data in test if data.name == "test"])
+        return LabelledSplit(
+            pool(train), pool(trial), [data for data in test if data.name == "test"]
+        )
     rest, development = shares(pool(train), (1 - held_out, held_out))
-    return Split(rest, development, test)
+    return LabelledSplit(rest, development, test)
 
 
 def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:

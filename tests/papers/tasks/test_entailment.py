@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 from sklearn.svm import SVC
 
-from paraloom.models.embeddings.applications.evaluation import pair_features
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
+from paraloom.papers.analyses.transfer import pair_features
 from paraloom.papers.tasks.malstm import entailment
 
 LABELS = ("NEUTRAL", "ENTAILMENT", "CONTRADICTION")

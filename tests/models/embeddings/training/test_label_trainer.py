@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from paraloom.models.embeddings import tasks
-from paraloom.models.embeddings.applications.evaluation import Correlation
+from paraloom.models.embeddings.applications.evaluation import LabelCorrelation
 from paraloom.models.embeddings.comparison import Compare, Embed
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick
 from paraloom.models.embeddings.encoders import embedding_matrices
@@ -145,9 +145,9 @@ def test_encoder_and_head_of_the_best_epoch_are_left(
     def present() -> list[torch.Tensor]:
         return [weight.clone() for module in modules for weight in weights(module).values()]
 
-    def agreement(embed: Embed, data: LabelledPairs, compare: Compare) -> Correlation:
+    def agreement(embed: Embed, data: LabelledPairs, compare: Compare) -> LabelCorrelation:
         seen.append(present())
-        return Correlation(pearson=min(len(seen), 2), spearman=len(seen))
+        return LabelCorrelation(pearson=min(len(seen), 2), spearman=len(seen))
 
     monkeypatch.setattr(module, "agreement", agreement)
     trainer.fit()
