@@ -60,14 +60,6 @@ def test_real_data_side_by_side(bag_of_words: Embed, data: Path) -> None:
     assert f"{pearson:.1f} / {spearman:.1f}" in table
 
 
-def test_train_files_do_not_count_in_the_mean_of_the_year(bag_of_words: Embed, data: Path) -> None:
-    report = evaluate_models([("words", bag_of_words)], sts=data / "sts" / "2012")
-    sets = report.json()["groups"]["STS 2012"]["data_sets"]
-    assert sorted(sets) == ["MSRpar", "OnWN", "SMTeuroparl", "SMTnews"]
-    pearsons = [of["models"]["words"]["pearson"] for of in sets.values()]
-    assert report.mean(0, "STS 2012").pearson == pytest.approx(np.mean(pearsons), abs=1e-3)
-
-
 @given(
     st.lists(
         st.tuples(st.integers(-9, 9).map(float), st.integers(0, 5).map(float)),

@@ -14,7 +14,7 @@ from paraloom.models.errors import UserError
 from tests.sample import english_sentences
 
 
-@pytest.mark.parametrize("block", [1, 7, 200, 1014])
+@pytest.mark.parametrize("block", [7, 1014])
 def test_blocks_give_what_all_pairs_give(bag_of_words: Embed, block: int) -> None:
     lines = english_sentences(300)
     lines += lines[:20]

@@ -1,11 +1,9 @@
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
-from paraloom.models.embeddings.applications.evaluation import evaluate_models, evaluate_on
+from paraloom.models.embeddings.applications.evaluation import evaluate_on
 from paraloom.models.embeddings.applications.protocols import benchmarks
 from paraloom.models.embeddings.comparison import Embed, cosines
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
@@ -50,32 +48,6 @@ def test_mteb_has_all_pairs_of_sick_and_the_test_set_of_the_sts_benchmark() -> N
     sick, stsb = benchmarks(data)
     assert (sick.name, sick.papers, sick.mteb) == ("SICK test", [2], [0, 1, 2])
     assert (stsb.name, stsb.papers, stsb.complete) == ("STS Benchmark test", [4], True)
-
-
-def test_pooled_results(bag_of_words: Embed, data: Path) -> None:
-    folders = [data / "sts" / "2015", data / "stsb"]
-    report = evaluate_models([("words", bag_of_words)], folders, data / "sick")
-    found = report.json()["protocols"]
-    year = [each for each in report.data if each.group == "STS 2015"]
-    scored = [cosines(bag_of_words(each.first), bag_of_words(each.second)) for each in year]
-    labels = np.concatenate([each.scores for each in year])
-    expected = 100 * spearmanr(np.concatenate(scored), labels).statistic
-    mteb, papers = found["mteb"]["results"], found["papers"]["results"]
-    assert mteb["STS 2015"]["words"] == pytest.approx(expected, abs=1e-3)
-    assert found["mteb"]["tasks"]["STS 2015"] == {"task": "STS15", "pairs": 3000, "complete": True}
-    groups = report.json()["groups"]
-    assert papers["STS 2015"]["words"] == groups["STS 2015"]["mean"]["words"]["pearson"]
-    dev = groups["stsb"]["data_sets"]["sts-dev"]
-    assert papers["STS Benchmark dev"]["words"] == dev["models"]["words"]["pearson"]
-    assert mteb["STS Benchmark dev"]["words"] == dev["models"]["words"]["spearman"]
-    assert {name: of["pairs"] for name, of in dev["genres"].items()} == {
-        "main-captions": 625,
-        "main-forums": 375,
-        "main-news": 500,
-    }
-    assert list(papers) == list(mteb) == ["STS 2015", "STS Benchmark dev", "SICK trial"]
-    mean = np.mean([of["words"] for of in mteb.values()])
-    assert found["mteb"]["mean"]["words"] == pytest.approx(mean, abs=1e-3)
 
 
 def test_one_protocol_means_data_sets_and_the_other_pools_their_pairs(bag_of_words: Embed) -> None:

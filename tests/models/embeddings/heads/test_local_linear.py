@@ -22,8 +22,7 @@ def points() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return x, np.sin(4 * x) + random.normal(scale=0.2, size=60)
 
 
-@pytest.mark.parametrize("bandwidth", [0.03, 0.2, 3.0])
-@pytest.mark.parametrize("block", [5, 512])
+@pytest.mark.parametrize(("bandwidth", "block"), [(0.03, 5), (3.0, 512)])
 def test_each_estimate_is_a_weighted_least_squares_line(
     points: tuple[NDArray[np.float64], NDArray[np.float64]],
     bandwidth: float,
