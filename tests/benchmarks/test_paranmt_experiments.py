@@ -19,8 +19,7 @@ from benchmarks.experiments.paranmt_cells import (
     OtherCell,
     TransferCell,
 )
-from benchmarks.experiments.report import write
-from benchmarks.experiments.tables import Claim, Table, printed_claims
+from benchmarks.experiments.tables import Claim
 from paraloom.models.embeddings.encoders import kinds
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
@@ -70,29 +69,6 @@ def test_rows_and_claims_are_those_of_the_paper(with_corpus: Inputs) -> None:
     assert "LSTM Avg, 600" in larger  # 6.5.1: they help on transfer
     assert "development_decile" not in found["paranmt4"].reported
     assert {f"BiLSTM Avg, M = {M}" for M in (1, 20, 40)} < set(found["paranmt5"].rows)
-
-
-def test_a_mean_of_two_claims_is_printed_for_its_measures(tmp_path: Path) -> None:
-    figures = {"A": {"r": 2.0, "s": 1.0}, "B": {"r": 1.0, "s": 2.0}}
-    cells = [EncoderCell(options=SMALL), EncoderCell(options=SMALL.replace(dim=3))]
-    table = Table(
-        "Title",
-        dict(zip("AB", cells, strict=True)),
-        printed_claims([("A", "B")], figures),
-        measures={"r": "r", "s": "s", "t": "t"},
-        paper=figures,
-    )
-    scores = {cells[0]: [{"r": 3.0, "s": 3.0}], cells[1]: [{"r": 1.0, "s": 1.0}]}
-    write(tmp_path / "t.md", table, scores)
-    assert (tmp_path / "t.md").read_text().splitlines()[4:] == [
-        "| A | 3.0 ± 0.0 (paper: 2) | 3.0 ± 0.0 (paper: 1) | – |",
-        "| B | 1.0 ± 0.0 (paper: 1) | 1.0 ± 0.0 (paper: 2) | – |",
-        "",
-        "| the paper's claim | r | s |",
-        "| --- | --- | --- |",
-        "| A > B | holds (+2.0 ± 0.0; paper: +1.0) | – |",
-        "| B > A | – | reversed (-2.0 ± 0.0; paper: +1.0) |",
-    ]
 
 
 def test_cells(with_corpus: Inputs) -> None:

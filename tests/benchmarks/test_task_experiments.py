@@ -1,7 +1,6 @@
 """Cells of phrases and of contiguous text, end to end in small."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +11,6 @@ import pytest
 
 from benchmarks.experiments import context, phrases
 from benchmarks.experiments.cells import Inputs, load_scores
-from benchmarks.experiments.report import lines, write
 from paraloom.models.embeddings.encoders import check_encoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
@@ -155,19 +153,3 @@ def test_contiguous_text(inputs: Inputs, tmp_path: Path) -> None:
         assert both == pytest.approx((two + three) / 2)
     assert found["encoder SICK-E"] >= 0 and np.isnan(found["concat MR"])  # no data
     assert set(scores[without]) == {name for name in found if name.startswith("encoder")}
-
-    # Every row shows its own part of what the cell it shares gave.
-    cells = {cell: [scores[without]] for cell in table.rows.values()}
-    cells[table.rows["GRU–GRU, concat, dot"]] = [found]
-    own = {
-        name: replace(table, rows={name: cell}, claims=[], paper={})
-        for name, cell in table.rows.items()
-        if cell in (table.rows["GRU–GRU, concat, dot"], table.rows["BOW–BOW, encoder, dot"])
-    }
-    for name, one in own.items():
-        ((_, shown),) = lines(one, cells)
-        part = table.prefixes[name]
-        source = cells[table.rows[name]][0]
-        assert shown == [f"{source[part + measure]:.1f} ± 0.0" for measure in table.measures]
-    write(tmp_path / "t.md", own["BOW–BOW, encoder, dot"], cells)
-    assert "claim" not in (tmp_path / "t.md").read_text()

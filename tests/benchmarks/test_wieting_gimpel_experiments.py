@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks.experiments import revisiting, supervised
 from benchmarks.experiments.cells import Cell, Inputs, cell_path, run
-from benchmarks.experiments.labelled import LabelledCell
 from benchmarks.experiments.report import judgements, write
 from benchmarks.experiments.revisiting import CorrelationCell
 from benchmarks.experiments.tables import Table
@@ -35,48 +34,6 @@ def test_rows_have_cells_and_figures_and_claims_name_rows(name: str) -> None:
     for claim in table.claims:
         assert claim.better in table.rows and claim.worse in table.rows
         assert table.rows[claim.better] != table.rows[claim.worse]
-
-
-@pytest.mark.parametrize("name", ["wg1", "wg2", "wg3", "wg4"])
-def test_settings_of_transfer(name: str) -> None:
-    """4.1.2 and 4.2."""
-    for row, cell in TABLES[name].rows.items():
-        options = cell.options
-        assert (options.dim, options.batch_size, options.mega_batch) == (300, 100, 1)
-        assert options.negatives == "same" and options.margin in (0.4, 0.6, 0.8)
-        assert options.learning_rate == 0.001 and options.cell == "peephole"
-        assert options.epochs == (7 if options.model == "word-avg" else 1), row
-        assert options.lambda_w in (1e-5, 0) and options.lambda_c in (1e-3, 1e-4, 1e-5, 1e-6, 0)
-        for rate in (options.dropout, options.word_dropout):
-            assert rate in (0, 0.2, 0.4, 0.6)
-        assert options.scramble in (0, 0.25, 0.5, 0.75)
-
-
-def test_table_4_has_the_sets_that_are_there(inputs: Inputs) -> None:
-    for year, name in (("2013", "OnWN"), ("2013", "FNWN"), ("2012", "MSRpar")):
-        (inputs.sts / year).mkdir(exist_ok=True)
-        (inputs.sts / year / f"{name}.tsv").write_text("1\ta\tb\n")
-    table = revisiting.tables(inputs)["wg4"]
-    assert {"STS 2013 FNWN", "STS 2012 MSRpar", "STS 2012"} < set(table.measures)
-    assert "STS 2012 MSRvid" not in table.measures
-    assert table.paper["AVG"]["STS 2013 OnWN"] == 72.8 and table.paper["GRAN"]["sick"] == 72.9
-    assert [claim.printed for claim in table.claims] == [
-        {"STS 2013 OnWN": 8.4, "STS 2013 FNWN": 3.0},
-        {"STS 2013 OnWN": 8.6, "STS 2013 FNWN": 5.4},
-    ]
-
-
-def test_universal_encoders_are_those_of_tables_2_and_3(inputs: Inputs) -> None:
-    """AVG without regularisers, the others with dropout and scrambling (4.3)."""
-    for name, regularised in (("AVG", False), ("LSTM Avg", True), ("GRAN", True)):
-        options = supervised._universal(name, inputs)
-        assert bool(options.dropout) is bool(options.scramble) is regularised
-    starts = {
-        cell.options.similarity.start
-        for cell in supervised.tables(inputs)["wg8-sick"].rows.values()
-        if isinstance(cell, LabelledCell) and cell.options.similarity
-    }
-    assert len(starts) == 4 and None in starts
 
 
 def test_the_trial_pairs_choose_the_epoch_if_there_are_test_pairs(inputs: Inputs) -> None:

@@ -87,22 +87,14 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     sts.mkdir(parents=True)
     rows = ["5\ta dog runs\ta dog runs fast", "1\tthe cat\trun", "3\ta cat\tthe bird sees"]
     (sts / "made.tsv").write_text("\n".join(rows) + "\n")
+    file, on = tmp_path / "errors.json", ["--sts", str(tmp_path / "sts")]
     models = ["--model", str(tmp_path / "word-avg"), "--model", str(tmp_path / "gran")]
-    file = tmp_path / "errors.json"
-    given = [
-        "papers",
-        "compare-models",
-        *models,
-        "--sts",
-        str(tmp_path / "sts"),
-        "--json",
-        str(file),
-    ]
-    assert cli.main(given) == 0
+    command = ["papers", "compare-models"]
+    assert cli.main([*command, *models, *on, "--json", str(file)]) == 0
     assert "is closer to the label than" in capsys.readouterr().out
     found = json.loads(file.read_text())
     assert set(found) == {str(tmp_path / name) for name in ("word-avg", "gran")}
-    assert cli.main(["papers", "compare-models", *models[:2], "--sts", str(tmp_path / "sts")]) == 2
+    assert cli.main([*command, *models[:2], *on]) == 2
     assert "give --model twice" in capsys.readouterr().err
-    assert cli.main(["papers", "compare-models", *models]) == 2
+    assert cli.main([*command, *models]) == 2
     assert "nothing to evaluate on" in capsys.readouterr().err

@@ -61,12 +61,6 @@ def test_nothing_is_left(tmp_path: Path) -> None:
         read_phrase_pairs(write(tmp_path / "c.gz", "a b ||| b\nc\n"))
 
 
-@pytest.mark.parametrize("text", ["", "\n", " \n\n   \n"])
-def test_a_file_of_blank_lines(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UserError, match=r"d\.gz: empty, no phrase pairs"):
-        read_phrase_pairs(write(tmp_path / "d.gz", text))
-
-
 phrase = st.lists(st.sampled_from(["a", "b", "c3", "d", "-"]), min_size=1, max_size=3)
 
 

@@ -153,8 +153,6 @@ def test_spaces_of_one_model() -> None:
 
 
 def test_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="vector: mean, but a bow decoder has no states"):
-        ContextOptions(text=["t"], decoder="bow", vector="mean")
     for model in ("word-avg+gru", "trigram-avg"):
         options = EmbeddingOptions(task="context", context=ContextOptions(text=["t"]), model=model)
         with pytest.raises(ValueError, match=f"model: {model.replace('+', '.')}, but task context"):

@@ -60,14 +60,7 @@ def test_side_by_side(
     sts: Path, models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [part for model in models for part in ("--model", model)]
-    arguments += [
-        "--sts",
-        str(sts / "2015"),
-        "--sts",
-        str(sts / "2017"),
-        "--sts",
-        str(sts / "stsb"),
-    ]
+    arguments += [part for name in ("2015", "2017", "stsb") for part in ("--sts", str(sts / name))]
     files = ["--json", str(tmp_path / "x.json"), "--html", str(tmp_path / "x.html")]
     assert main(["evaluate", *arguments, *files]) == 0
     shown = capsys.readouterr().out

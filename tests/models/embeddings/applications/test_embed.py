@@ -10,7 +10,6 @@ import pytest
 from paraloom.models.embeddings.applications import embed as module
 from paraloom.models.embeddings.applications.embed import (
     embed_lines,
-    line_batches,
     similarity_lines,
 )
 from paraloom.models.embeddings.comparison import Embed
@@ -142,10 +141,3 @@ def test_a_line_without_end_is_not_read_to_its_end(
     assert lines.tell() == 5 * 4 + 10
     with pytest.raises(UserError, match=r"^line 1: longer than 10 bytes$"):
         similarity_lines(bag_of_words, io.BytesIO(b"a\t" * 9), io.BytesIO())
-
-
-def test_long_lines_are_few_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BATCH", 99)
-    monkeypatch.setattr(module, "_LONGEST", 10)
-    lines = stream(["a" * 8, "", "b", "c" * 8, "d" * 8, "e"])
-    assert [len(batch) for batch in line_batches(lines)] == [2, 2, 2]

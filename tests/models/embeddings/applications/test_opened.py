@@ -1,6 +1,5 @@
 """Encoders of ours and models of sentence-transformers, opened in the same way; what they cost."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,25 +66,13 @@ def test_models_that_cannot_be_opened(theirs: Path, tmp_path: Path) -> None:
         open_model(str(tmp_path))
     copy = tmp_path / "copy"
     shutil.copytree(theirs, copy)
-    module = {"idx": 0, "name": "0", "path": "", "type": "evil.Module"}
-    (copy / "modules.json").write_text(json.dumps([module]))
-    with pytest.raises(UserError, match=r"code of its own \(evil\.Module\)"):
+    (copy / "modules.json").write_text('{"a": 1}')
+    with pytest.raises(UserError, match="the list of modules is damaged"):
         open_model(str(copy))
-    for damaged in ({"a": 1}, [1], [{"type": "x"}]):
-        (copy / "modules.json").write_text(json.dumps(damaged))
-        with pytest.raises(UserError, match="the list of modules is damaged"):
-            open_model(str(copy))
     (copy / "modules.json").unlink()
     (copy / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(UserError, match=r"--model: .* is neither an encoder of Paraloom"):
         open_model(str(copy))
-
-
-def test_a_name_that_the_hub_does_not_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match="--model: nobody/nothing is no folder") as error:
-        open_model("nobody/nothing")
-    assert "\n" not in str(error.value)
 
 
 def test_the_fastest_batch_size() -> None:
