@@ -42,7 +42,7 @@ class EmbeddingOptions(Options):
 
     task: TaskName = "paraphrases"
     """Training task: paraphrases trains on the corpus, or on `pairs`; the others have a section of
-    their name."""
+    their name. `paraloom papers train` trains malstm, phrases and context."""
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
     language: str | None = None
