@@ -17,7 +17,6 @@ from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
 from paraloom.models.errors import UserError
-from paraloom.models.files import check_inside
 from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
@@ -59,7 +58,6 @@ def run_stages(
     if not stages:
         raise UserError(f"this configuration has nothing to do for {' and '.join(targets)}")
     with locked(config.run):
-        check_links(config.run)
         remove_temporary(config.run)
         run = Run(config=here, manifest=Manifest(config.run), arguments=arguments)
         planned = [stage.name for stage in plan(config) if stage.enabled(config)]
@@ -223,17 +221,6 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
     state.suspect.add(stage)
     say(f"{path}: damaged, made again")
 
-
-def check_links(folder: str) -> None:
-    """Check that no link in a run's folders leads out of it: files are removed there."""
-    if storage.is_remote(folder):
-        return
-    names = {"loop", "rounds", "logs", "report", *(stage.name for stage in STAGES)}
-    for place, folders, _ in os.walk(folder):
-        if place == folder:  # a stage's training has a folder of its own, such as `nmt.training`
-            folders[:] = [name for name in folders if name.split(".")[0] in names]
-        for name in folders:
-            check_inside(Path(place, name), Path(folder))
 
 
 def remove_temporary(folder: str) -> None:
