@@ -1,6 +1,5 @@
 """Running the stages of a run in order, each one only if it is not up to date."""
 
-import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -220,7 +219,6 @@ def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _S
     state.repaired.add(path)
     state.suspect.add(stage)
     say(f"{path}: damaged, made again")
-
 
 
 def remove_temporary(folder: str) -> None:
