@@ -29,7 +29,7 @@ class Parser:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about older pipelines and missing GPUs
             install = f"python -m spacy download {name} installs one of spaCy's own"
-            with in_one_line(f"spaCy cannot load {name}; {install}"):
+            with in_one_line(f"spaCy cannot load {name}: {install}"):
                 self._pipeline = spacy.load(name, exclude=_UNUSED)
                 parses = self._pipeline("A dog runs .").has_annotation("DEP")
         if not parses:

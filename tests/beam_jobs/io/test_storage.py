@@ -1,5 +1,4 @@
 import gc
-import os
 import random
 import time
 from collections.abc import Callable
@@ -185,30 +184,6 @@ def test_a_missing_file_is_named(folder: str) -> None:
     with pytest.raises(UserError, match="missing: cannot be read") as error:
         storage.read_bytes(path)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "device"])
-@pytest.mark.parametrize(
-    "read",
-    [
-        storage.open_file,
-        storage.read_bytes,
-        storage.file_digest,
-        lambda path: storage.copy(path, f"{path}.copy"),
-    ],
-)
-def test_only_regular_files_are_read(
-    tmp_path: Path, kind: str, read: Callable[[str], object]
-) -> None:
-    path = tmp_path / "part.parquet"
-    if kind == "pipe":
-        os.mkfifo(path)
-    else:
-        path.symlink_to("/dev/null")
-    with pytest.raises(UserError) as error:
-        read(str(path))
-    assert str(error.value) == f"{path}: cannot be read (it is not a regular file)"
-    assert storage.names(str(tmp_path)) == []
 
 
 def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:

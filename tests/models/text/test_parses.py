@@ -42,7 +42,7 @@ def test_every_sentence_of_a_text_counts(trained: str) -> None:
 
 def test_there_is_no_such_pipeline(tmp_path: Path) -> None:
     for name in ("no_such_pipeline", str(tmp_path)):
-        with pytest.raises(UserError, match=f"spaCy cannot load {name}; ") as caught:
+        with pytest.raises(UserError, match=f"spaCy cannot load {name}: ") as caught:
             Parser(name)
         assert "\n" not in str(caught.value)
 
