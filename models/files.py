@@ -102,16 +102,6 @@ def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
         yield
 
 
-def check_inside(folder: Path, top: Path) -> None:
-    """Check that `folder` is no link that leads out of `top`, which may itself be a link."""
-    leads = folder.is_symlink() and folder.is_dir()
-    if leads and not folder.resolve().is_relative_to(top.resolve()):
-        raise UserError(
-            f"{folder}: this link leads out of {top}, and files there would be changed or removed; "
-            f"put a folder in its place (a link may lead to {top} as a whole)"
-        )
-
-
 def open_lock(path: Path) -> IO[bytes]:
     """Open a file for locking, and make it if it is not there; what it holds stays."""
     with _writing(path):
