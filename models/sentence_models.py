@@ -17,22 +17,17 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-def open_sentence_model(name: str, option: str) -> SentenceTransformer:
-    """Load a model that gives sentence vectors, on a GPU if there is one.
+def find_model(name: str, option: str, settings: str) -> Path:
+    """The folder of a model, which has a file `settings`.
 
     Args:
         name: a folder, or a name on Hugging Face's Hub.
         option: the option or configuration key that names it, for errors.
     """
-    return load_sentence_model(find_sentence_model(name, option))
-
-
-def find_sentence_model(name: str, option: str) -> Path:
-    """The folder of a model that gives sentence vectors; errors as `open_sentence_model`."""
     folder = hub.fetch(name, option)
-    if not is_sentence_model(folder):
+    if not (folder / settings).is_file():
         raise UserError(
-            f"{option}: {name} is no model of sentence-transformers: it has no modules.json"
+            f"{option}: {name} is no model of sentence-transformers: it has no {settings}"
         )
     return folder
 
@@ -43,7 +38,7 @@ def is_sentence_model(folder: Path) -> bool:
 
 
 def load_sentence_model(folder: Path) -> SentenceTransformer:
-    """Load the model of a folder; errors as `load`."""
+    """Load a model that gives sentence vectors, on a GPU if there is one."""
     from sentence_transformers import SentenceTransformer
 
     model: SentenceTransformer = load(

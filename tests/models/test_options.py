@@ -93,16 +93,6 @@ def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -
             "a loss",
         ),
         (
-            {"patience": 2},
-            {"development": 0.1},
-            "patience: needs development data; set development",
-        ),
-        (
-            {"language": "fr"},
-            {"pairs": [{"paths": ["a"]}]},
-            "language: is that of pairs; a run's is input.target_language",
-        ),
-        (
             {"task": "similarity", "similarity": {"data": ["a"]}, "development": "b"},
             {"task": "paraphrases"},
             "development: is for task paraphrases, not for similarity",

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.models import hub, sentence_models
+from paraloom.models import sentence_models
 from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.scorers.learned.reference_score import distinct_pairs
 from paraloom.models.text.tokens import PairText
@@ -17,7 +17,6 @@ from paraloom.models.text.tokens import PairText
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
-_OPTION = "score.sentence_model"
 _BATCH = {"cpu": 32, "cuda": 256}  # texts at once, by device
 
 
@@ -32,7 +31,7 @@ def sentence_similarity(pairs: PairText, sentence_model: SentenceTransformer) ->
     texts = pa.concat_arrays([pairs.reference_text, pairs.translation_text]).cast(pa.string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))  # the same batches if sides are swapped
-    with in_one_line(f"{_OPTION}: the model fails"):
+    with in_one_line("score.sentence_model: the model fails"):
         vectors = sentence_model.encode(
             distinct.to_pylist(),
             batch_size=_BATCH.get(sentence_model.device.type, 32),
@@ -59,22 +58,23 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
     return np.asarray(scores, np.float32).reshape(len(distinct))[back]
 
 
-def open_sentence_model(path: Path) -> SentenceTransformer:
-    """The model of `score.sentence_model`; errors as `sentence_models.open_sentence_model`."""
-    return sentence_models.open_sentence_model(str(path), _OPTION)
-
-
 def find_sentence_model(name: str) -> Path:
-    """The folder of `score.sentence_model`; errors as `sentence_models.find_sentence_model`."""
-    return sentence_models.find_sentence_model(name, _OPTION)
+    """The folder of `score.sentence_model`."""
+    return sentence_models.find_model(name, "score.sentence_model", "modules.json")
+
+
+def find_cross_encoder(name: str) -> Path:
+    """The folder of `score.cross_encoder_model`."""
+    return sentence_models.find_model(name, "score.cross_encoder_model", "config.json")
+
+
+def open_sentence_model(path: Path) -> SentenceTransformer:
+    """Load the model of a folder or of the Hub, on a GPU if there is one."""
+    return sentence_models.load_sentence_model(find_sentence_model(str(path)))
 
 
 def open_cross_encoder(path: Path) -> CrossEncoder:
-    """Load a model that scores pairs, on a GPU if there is one.
-
-    Args:
-        path: a folder, or a name on Hugging Face's Hub.
-    """
+    """Load a model that scores pairs, on a GPU if there is one."""
     from sentence_transformers import CrossEncoder
 
     folder = find_cross_encoder(str(path))
@@ -87,14 +87,6 @@ def open_cross_encoder(path: Path) -> CrossEncoder:
             "model that gives one, such as one trained on the STS Benchmark"
         )
     return model
-
-
-def find_cross_encoder(name: str) -> Path:
-    """The folder of a model that scores pairs; errors as `open_cross_encoder`."""
-    folder = hub.fetch(name, "score.cross_encoder_model")
-    if not (folder / "config.json").is_file():
-        raise UserError(f"score.cross_encoder_model: {name} is no model: it has no config.json")
-    return folder
 
 
 def _has_empty_side(pairs: PairText) -> np.ndarray:

@@ -77,13 +77,8 @@ def test_an_encoder_remembers_its_language(tmp_path: Path) -> None:
     assert loaded.language == model.language == "fr"
     assert np.array_equal(loaded.embed(REFERENCES), model.embed(REFERENCES))
 
-    from paraloom.models.embeddings.sentence_transformer import MosesEncoder
-
-    again = MosesEncoder.load(str(tmp_path / "fr"))
-    features = again.forward(again.preprocess(REFERENCES.to_pylist()))
-    vectors = features["sentence_embedding"].detach().numpy()
-    np.testing.assert_allclose(vectors, model.embed(REFERENCES), atol=1e-6)
-
     config = (tmp_path / "fr/config.json").read_text()
     (tmp_path / "fr/config.json").write_text(config.replace('"fr"', '"en"'))
-    assert not np.array_equal(load_encoder(tmp_path / "fr").embed(REFERENCES), vectors)
+    assert not np.array_equal(
+        load_encoder(tmp_path / "fr").embed(REFERENCES), model.embed(REFERENCES)
+    )

@@ -1,8 +1,6 @@
 """Tokens of languages other than English: against the tokenisers themselves."""
 
-import gzip
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -32,11 +30,6 @@ def rows(texts: list[str], language: str) -> list[list[str]]:
     return found
 
 
-def captions(data: Path, language: str, count: int = 6000) -> list[str]:
-    text = gzip.decompress((data / f"multi30k/train.{language}.gz").read_bytes()).decode()
-    return text.splitlines()[:count]
-
-
 @pytest.mark.parametrize("language", ["fr", "cs", "de", "it"])
 def test_tokens_are_those_of_moses(language: str) -> None:
     moses = MosesTokenizer(language)
@@ -49,16 +42,6 @@ def test_tokens_are_those_of_moses(language: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("language", ["fr", "cs"])
-def test_captions_have_the_tokens_of_moses(data: Path, language: str) -> None:
-    texts = captions(data, language)
-    moses = MosesTokenizer(language)
-    assert rows(texts, language) == [moses.tokenize(text) for text in texts]
-    few = [text for text in texts if "'" not in text or language == "fr"][:500]
-    python = SacreMoses(language)
-    assert rows(few, language) == [python.tokenize(text, escape=False) for text in few]
-
-
 @pytest.mark.parametrize("language", ["tr", "uk", "ko", "xx"])
 @given(texts=st.lists(SENTENCES, max_size=10))
 @settings(max_examples=12)
@@ -67,8 +50,8 @@ def test_what_moses_does_not_know_sacremoses_tokenises(language: str, texts: lis
     assert rows(texts, language) == [python.tokenize(text, escape=False) for text in texts]
 
 
-def test_without_moses_sacremoses_tokenises(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = captions(data, "fr", 200)
+def test_without_moses_sacremoses_tokenises(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["L'été de M. Hulot, n° 3,5.", "«Qu'il vienne aujourd'hui», dit-il…"]
     expected = rows(texts, "fr")
     monkeypatch.setitem(sys.modules, "mosestokenizer", None)
     tokens._tokenizer.cache_clear()
