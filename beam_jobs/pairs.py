@@ -121,7 +121,7 @@ class ScorePairs(beam.PTransform):
         reads = {"id", "reference", "translation", *(name for of in found for name in of.reads)}
         given = _fields(pairs, dict.fromkeys(sorted(reads), str))
         names = {*dict(given), *schema.BACK_TRANSLATE.names}
-        added = [of for of in schema.scored(self.scoring.scorers) if of.name not in names]
+        added = [of for of in schema.scored(tuple(self.scoring.scorers)) if of.name not in names]
         return _outcome(pairs, _Score(self.scoring, added), given, added)
 
 

@@ -94,8 +94,8 @@ def checkpoint(random: Random, folder: Path) -> None:
     """The settings in the checkpoint of a fairseq model, or its bytes in either form of torch."""
     from paraloom.models.nmt.checkpoint import read_state
 
-    links = {"copy_function": os.symlink}
-    place = Path(shutil.copytree(translation_model(), folder / "model", **links))
+    place = folder / "model"
+    shutil.copytree(translation_model(), place, copy_function=os.symlink)
     path = place / "checkpoint.pt"
     state = read_state(path)
     path.unlink()

@@ -89,10 +89,13 @@ class CommandScorer(ScorerSource):
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as lifeline, os.fdopen(writing, "wb") as held:
             descriptor = lifeline.fileno()
-            command = [*_SUPERVISE, str(descriptor), *shlex.split(self.command)]
-            pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
             with subprocess.Popen(
-                command, **pipes, pass_fds=[descriptor], start_new_session=True
+                [*_SUPERVISE, str(descriptor), *shlex.split(self.command)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[descriptor],
+                start_new_session=True,
             ) as process:
                 try:
                     stdout, stderr = process.communicate(table, self.timeout)
