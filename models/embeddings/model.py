@@ -33,7 +33,6 @@ from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import reading
 from paraloom.models.files import atomic_folder
-from paraloom.models.languages import ENGLISH
 from paraloom.models.printing import say
 from paraloom.models.structured import read_json
 
@@ -108,7 +107,7 @@ class SentenceEncoder:
         """
         if self.head is not None:
             return self.head.predict
-        return dots if self.options.task in ("phrases", "context") else cosines
+        return dots if self.options.score == "dot" else cosines
 
     @property
     def rank(self) -> Rank:
@@ -159,10 +158,9 @@ class SentenceEncoder:
             "vocabularies": {kind: len(words) for kind, words in self.vocabularies.items()},
             "dim": self.dim,
             "reads_order": self.encoder.reads_order,
+            "language": self.language,
             "sentence_transformers": found,
         }
-        if self.language != ENGLISH:
-            config["language"] = self.language
         if self.encoder.outputs is not None:
             config["outputs"] = self.encoder.outputs
         if self.head is not None:

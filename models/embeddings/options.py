@@ -200,6 +200,11 @@ class EmbeddingOptions(Options):
         return self.task == "paraphrases" and self.pairs is None
 
     @property
+    def score(self) -> Literal["cosine", "dot"]:
+        """What the task trains: the cosines of vectors, or their dot products."""
+        return "dot" if self.task in ("phrases", "context") else "cosine"
+
+    @property
     def vector_file(self) -> str | None:
         """The user's file of initial vectors."""
         return None if self.initial_vectors == AUTO else self.initial_vectors

@@ -57,7 +57,6 @@ _TASKS = {
 _SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
 _SPLITS = {"train", "test", "trial", "dev"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
-_DOT_PRODUCT = ("phrases", "context")
 
 
 def write_encoder_cards(folder: str, record: RunRecord) -> None:
@@ -109,7 +108,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     source = view.config.input if on_corpus else None
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
-    score = "" if "head" in settings else "dot" if options.task in _DOT_PRODUCT else "cosine"
+    score = "" if "head" in settings else options.score
     export = settings["sentence_transformers"]
     run = PurePath(view.config.run).name
     name = f"{run}-round-{number}" if number else run

@@ -49,28 +49,24 @@ def hardest_negatives(
     limit: Tensor | None = None
     if false_negative_margin is not None:
         limit = torch.linalg.vecdot(left, right) - false_negative_margin
-    if pool == "other" and limit is not None:
-        not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
-        not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
-        of_left = _nearest(left, right, not_for_left, limit)
-        return _shift(of_left, n), _nearest(right, left, not_for_right, limit)
-    if pool == "other":
-        not_for_left = _excluded(left_keys, right_keys, right_keys, sources)
-        not_for_right = _excluded(right_keys, left_keys, left_keys, sources)
+    if pool == "both":
+        keys = np.concatenate([left_keys, right_keys])
+        partners = np.concatenate([right_keys, left_keys])
+        twice = None if sources is None else np.tile(sources, 2)
+        limits = None if limit is None else limit.tile(2)
+        nearest = _nearest(both, both, _excluded(keys, partners, keys, twice), limits)
+        return nearest[:n], nearest[n:]
+    other = pool == "other"
+    for_left, for_right = (right, left) if other else (left, right)
+    its_keys, others = (right_keys, left_keys) if other else (left_keys, right_keys)
+    not_for_left = _excluded(left_keys, right_keys, its_keys, sources)
+    not_for_right = _excluded(right_keys, left_keys, others, sources)
+    if other and limit is None:
         of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
-        return _shift(of_left, n), of_right
-    if pool == "same":
-        not_for_left = _excluded(left_keys, right_keys, left_keys, sources)
-        not_for_right = _excluded(right_keys, left_keys, right_keys, sources)
-        of_left = _nearest(left, left, not_for_left, limit)
-        of_right = _nearest(right, right, not_for_right, limit)
-        return of_left, _shift(of_right, n)
-    keys = np.concatenate([left_keys, right_keys])
-    partners = np.concatenate([right_keys, left_keys])
-    twice = None if sources is None else np.tile(sources, 2)
-    limits = None if limit is None else limit.tile(2)
-    nearest = _nearest(both, both, _excluded(keys, partners, keys, twice), limits)
-    return nearest[:n], nearest[n:]
+    else:
+        of_left = _nearest(left, for_left, not_for_left, limit)
+        of_right = _nearest(right, for_right, not_for_right, limit)
+    return (_shift(of_left, n), of_right) if other else (of_left, _shift(of_right, n))
 
 
 def nearer_given(

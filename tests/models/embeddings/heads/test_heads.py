@@ -103,11 +103,3 @@ def test_calibration_lessens_the_error_and_survives_the_way_to_disk() -> None:
     again.load_state_dict(head.state_dict())
     assert (again.predict(a, b) == after).all()
     assert again.predict(a[:0], b[:0]).shape == (0,)
-
-
-def test_settings_bring_a_head_back() -> None:
-    head = Distribution(dim=3, units=4, lowest=0, highest=5)
-    again = open_head(head.settings())
-    again.load_state_dict(head.state_dict())
-    a, b = random_vectors(2, 3)
-    assert (again.predict(a, b) == head.predict(a, b)).all()

@@ -13,7 +13,6 @@ from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.tasks.paraphrases import run_probe
-from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import write_vectors
 
 WORDS = [f"word{i}" for i in range(30)]
@@ -71,9 +70,3 @@ def test_what_it_knows_nothing_of_counts_as_nothing(
     assert known > 0
     both = run_probe(left, right, options, [*data, *read_sts(tmp_path / "foreign.tsv")], seed=1)
     assert both == pytest.approx(known * 2 / 3)
-
-
-def test_nothing_to_train_on(labelled: Path) -> None:
-    nothing = pa.array([], pa.string())
-    with pytest.raises(UserError, match="nothing to train on"):
-        run_probe(nothing, nothing, EmbeddingOptions(loaders=0), read_sts(labelled), seed=1)

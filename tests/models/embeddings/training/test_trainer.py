@@ -8,7 +8,6 @@ import torch
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
-from paraloom.models.embeddings.model import weights
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Sentences, take_all
 from paraloom.models.embeddings.training import pair_trainer as module
@@ -223,25 +222,6 @@ def test_words_are_scrambled_anew_at_every_position(monkeypatch: pytest.MonkeyPa
         trainer.progress = Progress(epoch=epoch, pool=pool, row=row)
         trainer.train_on(batch)
     assert seen[0] == seen[-1] and len(set(map(tuple, seen))) == 4
-
-
-@pytest.mark.parametrize("model", ["word-avg", "lstm-avg"])
-def test_the_best_weights_are_left(model: str) -> None:
-    trainer = make_trainer(model=model, epochs=3)
-    seen: list[dict[str, torch.Tensor]] = []
-
-    def evaluate() -> float:
-        seen.append({name: weight.clone() for name, weight in weights(trainer.encoder).items()})
-        return min(len(seen), 2.0)  # of equal scores the first is the best
-
-    trainer.evaluate = evaluate
-    trainer.fit()
-    left = weights(trainer.encoder)
-    for number, kept in enumerate(seen):
-        same = {name: torch.equal(left[name], weight) for name, weight in kept.items()}
-        assert set(same.values()) == {number == 1}, (number, same)
-    found = trainer.evaluations()
-    assert (found["development"], found["best_epoch"], found["epochs"]) == (2.0, 2, 3)
 
 
 def test_negatives_are_chosen_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
