@@ -57,15 +57,15 @@ def hardest_negatives(
         nearest = _nearest(both, both, _excluded(keys, partners, keys, twice), limits)
         return nearest[:n], nearest[n:]
     other = pool == "other"
-    for_left, for_right = (right, left) if other else (left, right)
-    its_keys, others = (right_keys, left_keys) if other else (left_keys, right_keys)
-    not_for_left = _excluded(left_keys, right_keys, its_keys, sources)
-    not_for_right = _excluded(right_keys, left_keys, others, sources)
+    left_pool, right_pool = (right, left) if other else (left, right)
+    left_pool_keys, right_pool_keys = (right_keys, left_keys) if other else (left_keys, right_keys)
+    not_for_left = _excluded(left_keys, right_keys, left_pool_keys, sources)
+    not_for_right = _excluded(right_keys, left_keys, right_pool_keys, sources)
     if other and limit is None:
         of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
     else:
-        of_left = _nearest(left, for_left, not_for_left, limit)
-        of_right = _nearest(right, for_right, not_for_right, limit)
+        of_left = _nearest(left, left_pool, not_for_left, limit)
+        of_right = _nearest(right, right_pool, not_for_right, limit)
     return (_shift(of_left, n), of_right) if other else (of_left, _shift(of_right, n))
 
 
