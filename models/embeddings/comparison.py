@@ -8,9 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.floating]
-"""Of n sentences, [n, dim]."""
+"""The vectors of n sentences, [n, dim]."""
 Scores = NDArray[np.float64]
-"""Of n pairs, [n]."""
+"""The scores of n pairs, [n]."""
 Embed = Callable[[pa.StringArray], Vectors]
 """Sentences [n] to their vectors."""
 Compare = Callable[[Vectors, Vectors], Scores]

@@ -60,7 +60,7 @@ class EmbeddingOptions(Options):
     dim: Size = 300
     """Dimension of word vectors."""
     hidden: Size | None = None
-    """Dimension of the recurrent state in each direction; null: that of word vectors."""
+    """Dimension of the recurrent state in each direction; null: the dimension of word vectors."""
     cell: Literal["torch", "peephole", "normalised", "cho"] = "torch"
     """Recurrent cell: torch's, an LSTM with peepholes (Gers et al. 2003) as in W&G, a
     layer-normalised GRU, or the GRU of Cho et al. (2014), which resets states before the product
@@ -154,7 +154,7 @@ class EmbeddingOptions(Options):
                 if getattr(self, key) is not None:
                     raise ValueError(f"{key}: is for task paraphrases, not for {self.task}")
         if self.language is not None and self.pairs is None:
-            raise ValueError("language: is that of pairs; a run's is input.target_language")
+            raise ValueError("language: belongs to pairs; a run has input.target_language")
         if self.false_negative_margin is not None and self.false_negative_margin >= self.margin:
             raise ValueError(
                 f"false_negative_margin: must be less than margin ({self.margin:g}), from which on "

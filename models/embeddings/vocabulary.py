@@ -64,7 +64,7 @@ class Vocabulary:
     ) -> None:
         """Number `entries` in order, after the unknown entry and, with any tag, begin and end.
 
-        `language` is that of the texts; the file of a vocabulary does not have it.
+        The texts are in `language`, which the file of a vocabulary does not have.
         """
         self.kind: Kind = kind
         self.tags, self.language = tags, language

@@ -105,7 +105,7 @@ def embedding_matrices(encoder: nn.Module) -> dict[str, EmbeddingMatrix]:
 
 
 def random_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Random initial vectors, [size, dim]; that of the unknown word (row 0) is zero."""
+    """Random initial vectors, [size, dim]; the unknown word (row 0) has zeros."""
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0
@@ -113,7 +113,7 @@ def random_vectors(size: int, dim: int, seed: int) -> Tensor:
 
 
 def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Initial word vectors of the task `context`, [size, dim], that of the unknown word included
+    """Initial word vectors of the task `context`, [size, dim], also for the unknown word
     (Zhelezniak et al. 2018, section 4)."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE

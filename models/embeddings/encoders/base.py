@@ -25,7 +25,7 @@ class Encoder(nn.Module):
 class TokenEncoder(Encoder):
     """An encoder of words or trigrams, whose vectors an `Input` looks up; subclasses encode them.
 
-    `dim` is the length of a sentence vector; None: that of a word vector.
+    `dim` is the length of a sentence vector; None: the length of a word vector.
     """
 
     def __init__(self, input: Input, dim: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A trained embedding matrix: sparse steps that equal those of a dense optimiser."""
+"""A trained embedding matrix: sparse steps that equal the steps of a dense optimiser."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Gated recurrent units: torch's, that of Cho et al. 2014, and one with layer normalisation.
+"""Gated recurrent units: torch's, the one of Cho et al. 2014, and one with layer normalisation.
 
 Rows are selected by `index_select`: the gradient of `x[rows]` is summed in no fixed order.
 """

@@ -22,7 +22,7 @@ class LSTM(nn.Module):
     the same component of the cell: the input and forget gates on cₜ₋₁, the output gate on cₜ.
 
     On a GPU, torch's cell is computed by cuDNN; everything else is computed here, on tries that
-    share the states of common prefixes. The weights are those of an `nn.LSTM` either way.
+    share the states of common prefixes. Either way, an `nn.LSTM` holds the weights.
     """
 
     def __init__(self, dim: int, hidden: int, *, peepholes: bool, backward: bool = False) -> None:

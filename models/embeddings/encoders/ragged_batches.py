@@ -1,4 +1,4 @@
-"""Batches without padding: the vectors of all tokens, and weighted sums of them by sentence."""
+"""Batches without padding: the vectors of all tokens, and their weighted sums by sentence."""
 
 from typing import Any, NamedTuple, Self
 

@@ -97,7 +97,7 @@ class PhrasesOptions(Options):
     """Train `initial_vectors`, too; random word vectors are always trained. An average of vectors
     that are not trained has no training: it is the paper's baseline."""
     margin: PositiveNumber = 1.0
-    """δ: the paraphrase's dot product must exceed that of a negative by this much."""
+    """δ: the paraphrase's dot product must exceed a negative's by this much."""
     learning_rate: PositiveNumber = 0.3
     """Step size of plain gradient descent."""
     clip: PositiveNumber = 5.0

@@ -38,7 +38,7 @@ def train(
     Pairs with equal sides (after tokenisation) or an empty side are skipped and counted. While
     training, checkpoints and metrics are in `<folder>.training`. After an interruption, a call with
     the same arguments resumes from the last checkpoint, and ends with the same weights (on a CPU).
-    The metrics are those of the trainer, and `vocabulary` (sizes).
+    The metrics are the trainer's, and `vocabulary` (sizes).
     """
     initial = _initial(options, run.vectors)
     source = None if options.pairs else _open(run.shards, options, seed)

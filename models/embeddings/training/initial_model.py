@@ -91,7 +91,7 @@ def _vocabularies(
     initial: WordVectors | None,
     language: str,
 ) -> dict[Kind, Vocabulary]:
-    """Those of the texts; the words of the initial vectors follow those of the texts."""
+    """Vocabularies of the texts, in which the words of the initial vectors follow."""
     built = build_vocabularies(
         texts,
         kinds(options.model),

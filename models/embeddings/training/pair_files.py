@@ -1,7 +1,7 @@
 """Files of pairs that a user names, copied once as Parquet in the form that `Shards` reads.
 
-The copy has row groups of a bounded size, so that the memory of training does not depend on that of
-the user's files, and its texts are known to be valid: every error is found before training.
+The copy has row groups of a bounded size, so that large row groups in the user's files take no more
+memory, and its texts are known to be valid: every error is found before training.
 """
 
 from collections.abc import Iterator, Sequence

@@ -54,8 +54,7 @@ class PairTrainer(Trainer[Pairs]):
     ) -> NDArray[np.int64]:
         """The row of each sentence's negative, [2, n], among n left and n right sentences.
 
-        If n hard negatives follow these, that of a pair is taken for the sides that it is nearer
-        to.
+        If n hard negatives follow these, a side of a pair has the pair's one where it is nearer.
         """
         n = keys.shape[1]
         self.encoder.eval()

@@ -68,8 +68,8 @@ class Progress:
 
     step: int = 0
     epoch: int = 0
-    pool: int = 0  # of the epoch
-    row: int = 0  # of the pool's order
+    pool: int = 0  # the number of the pool in the epoch
+    row: int = 0  # the next row in the pool's order
     pairs: int = 0  # that an epoch trains on
     identical: int = 0
     empty: int = 0
@@ -77,7 +77,7 @@ class Progress:
     best: float | None = None  # development score
     loss: float = math.nan  # mean since the last line of the metrics
     seconds: float = 0.0
-    lines: int = 0  # of the metrics
+    lines: int = 0  # written to the metrics
     evaluations: list[dict[str, float]] = field(default_factory=list)
     """On development data: `epoch`, from 1, `step` and `development`, the score."""
     chosen: int = -1  # index of the best evaluation
@@ -244,7 +244,7 @@ class Trainer(Generic[Batch]):
         self.losses.append(loss.detach())
 
     def add_gradients(self) -> None:
-        """Add gradients of a regularisation that are clipped with those of the loss; none here."""
+        """Add gradients of a regularisation, before all gradients are clipped; none here."""
 
     def report(self, before: int) -> None:
         """After `train_on`, called at the step `before`: evaluate, check the losses, log, save."""
