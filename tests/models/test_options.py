@@ -40,6 +40,13 @@ def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
     assert content_key(values).startswith(key)
 
 
+def test_the_keys_that_count_give_the_options_back() -> None:
+    options = EmbeddingOptions(initial_vectors=None, max_vocabulary=None, hidden=3)
+    chosen = options.chosen()
+    assert EmbeddingOptions.of(json.loads(json.dumps(chosen))) == options
+    assert "pairs" not in chosen and "similarity" not in CHANGED.chosen()
+
+
 def test_files_count_by_their_content(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     options = EmbeddingOptions.of({"pairs": [{"paths": [str(path)]}], "initial_vectors": None})

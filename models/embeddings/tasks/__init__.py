@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 TASKS = {name: f"{__name__}.{name}" for name in ("paraphrases", "similarity")}
-"""The modules of the tasks by name. `paraloom papers train` adds the papers' others."""
+"""The modules of the tasks by name. `paraloom papers train` adds the papers' tasks."""
 
 
 class RunInputs(NamedTuple):
