@@ -200,7 +200,7 @@ def test_a_sentence_s_vector_does_not_depend_on_its_batch(model: str) -> None:
         assert encode(encoder, []).shape == (0, encoder.dim)
         assert (encode(encoder, [[], []]) == 0).all()
         forward, backward = encode(encoder, [SENTENCES[-1], SENTENCES[-1][::-1]])
-        assert torch.allclose(forward, backward, rtol=0, atol=1e-7) != encoder.reads_order
+        assert torch.allclose(forward, backward, atol=1e-5) != encoder.reads_order
     assert torch.allclose(together, apart, rtol=0, atol=1e-7)
     assert (together[4] == 0).all() and (together[[0, 3]] != 0).any(dim=1).all()
 
