@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from benchmarks.experiments import gates, supervised
-from benchmarks.experiments.__main__ import main
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
 from paraloom.models.embeddings.encoders import build_encoder
@@ -39,8 +38,3 @@ def test_norms_beside_the_papers(
     norms = [float(row[0].split()[1]) for row in tags[:2]]
     assert norms[0] > norms[1] > 0
     assert ["xcomp", "–", "–", "170.6"] in rows and ["prep", "–", "–", "121.2"] in rows
-
-
-def test_a_pipeline_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wg9"]) == 2
-    assert "name it by --spacy" in capsys.readouterr().err

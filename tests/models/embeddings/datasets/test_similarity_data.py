@@ -27,14 +27,6 @@ def test_semeval_by_year(data: Path) -> None:
     assert 0 <= images.scores.min() < images.scores.max() <= 5
 
 
-def test_one_year_and_one_file(data: Path) -> None:
-    year = read_sts(data / "sts" / "2015")
-    assert [pairs.group for pairs in year] == ["STS 2015"] * 5
-    assert missing(year) == {}
-    (images,) = read_sts(data / "sts" / "2015" / "images.tsv")
-    assert (images.group, images.name) == ("STS 2015", "images")
-
-
 def test_sts_benchmark(data: Path) -> None:
     (dev,) = read_sts(data / "stsb")
     assert (dev.group, dev.name, len(dev.scores)) == ("stsb", "sts-dev", 1500)

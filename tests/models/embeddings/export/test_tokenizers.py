@@ -1,8 +1,6 @@
 """The pipelines of `tokenizers` give the tokens of `paraloom.models.text.tokens`."""
 
-import gzip
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -72,11 +70,3 @@ def test_plain_sentences_are_always_equal(words: list[str], end: str) -> None:
 @given(st.text(max_size=40), st.text(" .,'-`\u0301\u200d\u0903\u2029aB1😀", max_size=20))
 def test_no_text_makes_the_pipeline_fail(one: str, other: str) -> None:
     assert len(TOKENIZER.encode_batch([one, other, f"{one} {other}"])) == 3
-
-
-def test_the_same_ids_on_real_data(data: Path) -> None:
-    with gzip.open(data / "multi30k" / "train.en.gz", "rt", encoding="utf-8") as stream:
-        texts = stream.read().split("\n")[:15_000]
-    for pairs in read_sts(data / "sts"):
-        texts += [*pairs.first.to_pylist(), *pairs.second.to_pylist()]
-    assert differing(texts, vocabulary(texts)) == []
