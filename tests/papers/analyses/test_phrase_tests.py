@@ -20,6 +20,7 @@ from paraloom.papers.analyses import phrase_tests
 from paraloom.papers.analyses.phrase_tests import (
     Question,
     WordsAndPhrases,
+    _sample,
     choose,
     evaluate_phrases,
     read_semeval2013,
@@ -79,6 +80,19 @@ def test_each_pair_is_compared_with_other_phrases(
     assert all(len(set(row)) == 99 for row in others.tolist())
     hits = (scores[:, 0] > scores[:, 1:].max(axis=1)).mean()
     assert found == pytest.approx(100 * hits) and 0 < hits < 1
+
+
+def test_every_sample_is_as_likely_as_any_other() -> None:
+    """Of three among four numbers there are 24 in order: so each number at each place, too."""
+    rows = 24_000
+    drawn = _sample(np.random.default_rng(0), rows, 3, 4)
+    ordered, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(ordered) == 24
+    spread = np.sqrt(rows / 24 * (1 - 1 / 24))
+    assert np.abs(counts - rows / 24).max() < 4 * spread
+    for place in drawn.T:
+        spread = np.sqrt(rows / 4 * (1 - 1 / 4))
+        assert np.abs(np.bincount(place, minlength=4) - rows / 4).max() < 4 * spread
 
 
 def write_semeval(folder: Path) -> Path:

@@ -98,6 +98,23 @@ def test_steps_are_plain_gradient_steps_against_sampled_phrases() -> None:
     assert trainer.losses[-1].item() == pytest.approx(loss.item(), rel=1e-5)
 
 
+def test_a_random_contrast_is_any_phrase_of_the_table(tmp_path: Path) -> None:
+    """Of the whole table, as in 2.4, held-out phrases included; each as likely as any other."""
+    section = PhrasesOptions(table=write_table(tmp_path / "table.txt"))
+    data = read_phrase_data(section, None)
+    held_out = set(data.test.phrases().to_pylist()) - set(data.train.phrases().to_pylist())
+    assert held_out and held_out < set(data.phrases.to_pylist())
+    assert len(data.phrases) == len(set(data.phrases.to_pylist()))
+    trainer = plain_trainer("word-avg")
+    (source,) = trainer.source.epoch(0)
+    pool = source.take(np.arange(len(source)))
+    counts = np.zeros(len(trainer.phrases["words"].lengths))
+    for trainer.progress.step in range(60):
+        rows = trainer.contrasts(pool)
+        np.add.at(counts, rows[rows >= 0], 1)
+    assert counts.min() > 0.7 * counts.mean() and counts.max() < 1.3 * counts.mean()
+
+
 def test_noise_and_contrasts_are_new_at_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = plain_trainer("gru", cell_dropout=0.5)
     (pool,) = trainer.source.epoch(0)
