@@ -78,7 +78,6 @@ def test_whatever_is_found_stands_in_the_sentences(pairs: list[tuple[str, str]])
         assert places and count
 
 
-@settings(max_examples=30)
 @given(st.lists(st.tuples(sentence, sentence), min_size=1, max_size=6))
 @settings(max_examples=30)
 def test_counting_in_parts_is_counting_at_once(pairs: list[tuple[str, str]]) -> None:

@@ -1,5 +1,6 @@
 import io
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -61,7 +62,7 @@ def test_standard_output_in_a_file(bag_of_words: Embed, tmp_path: Path, mode: st
     with path.open("r+b" if mode == "behind" else mode) as out:
         if mode == "behind":
             out.seek(6)
-        embed_lines(bag_of_words, stream(LINES), out)
+        embed_lines(bag_of_words, stream(LINES), cast(BinaryIO, out))
     written = path.read_bytes()
     if mode != "wb":
         assert written.startswith(b"before")
