@@ -3,27 +3,20 @@
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks.experiments import gates, supervised
 from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.context import BOOKS
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from tests.models.parsers import TREES, train_parser
+from tests.small_encoder import small_encoder
 
 
 def test_norms_beside_the_papers(
     inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [text for text, *_ in TREES]
-    options = EmbeddingOptions(model="gran", dim=4)
-    vocabulary = Vocabulary(sorted({word for text in texts for word in text.split()}))
-    torch.manual_seed(0)
-    encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)})
-    SentenceEncoder(encoder.eval(), {"words": vocabulary}, options).save(tmp_path / "gran")
+    words = sorted({word for text in texts for word in text.split()})
+    small_encoder(words, "gran").save(tmp_path / "gran")
     monkeypatch.setattr(supervised, "universal", lambda name, inputs: tmp_path / "gran")
     monkeypatch.setattr(gates, "_LEAST", 1)
     inputs.folder.mkdir()

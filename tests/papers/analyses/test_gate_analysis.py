@@ -12,16 +12,14 @@ import pyarrow as pa
 import pytest
 import torch
 
-from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
 from paraloom.papers.analyses.gate_analysis import gate_norms
 from paraloom.pipeline import cli
 from tests.models.parsers import TREES, train_parser
+from tests.small_encoder import small_encoder
 
 TEXTS = pa.array(["a dog runs fast.", "The cat sees a bird .", "", "run!", "a dog, a cat"])
 
@@ -33,11 +31,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def model_of(name: str = "gran", **options: Any) -> SentenceEncoder:
     words = sorted({word for text, *_ in TREES for word in text.split()})
-    chosen = EmbeddingOptions(model=name, dim=4, **options)
-    vocabulary = Vocabulary(words, tags=chosen.tags)
-    torch.manual_seed(0)
-    encoder = build_encoder(chosen, {"words": torch.randn(len(vocabulary), 4)})
-    return SentenceEncoder(encoder.eval(), {"words": vocabulary}, chosen)
+    return small_encoder(words, name, **options)
 
 
 def plainly(model: SentenceEncoder, parser: Parser) -> list[dict[str, list[float]]]:

@@ -10,11 +10,7 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.embeddings.comparison import Model, Scores, Vectors, dots
-from paraloom.models.embeddings.encoders import build_encoder, random_vectors
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks.options import PhrasesOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses import phrase_tests
 from paraloom.papers.analyses.phrase_tests import (
@@ -30,6 +26,7 @@ from paraloom.papers.analyses.phrase_tests import (
 )
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
 from paraloom.pipeline import cli
+from tests.small_encoder import small_encoder
 
 TURNEY = """\
 fantasy world | fairyland | fantasy | world | phantasy | universe | ranter | souring
@@ -195,15 +192,13 @@ def test_held_out_pairs_are_those_of_the_models_own_training(
     phrases = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
     table.write_text("".join(f"{p}\tthe {p}\n" for p in phrases))
     pairs = read_phrase_pairs(table)
-    words = Vocabulary.build([pairs.phrases()])
+    words = sorted({word for p in pairs.phrases().to_pylist() for word in p.split()})
     out = tmp_path / "x.json"
     arguments = ["--table", str(table), "--held-out", "0.2", "--json", str(out)]
     splits: tuple[Literal["pairs"], Literal["phrases"]] = ("pairs", "phrases")
     for by in splits:
         section = PhrasesOptions(table=str(table), split=by)
-        options = EmbeddingOptions(task="phrases", phrases=section, dim=4)
-        encoder = build_encoder(options, {"words": random_vectors(len(words), 4, 1)})
-        model = SentenceEncoder(encoder, {"words": words}, options)
+        model = small_encoder(words, task="phrases", phrases=section)
         model.save(tmp_path / by)
         command = ["papers", "evaluate-phrases", "--model", str(tmp_path / by)]
         assert cli.main([*command, *arguments]) == 0

@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from paraloom.models.embeddings.applications import cost
 from paraloom.models.embeddings.applications.cost_table import Cost
 from paraloom.models.embeddings.applications.evaluation import evaluate_models
 from paraloom.models.embeddings.comparison import Model
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.model import evaluate
 from paraloom.pipeline.commands.model.comparison_page import comparison_page, short_names
 from tests.pipeline.report.test_report_browser import needs_browser, opened
+from tests.small_encoder import NUMBERED, small_encoder
 
 
 @pytest.fixture
@@ -46,12 +42,8 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An encoder of ours, and the same without what is only ours."""
     monkeypatch.setattr(evaluate, "memory_of", lambda name, sentences: 12_000_000)
     monkeypatch.setattr(cost, "_SECONDS", 0.01)
-    options = EmbeddingOptions(dim=4)
-    words = Vocabulary([f"w{i}" for i in range(30)])
-    vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
-    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
     ours, theirs = tmp_path / "run" / "embeddings", tmp_path / "<theirs>"
-    model.save(ours)
+    small_encoder(NUMBERED).save(ours)
     shutil.copytree(ours, theirs, ignore=shutil.ignore_patterns("config.json", "words.txt"))
     return [str(ours), str(theirs)]
 

@@ -6,12 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import torch
 
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.pipeline import cli
 from paraloom.pipeline.commands.model.plot import (
     components_plot,
@@ -19,17 +14,14 @@ from paraloom.pipeline.commands.model.plot import (
     principal_components,
     unit_plot,
 )
+from tests.small_encoder import NUMBERED, small_encoder
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    options = EmbeddingOptions(dim=4)
-    words = Vocabulary([f"w{i}" for i in range(30)])
-    vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
-    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
-    model.save(tmp_path / "model")
+    small_encoder(NUMBERED).save(tmp_path / "model")
     return tmp_path / "model"
 
 

@@ -8,28 +8,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 
 from paraloom.models.embeddings.applications.cost import costs, memory_of, speeds
 from paraloom.models.embeddings.applications.opened import OpenedModel, is_ours, open_model
 from paraloom.models.embeddings.comparison import Model
-from paraloom.models.embeddings.encoders import build_encoder
-from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.errors import UserError
+from tests.small_encoder import NUMBERED, small_encoder
 
 SENTENCES = ["w1 w2", "w3", "w29 w4 .", "", "something else"]
 
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    options = EmbeddingOptions(dim=4)
-    words = Vocabulary([f"w{i}" for i in range(30)])
-    vectors = torch.randn(31, 4, generator=torch.Generator().manual_seed(1))
-    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
     folder = tmp_path_factory.mktemp("ours") / "model"
-    model.save(folder)
+    small_encoder(NUMBERED).save(folder)
     return folder
 
 
@@ -102,11 +95,7 @@ def test_the_fastest_batch_size() -> None:
 
 
 def test_memory_in_a_process_of_its_own(ours: Path, tmp_path: Path) -> None:
-    options = EmbeddingOptions(dim=300)
-    words = Vocabulary([f"w{i}" for i in range(20_000)])
-    vectors = torch.ones(20_001, 300)
-    model = SentenceEncoder(build_encoder(options, {"words": vectors}), {"words": words}, options)
-    model.save(tmp_path / "large")
+    small_encoder([f"w{i}" for i in range(20_000)], dim=300).save(tmp_path / "large")
     name = str(tmp_path / "large")
     large = memory_of(name, SENTENCES)
     assert large is not None and 24e6 < large < 200e6  # the weights are 24 MB
