@@ -1,6 +1,5 @@
 """The stages that make resources of scorers: made once, and again if their input changes."""
 
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from paraloom.pipeline.records import BackTranslateRecord, IdfRecord, PairsRecor
 from paraloom.pipeline.run import _make_stages, _State
 from paraloom.pipeline.stage import Run
 from paraloom.pipeline.stages import STAGES
+from paraloom.pipeline.stages.resources import columns
 from paraloom.pipeline.stages.score import resource_paths
 
 ONE = ["--direct_num_workers", "1"]
@@ -58,54 +58,27 @@ def make(
     return run, True
 
 
-@pytest.mark.parametrize(
-    ("name", "reader", "options", "line"),
-    [
-        (
-            "columns",
-            "paraloom.pipeline.stages.resources.columns.store",
-            "columns: {{comet: {path}}}",
-            "a\t1",
-        ),
-        (
-            "paragram",
-            "paraloom.models.text.vectors.compact_vectors",
-            "paragram: {path}",
-            "dog 0.5 1.5",
-        ),
-    ],
-)
 def test_a_file_that_changes_after_it_was_digested(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    reader: str,
-    options: str,
-    line: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, stage = tmp_path / "file.tsv", next(s for s in STAGES if s.name == name)
-    path.write_text(f"{line}\n")
-    text = CONFIG.replace("idf:", f"{options.replace('{path}', str(path))}, idf:")
-    text = text.format(run=tmp_path, idf="null")
-    if name == "paragram":
-        text = text.replace("mean_idf", "paragram_similarity")
-    (tmp_path / "run.yaml").write_text(text)
+    path, stage = tmp_path / "file.tsv", next(s for s in STAGES if s.name == "columns")
+    path.write_text("a\t1\n")
+    text = CONFIG.replace("idf:", f"columns: {{{{comet: {path}}}}}, idf:")
+    (tmp_path / "run.yaml").write_text(text.format(run=tmp_path, idf="null"))
     run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
     _make_stages(run, [stage], _State(forced=set()))
-    assert name in run.manifest.stages
-    module, _, function = reader.rpartition(".")
-    read = getattr(importlib.import_module(module), function)
+    read = columns.store
 
     def change_and_read(*arguments: Any) -> Any:
-        path.write_text(f"{line}7\n")
+        path.write_text("a\t17\n")
         return read(*arguments)
 
-    path.write_text(f"{line}5\n")
+    path.write_text("a\t15\n")
     with monkeypatch.context() as patch:
-        patch.setattr(reader, change_and_read)
-        with pytest.raises(UserError, match=f"{name}: a file that it reads changed meanwhile"):
+        patch.setattr(columns, "store", change_and_read)
+        with pytest.raises(UserError, match="columns: a file that it reads changed meanwhile"):
             _make_stages(run, [stage], _State(forced=set()))
-    assert name not in run.manifest.stages
+    assert "columns" not in run.manifest.stages
     _make_stages(run, [stage], _State(forced=set()))
     assert plan.is_up_to_date(stage, run)
 

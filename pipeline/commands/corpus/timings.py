@@ -13,7 +13,7 @@ from paraloom.beam_jobs import bucket, ingest, score, select
 from paraloom.beam_jobs.directions import BACK, Direction
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import find_bitext
-from paraloom.beam_jobs.io.shards import Shard, Unit, units, write_shard
+from paraloom.beam_jobs.io.shards import Shard, Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.candidates import best_candidates
 from paraloom.beam_jobs.transforms.translations import with_translations
@@ -90,7 +90,7 @@ def translate(
     job = Job(
         rows=len(texts),
         rate=len(texts) / counters.seconds,
-        size=sum(Path(shard.path).stat().st_size for shard in parts),
+        size=_size(parts),
         memory=memory,
         cores=cores(),
         device=_name(translator.device),
@@ -112,11 +112,10 @@ def time_jobs(
     """Measure the other jobs on copies of translated pairs, by stage.
 
     Each has one worker and reads the output of the one before. Ingest only maps rows: the time in
-    which its worker is at none is the start-up of a job, which the times exclude. No part file has
-    two copies: they would compress too well.
+    which its worker is at none is the start-up of a job, which the times exclude. Sizes are of one
+    copy: several in a part file compress too well.
     """
     options, starting = run.input, 0.0
-    shard_rows = min(options.shard_rows, len(sample))
     found: dict[str, Job] = {}
 
     def timed(stage: str, job: Callable[..., Result], first: Any, **more: Any) -> list[Unit]:
@@ -126,13 +125,19 @@ def time_jobs(
         whole, busy = time.monotonic() - started, sum(receipt.seconds for receipt in done)
         starting = starting or max(whole - busy, 0.0)
         rows = sum(receipt.rows_in for receipt in done)
+        shards = [shard for receipt in done for shard in receipt.shards]
+        one = shards[: -(-len(sample) // options.shard_rows)]
+        copy = [read_shard(shard).slice(0, len(sample)) for shard in one]
+        size = _size(_write_parts(copy, len(sample), folder / "copy" / stage))
+        size *= sum(shard.rows for shard in shards) / max(sum(map(len, copy)), 1)
+        texts = sum(file.stat().st_size for file in (folder / stage).glob("*.gz"))
         found[stage] = Job(
             rows=rows,
             rate=rows / max(whole - starting, busy, 1e-6),
-            size=sum(file.stat().st_size for file in (folder / stage).glob("*.*")),
+            size=size + texts,
             memory=max(receipt.peak_memory for receipt in done),
         )
-        return units([shard for receipt in done for shard in receipt.shards], "")
+        return units(shards, "")
 
     text = folder / "input.tsv"
     copies = [_copy(sample, number) for number in range(COPIES)]
@@ -147,13 +152,14 @@ def time_jobs(
         ingest.run,
         find_bitext("tsv", [str(text)]),
         key="",
-        shard_rows=shard_rows,
+        shard_rows=options.shard_rows,
         max_characters=options.max_characters + 10,
         where=options.conditions,
         unique_pairs=options.unique == "pair",
         languages=options.languages,
     )
-    work = units(_write_parts(copies, shard_rows, folder / "translated"), "")
+    parts = _write_parts([pa.concat_tables(copies)], options.shard_rows, folder / "translated")
+    work = units(parts, "")
     scored = timed(
         "score", score.run, work, scorers=scorers, resources=paths, language=run.language
     )
@@ -172,6 +178,10 @@ def _write_parts(tables: Sequence[pa.Table], rows: int, folder: Path) -> list[Sh
         for number, table in enumerate(tables)
         for start in range(0, len(table), rows)
     ]
+
+
+def _size(parts: Sequence[Shard]) -> float:
+    return sum(Path(part.path).stat().st_size for part in parts)
 
 
 def _copy(sample: pa.Table, number: int) -> pa.Table:

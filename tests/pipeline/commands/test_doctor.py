@@ -67,14 +67,6 @@ def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.Mo
     )
 
 
-def test_an_error_without_words(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> NoReturn:
-        raise MemoryError
-
-    monkeypatch.setattr(doctor, "_memory", broken)
-    assert told()[1]["memory"] == ("fails", "MemoryError")
-
-
 def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_torch_gpu", "_ctranslate2_gpu", "_java"):
         monkeypatch.setattr(doctor, name, lambda: (False, "none"))
