@@ -188,6 +188,6 @@ def _copy(sample: pa.Table, number: int) -> pa.Table:
     """A copy with the number appended to the id and to the texts."""
     for name in ("id", "reference", "translation"):
         column = pc.binary_join_element_wise(sample[name], str(number), " ")
-        column = column.cast(sample.schema.field(name).type)
-        sample = sample.set_column(sample.schema.get_field_index(name), name, column)
+        where = sample.schema.get_field_index(name)
+        sample = sample.set_column(where, sample.schema.field(where), column)
     return sample
