@@ -2,7 +2,6 @@
 
 import ctypes.util
 import shutil
-import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +20,6 @@ Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 def command() -> None:
     """Prints a table of checks; the exit code is 2 if something that every run needs is missing."""
     checks: list[tuple[str, bool, Callable[[], Finding]]] = [
-        ("Python 3.11 or later", True, _python),
         ("libraries", True, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),
         ("engine fairseq", True, _fairseq),
@@ -48,16 +46,12 @@ def command() -> None:
         raise typer.Exit(2)
 
 
-def _python() -> Finding:
-    return sys.version_info >= (3, 11), sys.version.split()[0]
-
-
 def _libraries() -> Finding:
     found = versions()
     missing = [name for name, version in found.items() if version == "not installed"]
     if missing:
         return False, f"{', '.join(missing)} missing: run make setup"
-    return True, ", ".join(f"{n} {v}" for n, v in found.items() if n not in ("python", "paraloom"))
+    return True, ", ".join(f"{name} {version}" for name, version in found.items())
 
 
 def _ctranslate2() -> Finding:
