@@ -26,7 +26,7 @@ CHANGED = EmbeddingOptions(
     [
         (NmtTrainingOptions().model_dump(exclude_none=True), "0c449c1f68a63ee4"),
         (SMALL.model_dump(exclude_none=True), "1344435e29bda8a7"),
-        (ParagramOptions().model_dump(), "6962d9dce54b76ba"),
+        (ParagramOptions().model_dump(), "44c623380fa39a99"),
         (AutoOptions().model_dump(), "44ece47505dab3db"),
         (CHANGED.of_weights(), "f9bfb92bd32f4f8f"),
         (

@@ -14,7 +14,7 @@ import pytest
 from paraloom.beam_jobs.analysis.probes import Subset
 from paraloom.beam_jobs.analysis.sampling import Sample
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Shard, read_shard, write_shard
+from paraloom.beam_jobs.io.shards import Shard, write_shard
 from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -141,14 +141,6 @@ def test_the_account_adds_up(record: tuple[AutoSelectRecord, Path]) -> None:
     assert found.same_size.pairs == found.chosen.pairs
     everything = [found.runs[scorer][-1].scores for scorer in SCORERS]
     assert everything[0] == everything[1]  # all deciles of one score are all of the other
-
-
-def test_the_same_for_the_same_seed_however_the_pairs_are_cut(
-    shards: list[Shard], labelled: Path, record: tuple[AutoSelectRecord, Path], tmp_path: Path
-) -> None:
-    table = pa.concat_tables([read_shard(shard) for shard in shards])
-    cut = [write_shard(str(tmp_path / f"{i}.parquet"), table.slice(i, 1100)) for i in (0, 1100)]
-    assert selected(cut, labelled, tmp_path / "choice") == record[0]
 
 
 def test_what_was_trained_is_not_trained_again(

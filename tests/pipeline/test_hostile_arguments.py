@@ -30,7 +30,7 @@ def line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["ingest", "--config", "a\n\x1b[2Jb"], r"a\n\x1b[2Jb: cannot be read"),
         (["status", LONG], "File name too long"),
         (["embed", "--model", LONG], "File name too long"),
-        (["status", "x", "--gpu-hour", "-1"], "'--gpu-hour': -1.0 is not in the range x>=0"),
+        (["status", "x", "--gpu-hour", "-1"], "'--gpu-hour': Input should be greater than or"),
     ],
 )
 def test_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
