@@ -160,9 +160,8 @@ def time_jobs(
     )
     parts = _write_parts([pa.concat_tables(copies)], options.shard_rows, folder / "translated")
     work = units(parts, "")
-    scored = timed(
-        "score", score.run, work, scorers=scorers, resources=paths, language=run.language
-    )
+    scoring = score.Scoring(scorers, paths, (), run.language)
+    scored = timed("score", score.run, work, scoring=scoring)
     bucketed = timed("bucket", bucket.run, scored, scorers=scorers)
     by, columns = run.config.select.by, schema.bucketed(tuple(scorers)).names
     criteria = run.criteria(by if by in scorers else scorers[0], run.config.select.deciles)
