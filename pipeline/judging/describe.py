@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import krippendorff
 import numpy as np
 
 from paraloom.models.agreement.precision import by_decile
@@ -160,6 +159,8 @@ def alpha(judgments: Sequence[Judgment], of: Literal["score", "fluency"] = "scor
     if len(np.unique(shared[~np.isnan(shared)])) < 2:
         return None
     level: Literal["interval", "ordinal"] = "interval" if of == "score" else "ordinal"
+    import krippendorff  # an extra
+
     return float(krippendorff.alpha(reliability_data=shared, level_of_measurement=level))
 
 
