@@ -63,7 +63,7 @@ def read_labels(path: str) -> LabelledTexts:
 
 def _read(path: Path, first: str, second: str, label: str, *, highest: float) -> LabelledTexts:
     """Read a tab-separated file with a header, by the names of its columns."""
-    types = {first: pa.string(), second: pa.string(), label: pa.float64()}
+    types = dict.fromkeys((first, second, "reference_id"), pa.string()) | {label: pa.float64()}
     with reading(path):
         rows = pacsv.read_csv(
             path,

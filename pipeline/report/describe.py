@@ -12,6 +12,7 @@ from paraloom.pipeline.records import (
     SelectSection,
     TrainingRecord,
 )
+from paraloom.pipeline.stage import stage_path
 
 _PER_SOURCE = {
     "best": "the best translation of each source",
@@ -99,11 +100,13 @@ def selection_in_words(select: SelectSection, code: Callable[[str], str] = "`{}`
     return ", ".join(parts) or "every pair"
 
 
-def resolve_auto(record: RunRecord) -> SelectSection:
-    """The section `select` of the configuration as it takes effect: with the result of `by: auto`
-    or `by: judged`, and without a choice among translations of a source where there is one."""
-    select, found = record.config.select, record.find(AutoSelectRecord)
-    judged = record.find(JudgedRecord)
+def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
+    """The section `select` of the configuration as it takes effect (in a round): with the result of
+    `by: auto` or `by: judged`, and without a choice among translations of a source where there is
+    one."""
+    select = record.config.select
+    found = record.find(AutoSelectRecord, stage_path("choice", number))
+    judged = record.find(JudgedRecord, stage_path("judged", number))
     if record.config.nmt.candidates == 1:
         select = select.model_copy(update={"per_source": "all"})
     if select.by == "auto" and found:

@@ -5,14 +5,8 @@ from typing import NamedTuple
 
 from paraloom.models.scorers import ENCODER
 from paraloom.pipeline.config.options import CHOSEN
-from paraloom.pipeline.judging.record import JudgedRecord
-from paraloom.pipeline.records import (
-    AutoSelectRecord,
-    LoopRecord,
-    PairsRecord,
-    RunRecord,
-    StageRecord,
-)
+from paraloom.pipeline.records import LoopRecord, PairsRecord, RunRecord, StageRecord
+from paraloom.pipeline.report.describe import resolve_auto
 from paraloom.pipeline.stage import RANKING, RESULTS, best_round, stage_path
 
 
@@ -29,21 +23,22 @@ class Round(NamedTuple):
 
 def rounds(record: RunRecord) -> list[Round]:
     """The rounds of a finished loop; none if there was only one round."""
-    loop, select = record.find(LoopRecord), record.config.select
+    loop = record.find(LoopRecord)
     found: list[Round] = []
-    if loop is None:
-        return found
-    for number, labelled in enumerate(loop.labelled, 1):
-        by, deciles = select.by if number == 1 else ENCODER, select.deciles
-        auto = record.find(AutoSelectRecord, stage_path("choice", number))
-        judged = record.find(JudgedRecord, stage_path("judged", number))
-        if select.by == "auto" and auto:
-            by, deciles = auto.chosen.scorer, list(auto.chosen.deciles)
-        if select.by == "judged" and judged:
-            by, deciles = judged.chosen.score, judged.chosen.deciles
+    for number, labelled in enumerate(loop.labelled if loop else (), 1):
+        select = resolve_auto(record, number)
+        ranked = number > 1 and record.config.select.by not in CHOSEN
         corpus = record.find(PairsRecord, stage_path("corpus", number)) or PairsRecord()
-        is_best = number == loop.best
-        found.append(Round(number, by, deciles, corpus.rows_out, labelled, is_best))
+        found.append(
+            Round(
+                number,
+                by=ENCODER if ranked else select.by,
+                deciles=select.deciles,
+                pairs=corpus.rows_out,
+                labelled=labelled,
+                is_best=loop is not None and number == loop.best,
+            )
+        )
     return found
 
 

@@ -181,12 +181,3 @@ def test_each_round_has_a_cut_of_its_own(
     scores = [found.chosen.score for found in of_round if found]
     assert scores[0] in ("translation_score", "trigram_overlap")
     assert scores[1] == ENCODER
-
-
-def test_agreement_scores_labelled_pairs_with_the_scorers_of_a_run(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["agreement", "--labels", str(LABELLED), "--run", str(a_run / "run")]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "trigram_overlap" in out and "unigram_f1" not in out
-    assert "Left out: translation_score, which needs the model that translated." in out
