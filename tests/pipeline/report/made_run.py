@@ -14,13 +14,19 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit
 from paraloom.beam_jobs.select import Criteria, judge
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.embeddings.applications.evaluation import evaluate_models
 from paraloom.models.scorers import PairScorer
 from paraloom.pipeline.config import read_config
 from paraloom.pipeline.manifest import versions
 
 SCORERS = ("translation_score", "trigram_overlap", "unigram_f1", "word_order")
 ROWS, SHARDS = 360, 3
+_FOUND = {"letters": {"pearson": 61.23, "spearman": 58.74}}
+RESULTS = {
+    "models": ["letters"],
+    "groups": {
+        "STS 2015": {"data_sets": {"images": {"pairs": 30, "models": _FOUND}}, "mean": _FOUND}
+    },
+}
 WORDS = "a the dog cat boy girl runs sits on in red old street house & <b>x</b> | näive".split()  # noqa: SIM905
 
 
@@ -86,7 +92,7 @@ def make_run(folder: Path) -> MadeRun:
             "back_translate": {**account(ROWS, ROWS, {}), "model": {"sha256": "1" * 64}},
             "bucket": {**account(ROWS, ROWS, {}), "deciles": deciles_of(bucketed)},
             "corpus": account(ROWS, sum(r.rows_out for r in selected), reasons_of(selected)),
-            "evaluate": {"results": results(folder.parent), "seconds": 0.5},
+            "evaluate": {"results": RESULTS, "seconds": 0.5},
         },
     }
     return MadeRun(str(folder), record, pairs)
@@ -141,21 +147,3 @@ def reasons_of(receipts: Iterable[Receipt]) -> dict[str, int]:
         for reason, rows in receipt.rejected.items():
             found[reason] = found.get(reason, 0) + rows
     return found
-
-
-def results(folder: Path) -> dict[str, Any]:
-    """An evaluation of bags of letters on a labelled sample, in the form of the manifest."""
-    rng = random.Random(7)
-    lines = []
-    for _ in range(30):
-        words = rng.sample(WORDS[:10], 5)
-        kept = rng.randint(0, 5)
-        lines.append(f"{kept}\t{' '.join(words)}\t{' '.join(words[:kept])} street\n")
-    (folder / "sts" / "2015").mkdir(parents=True)
-    (folder / "sts" / "2015" / "images.tsv").write_text("".join(lines))
-
-    def embed(sentences: pa.Array) -> np.ndarray:
-        bags = [np.bincount([ord(c) % 64 for c in s.as_py()], minlength=64) for s in sentences]
-        return np.array(bags, float)
-
-    return evaluate_models([("letters", embed)], sts=folder / "sts").json()

@@ -18,7 +18,7 @@ from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.pipeline.records import SelectSection
 from paraloom.pipeline.report import report_data
 from paraloom.pipeline.report.differences import mark_differences
-from paraloom.pipeline.report.plots import levels, ticks
+from paraloom.pipeline.report.plots import ticks
 from paraloom.pipeline.report.report_data import (
     BINS,
     CELLS,
@@ -237,15 +237,6 @@ def test_ticks_are_few_and_within(low: float, width: int) -> None:
     assert 1 <= len(found) <= 6
     assert all(low - slack <= value <= low + width + slack for value in found)
     assert found == sorted(set(found))
-
-
-@given(st.integers(0, 10**9))
-def test_levels_grow_and_begin_with_one_pair(most: int) -> None:
-    found = levels(most)
-    assert found[0] == 1
-    assert found == sorted(set(found))
-    assert len(found) <= 6
-    assert found[-1] <= max(most, 1)
 
 
 def test_pairs_of_the_corpus_are_counted_from_the_corpus(made_run: MadeRun, scores: Scores) -> None:
