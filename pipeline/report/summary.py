@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from paraloom.beam_jobs.io.shards import Deciles
 from paraloom.beam_jobs.select import tsv_path
 from paraloom.pipeline import statistics
 from paraloom.pipeline.console import console, number_table
 from paraloom.pipeline.manifest import restrict
 from paraloom.pipeline.records import (
     AutoSelectRecord,
-    BucketRecord,
     EvaluateRecord,
     PairsRecord,
     RunRecord,
@@ -19,16 +17,16 @@ from paraloom.pipeline.records import (
     StatisticsRecord,
 )
 from paraloom.pipeline.report import report_path
-from paraloom.pipeline.report.auto_select import mean_deviation, selection_lines
-from paraloom.pipeline.report.describe import chosen_epoch, deciles_in_words
+from paraloom.pipeline.report.auto_select import selection_lines
+from paraloom.pipeline.report.describe import chosen_epoch
 from paraloom.pipeline.report.evaluation import evaluation_table
-from paraloom.pipeline.report.final_view import final_view, rounds, verdict
+from paraloom.pipeline.report.final_view import final_view, verdict
 from paraloom.pipeline.report.savings import Saving, hours_in_words, savings
 from paraloom.pipeline.stage import Run
 
 
 def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
-    """Print the rows of every stage, the reasons of rejection, the deciles, and the files."""
+    """Print the rows of every stage, the reasons of rejection, the results, and the files."""
     out = console(max(120, 24 * (2 + len(run.config.score.names))))
     record = restrict(run.manifest.record, stages)
     out.print(_stages(record.stages, ran))
@@ -38,13 +36,10 @@ def show_summary(run: Run, stages: Sequence[str], ran: set[str]) -> None:
     if saved := savings(record):
         out.print(savings_table(saved))
     if "loop" in record.stages:
-        out.print(_rounds(record), verdict(record), sep="\n")
+        out.print(f"{verdict(record)}.")
     record = final_view(record)
-    bucket = record.find(BucketRecord)
-    if bucket and bucket.rows_out:
-        out.print(_deciles(bucket.deciles))
     if result := record.find(AutoSelectRecord):
-        out.print(_auto_selection(result), *selection_lines(result), sep="\n")
+        out.print(*selection_lines(result), sep="\n")
     if record.bleu is not None:
         out.print(f"BLEU on held-out pairs: {record.bleu:.1f}")
     if described := record.find(StatisticsRecord):
@@ -84,39 +79,6 @@ def savings_table(found: Sequence[Saving]) -> Table:
     table = number_table("Not translated", "saved by", numbers=numbers)
     for key, rows, tokens, hours in found:
         table.add_row(key, f"{rows:,}", f"{tokens:,}", hours_in_words(hours))
-    return table
-
-
-def _deciles(deciles: Mapping[str, Deciles]) -> Table:
-    table = number_table("Deciles: lowest score of each", numbers=["decile", *deciles, "rows"])
-    for decile in range(10):
-        lowest = (of.lowest[decile] for of in deciles.values())
-        cells = ["" if value is None else f"{value:.3f}" for value in lowest]
-        rows = {of.rows[decile] for of in deciles.values()}
-        table.add_row(str(decile), *cells, " / ".join(f"{n:,}" for n in sorted(rows)))
-    return table
-
-
-def _auto_selection(result: AutoSelectRecord) -> Table:
-    """ParaNMT's Table 4 for this corpus."""
-    title = f"Trained on {result.sample:,} pairs of a decile: Pearson × 100 on the labelled pairs"
-    table = number_table(title, "decile", numbers=list(result.scores))
-    for decile in range(10):
-        scores = (of.get(decile) for of in result.scores.values())
-        table.add_row(str(decile), *map(mean_deviation, scores))
-    table.add_section()
-    table.add_row("random", *[mean_deviation(result.random)] * len(result.scores))
-    return table
-
-
-def _rounds(record: RunRecord) -> Table:
-    title = "Rounds: Pearson × 100 on the labelled pairs"
-    table = number_table(title, "round", "selected by", numbers=["pairs", "labelled"])
-    table.add_column("")
-    for each in rounds(record):
-        deciles = "" if each.deciles is None else f", {deciles_in_words(each.deciles)}"
-        cells = (each.by + deciles, f"{each.pairs:,}", f"{each.labelled:.2f}")
-        table.add_row(str(each.number), *cells, "best" if each.is_best else "")
     return table
 
 
