@@ -105,11 +105,11 @@ def write_configurations(
         writers[place] = [SplitWriter(folder / place, split, kind) for split in (TRAIN, TEST)]
     for table in tables:
         test = held_out(table["reference"].combine_chunks(), share, seed)
-        for split, chosen in enumerate((~test, test)):
+        for number, chosen in enumerate((~test, test)):
             rows = table.filter(pa.array(chosen))
             texts = rows.select(["reference", "translation"]).rename_columns(PAIRS.names)
-            writers["data"][split].write(rows)
-            writers["pairs"][split].write(texts.cast(PAIRS))
+            writers["data"][number].write(rows)
+            writers["pairs"][number].write(texts.cast(PAIRS))
     return tuple(
         Configuration(
             name="full" if place == "data" else place,
