@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,23 +67,11 @@ class JudgingServer:
 
 def _listen(app: Flask, port: int | None) -> BaseWSGIServer:
     for candidate in (PORT, 0) if port is None else (port,):
-        try:
-            listening = socket.create_server((_HOST, candidate))
-        except OSError as error:
-            reason = error.strerror
-            continue
-        with listening:  # the server has a copy of it
-            return make_server(
-                _HOST,
-                listening.getsockname()[1],
-                app,
-                threaded=True,
-                request_handler=_Handler,
-                fd=listening.fileno(),
-            )
-    raise UserError(
-        f"--port {port}: cannot be used ({reason}); choose another one, or leave it out"
-    )
+        # The server has a copy of the socket; by itself it would end the process if it gets none.
+        with suppress(OSError), socket.create_server((_HOST, candidate)) as listening:
+            own, fd = listening.getsockname()[1], listening.fileno()
+            return make_server(_HOST, own, app, threaded=True, request_handler=_Handler, fd=fd)
+    raise UserError(f"--port {port}: cannot be used; choose another one, or leave it out")
 
 
 class _Handler(WSGIRequestHandler):
