@@ -24,7 +24,6 @@ from apache_beam.utils.shared import Shared
 
 from paraloom.beam_jobs.directions import BACK, Direction
 from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.orphans import remove_orphans
 from paraloom.beam_jobs.io.shards import (
     Measurements,
     Receipt,
@@ -35,6 +34,7 @@ from paraloom.beam_jobs.io.shards import (
     read_receipt,
     read_shard,
     receipts,
+    remove_orphans,
 )
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.crash_recovery import begin

@@ -13,15 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import (
-    Deciles,
-    Measurements,
-    Receipt,
-    Unit,
-    read_shard,
-    read_whole,
-    with_columns,
-)
+from paraloom.beam_jobs.io.shards import Deciles, Measurements, Receipt, Unit, read_shard
 from paraloom.beam_jobs.runners.launch import Result, launch
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
@@ -120,16 +112,16 @@ class _AssignDeciles(UnitDoFn):
     scorers: tuple[str, ...]
 
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
-        data = read_whole(unit.shard)
-        table = read_shard(unit.shard, [*schema.ROW, *self.scorers], data=data)
+        table = read_shard(unit.shard)
         columns = deciles_of(table, self.scorers, bounds)
         deciles = {
             name: _by_decile(table[name].to_numpy(), columns[schema.decile(name)])
             for name in self.scorers
         }
         target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
-        part = with_columns(unit.shard, data, pa.table(columns), target)
-        pieces = [(unit.name, part, _NOTHING)]
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values))
+        pieces = [(unit.name, table.select(target.names).cast(target), _NOTHING)]
         return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))
 
 

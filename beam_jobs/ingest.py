@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import apache_beam as beam
 import numpy as np
@@ -17,14 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.bitext import READERS, Bitext, Block, Range, find_ranges, read_bitext
+from paraloom.beam_jobs.io.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
 from paraloom.beam_jobs.io.shards import (
     REPEATS,
     Measurements,
     Receipt,
     Saved,
     content_key,
-    read_receipt,
 )
 from paraloom.beam_jobs.runners.launch import Result, launch
 from paraloom.beam_jobs.runners.rejections import Limit
@@ -64,73 +63,72 @@ class IngestUnit:
     rows: int | None = None  # empty lines may be none
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How bitext is read, and which rows are accepted.
+
+    Attributes:
+        shard_rows: lines per shard.
+        max_characters: rows with a longer id, source or reference are rejected.
+        where: conditions on a pair.
+        unique_pairs: accept only the first of equal pairs.
+        languages: the two sides' languages, for their tokens; by default both are English.
+    """
+
+    shard_rows: int
+    max_characters: int
+    where: tuple[Predicate, ...] = ()
+    unique_pairs: bool = False
+    languages: Languages = field(default_factory=Languages)
+
+    def blocks(self, unit: IngestUnit) -> Iterator[RowBlock]:
+        """The rows of a unit, a block for each shard."""
+        return read_bitext(
+            unit.bitext, rows=self.shard_rows, max_characters=self.max_characters, part=unit.part
+        )
+
+
 class Ingest(beam.PTransform):
     """Bitexts in, receipts out. Of rows with the same id, only the first is accepted.
 
     Args:
-        shard_rows: lines per shard.
-        max_characters: rows with a longer id, source or reference are rejected.
         rows: approximate number of rows, for the search for duplicates.
-        where: conditions on a pair.
-        unique_pairs: accept only the first of equal pairs.
-        languages: of the two sides, for their tokens; None: both English.
     """
 
-    def __init__(
-        self,
-        output: str,
-        *,
-        shard_rows: int,
-        max_characters: int,
-        rows: int,
-        where: Sequence[Predicate] = (),
-        unique_pairs: bool = False,
-        languages: Languages | None = None,
-    ):
+    def __init__(self, output: str, reading: Reading, rows: int):
         super().__init__()
-        self.output, self.rows, self.languages = output, rows, languages
-        self.where, self.unique_pairs = tuple(where), unique_pairs
-        self.limits = {"rows": shard_rows, "max_characters": max_characters}
+        self.output, self.reading, self.rows = output, reading, rows
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Find duplicates over all files in a pass for ids and one for pairs, write in a last."""
-        limits = self.limits
+        reading = self.reading
 
         def ids(unit: IngestUnit) -> Iterator[Hashes]:
             if "id" not in READERS[unit.bitext.format].columns:
                 return  # ids are generated from file and line: unique
-            for block in read_bitext(unit.bitext, **limits, part=unit.part):
+            for block in reading.blocks(unit):
                 yield row_hash(block.pairs["id"]), block.lines
 
-        def pairs(
-            element: tuple[IngestUnit, np.ndarray],
-        ) -> Iterator[tuple[Hashes, pa.Array]]:
+        def pairs(element: tuple[IngestUnit, np.ndarray]) -> Iterator[tuple[Hashes, pa.Array]]:
             unit, duplicates = element
-            for block in read_bitext(unit.bitext, **limits, part=unit.part):
+            for block in reading.blocks(unit):
                 rows = np.flatnonzero(~np.isin(block.lines, duplicates))
                 found = block.pairs.take(pa.array(rows))
                 hashed = row_hash(found["source"], found["reference"])
                 yield (hashed, block.lines[rows]), found["id"]
 
         joined = units | "Duplicate ids" >> WithDuplicates(ids, self.rows, self.output)
-        if self.unique_pairs:
+        if reading.unique_pairs:
             joined = joined | "Repeated pairs" >> WithRepeats(pairs, self.rows)
-        return joined | "Write" >> beam.ParDo(
-            _Write(self.output, limits, self.where, self.languages)
-        )
+        return joined | "Write" >> beam.ParDo(_WriteShards(self.output, reading))
 
 
 def run(
     bitexts: Sequence[Bitext],
     output: str,
     key: str,
-    *,
-    shard_rows: int,
-    max_characters: int,
+    reading: Reading,
     arguments: Sequence[str],
-    where: Sequence[Predicate] = (),
-    unique_pairs: bool = False,
-    languages: Languages | None = None,
     max_rejected: float = 1.0,
 ) -> Result:
     """Read `bitexts` into `output`; `key` is of their content and of the settings of the stage.
@@ -138,25 +136,17 @@ def run(
     This process reads them once before, for the ranges that workers read.
 
     Args:
-        where, unique_pairs, languages: see `Ingest`.
-        max_rejected: largest share of rows that may be rejected; the rows that `where` and
+        max_rejected: largest share of rows that may be rejected; rows that `where` and
             `unique_pairs` reject do not count.
     """
-    units = _units(bitexts, output, key, shard_rows, max_characters)
+    units = _units(bitexts, key, reading)
     limit = Limit(
         share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
     )
-    transform = Ingest(
-        output,
-        shard_rows=shard_rows,
-        max_characters=max_characters,
-        rows=sum(unit.part.lines for unit in units),
-        where=where,
-        unique_pairs=unique_pairs,
-        languages=languages,
-    )
+    transform = Ingest(output, reading, rows=sum(unit.part.lines for unit in units))
+    rows_per_part = reading.shard_rows
     result = launch(
-        "ingest", units, transform, output, arguments, rows_per_part=shard_rows, limit=limit
+        "ingest", units, transform, output, arguments, rows_per_part=rows_per_part, limit=limit
     )
     rows: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
@@ -166,58 +156,47 @@ def run(
     return result
 
 
-def _units(
-    bitexts: Sequence[Bitext], output: str, key: str, shard_rows: int, max_characters: int
-) -> list[IngestUnit]:
-    """The units of all bitexts; one that is finished as a whole, as in earlier versions, is one."""
-    files = [f"part-{number:05d}" for number in range(len(bitexts))]
-    keys = [content_key(key, bitext.name) for bitext in bitexts]
-
-    def ranges(bitext: Bitext, file: str, key: str) -> list[Range]:
-        whole = (before := read_receipt(output, file)) is not None and before.key == key
-        lines = None if whole else shard_rows * _SHARDS_PER_UNIT
-        return find_ranges(bitext, lines, max_characters)
-
+def _units(bitexts: Sequence[Bitext], key: str, reading: Reading) -> list[IngestUnit]:
+    """The units of all bitexts."""
+    lines = reading.shard_rows * _SHARDS_PER_UNIT
     pool = ThreadPoolExecutor(cores())
     try:
-        found = list(pool.map(ranges, bitexts, files, keys))
+        found = list(pool.map(lambda bitext: find_ranges(bitext, lines), bitexts))
     finally:
         pool.shutdown(cancel_futures=True)
     units: list[IngestUnit] = []
-    for bitext, file, own, parts in zip(bitexts, files, keys, found, strict=True):
+    for number, (bitext, parts) in enumerate(zip(bitexts, found, strict=True)):
+        file, whole = f"part-{number:05d}", content_key(key, bitext.name)
         for part in parts:
-            name = file if len(parts) == 1 else f"{file}-{part.before // shard_rows:05d}"
-            key = own if len(parts) == 1 else content_key(own, part.before, part.lines)
-            units.append(IngestUnit(len(units), key, name, file, bitext, part))
+            one = len(parts) == 1
+            name = file if one else f"{file}-{part.before // reading.shard_rows:05d}"
+            own = whole if one else content_key(whole, part.before, part.lines)
+            units.append(IngestUnit(len(units), own, name, file, bitext, part))
     return units
 
 
 @dataclass(eq=False)
-class _Write(UnitDoFn):
-    limits: dict[str, int]
-    where: tuple[Predicate, ...]
-    languages: Languages | None = None
+class _WriteShards(UnitDoFn):
+    reading: Reading
 
     def make(
         self, unit: IngestUnit, duplicates: np.ndarray, repeats: Repeats | None = None
     ) -> Receipt:
         rows = 0
         saved: dict[str, Saved] = {}
-        if self.where:
+        if self.reading.where:
             saved["input.where"] = Saved(rows=0, tokens=0)
         if repeats is not None:
             saved["input.unique"] = Saved(rows=0, tokens=0)
+        has_source = READERS[unit.bitext.format].has_source
 
         def pieces() -> Iterator[tuple[str, pa.Table, pa.Table]]:
             nonlocal rows
-            first = unit.part.before // self.limits["rows"]
-            blocks = read_bitext(unit.bitext, **self.limits, part=unit.part)
-            for number, block in enumerate(blocks, first):
+            first = unit.part.before // self.reading.shard_rows
+            for number, block in enumerate(self.reading.blocks(unit), first):
                 rows += block.rows
-                name = f"{unit.file}-{number:05d}"
-                has_source = READERS[unit.bitext.format].has_source
-                checks = duplicates, self.where, repeats, saved
-                yield name, *part(block, *checks, has_source, self.languages)
+                parts = _judged(block, self.reading, has_source, duplicates, repeats, saved)
+                yield f"{unit.file}-{number:05d}", *parts
 
         def measured() -> Measurements:
             return Measurements(saved=saved) if saved else Measurements()
@@ -225,25 +204,23 @@ class _Write(UnitDoFn):
         return self.commit(unit, lambda: rows, pieces(), measured)
 
 
-def part(
-    block: Block,
+def _judged(
+    block: RowBlock,
+    reading: Reading,
+    has_source: bool,
     duplicates: np.ndarray,
-    where: Sequence[Predicate] = (),
-    repeats: Repeats | None = None,
-    saved: dict[str, Saved] | None = None,
-    has_source: bool = True,
-    languages: Languages | None = None,
+    repeats: Repeats | None,
+    saved: dict[str, Saved],
 ) -> tuple[pa.Table, pa.Table]:
     """A block's accepted pairs and its rejected rows.
 
     Args:
+        has_source: whether the rows are pairs; those of plain text get no column for the source.
         duplicates: lines with an earlier id.
         saved: gets the rejected rows of `where` and `repeats` added, by key of the configuration.
-        has_source: whether the rows are pairs; those of plain text get no column for the source.
-        languages: see `Ingest`.
     """
     sides = ["source", "reference"] if has_source else ["reference"]
-    languages = languages or Languages()
+    languages = reading.languages
     language = (languages.source if has_source else languages.target) or ENGLISH
     pairs = pa.Table.from_batches([block.pairs])
     why = np.full(len(pairs), "", object)
@@ -251,16 +228,15 @@ def part(
 
     def reject(key: str, rows: np.ndarray, found: np.ndarray) -> None:
         why[rows] = found
-        if saved is not None:
-            lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
-            tokens = len(moses_tokens(lost, language).values)
-            before, fails = saved[key], int(np.count_nonzero(found != ""))
-            saved[key] = Saved(rows=before.rows + fails, tokens=before.tokens + tokens)
+        lost = pairs[sides[0]].take(pa.array(rows[found != ""]))
+        tokens = len(moses_tokens(lost, language).values)
+        before = saved[key]
+        saved[key] = Saved(rows=before.rows + len(lost), tokens=before.tokens + tokens)
 
-    if where:
+    if reading.where:
         rows = np.flatnonzero(why == "")
         left = block.pairs.take(pa.array(rows))
-        failed = reasons(left["source"], left["reference"], where, languages)
+        failed = reasons(left["source"], left["reference"], reading.where, languages)
         reject("input.where", rows, failed)
     if repeats is not None:
         here = np.flatnonzero(np.isin(block.lines, repeats.rows) & (why == ""))

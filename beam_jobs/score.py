@@ -29,8 +29,6 @@ from paraloom.beam_jobs.io.shards import (
     content_key,
     read_receipt,
     read_shard,
-    read_whole,
-    with_columns,
 )
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.beam_jobs.runners import dataflow
@@ -208,8 +206,7 @@ class _Score(UnitDoFn):
     scorer: PairScorer | None = None
 
     def make(self, unit: Unit) -> Receipt:
-        data = read_whole(unit.shard)
-        table = read_shard(unit.shard, data=data)
+        table = read_shard(unit.shard)
         scorers = self.scoring.scorers
         if self.scorer is None:  # all units of a worker have the same columns
             self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
@@ -226,10 +223,6 @@ class _Score(UnitDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
-        # All rows and all columns are still there, so that these need not be written anew.
-        if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
-            added = accepted.drop_columns(table.column_names)
-            accepted = with_columns(unit.shard, data, added, accepted.schema)
         numbers = Measurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
 

@@ -29,7 +29,6 @@ from paraloom.beam_jobs.transforms.order_statistics import (
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.languages import ENGLISH
-from paraloom.models.text.controls import spaced
 
 VERSION = 1
 """Bump when the job's rows change for the same input."""
@@ -136,7 +135,7 @@ class Select(beam.PTransform):
             return {"sample": _column(table, np.flatnonzero(reasons == ""))}
 
         joined = units | "Duplicate pairs" >> WithDuplicates(hashes, self.rows, self.output)
-        write = _Write(self.output, criteria)
+        write = _WriteCorpus(self.output, criteria)
         if criteria.size is None:
             return joined | "Write" >> beam.ParDo(write)
         size = criteria.size
@@ -163,8 +162,8 @@ def tsv_path(output: str) -> str:
 def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int = 1) -> None:
     """Write reference, translation and score, tab-separated, one pair a line, gzip.
 
-    Each part file becomes a gzip member of its own, so that several are compressed at once.
-    Translations of earlier versions may hold control characters, which become spaces.
+    Each part file becomes a gzip member of its own, so that several are compressed at once. Texts
+    hold no tabs and line ends: `ingest` and the translators reject them.
     """
     shards = [shard for receipt in receipts for shard in receipt.shards if shard.rows]
     with ThreadPoolExecutor(threads) as pool, storage.writing(path) as stream:
@@ -182,16 +181,15 @@ def export_tsv(receipts: Sequence[Receipt], path: str, score: str, threads: int 
 def _tsv_member(shard: Shard, score: str) -> bytes:
     table = read_shard(shard, ["reference", "translation", score])
     values = table[score].cast(pa.string())
-    lines = pc.binary_join_element_wise(
-        spaced(table["reference"]), spaced(table["translation"]), values, "\t"
-    ).combine_chunks()
+    lines = pc.binary_join_element_wise(table["reference"], table["translation"], values, "\t")
+    lines = lines.combine_chunks()
     whole = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
     text = pc.binary_join(whole, "\n")[0].as_buffer()  # without the GIL, as is the compression
     return gzip.compress(text.to_pybytes() + b"\n", 6, mtime=0)
 
 
 @dataclass(eq=False)
-class _Write(UnitDoFn):
+class _WriteCorpus(UnitDoFn):
     criteria: Criteria
 
     def make(self, unit: Unit, duplicates: np.ndarray, bound: Targets | None = None) -> Receipt:

@@ -1,10 +1,9 @@
 """SHA-256 of input files, which are read again only if they may have changed.
 
-The user's cache has a digest with the size, the times and the place on disk of the file that it is
-of, or with the store's checksum.
+The user's cache holds the digests. The name of each is made of the file's size, times and place on
+disk, or of the store's checksum.
 """
 
-import json
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -23,21 +22,18 @@ _SETTLED = 2.0  # seconds; a file may change again with the same times
 def file_digest(path: str) -> str:
     """SHA-256 of a file in hexadecimal; errors as those of `storage.file_digest`."""
     place = path if storage.is_remote(path) else str(Path(path).absolute())
-    record = user_cache() / "digests" / f"{content_key(place)[:24]}.json"
     started = time.time()
     try:
         state, changed = _state(path)
     except OSError:
         return storage.file_digest(path)
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        known = json.loads(record.read_bytes())
-        if known["state"] == state:
-            return str(known["sha256"])
+    record = user_cache() / "digests" / content_key(place, state)  # a path may hold a password
+    with suppress(OSError):
+        return record.read_text()
     sha256 = storage.file_digest(path)
     with suppress(OSError, UserError):  # the file is read once more
         if _state(path)[0] == state and changed < started - _SETTLED:
-            text = json.dumps({"state": state, "sha256": sha256})  # no path: it may hold a password
-            storage.write_bytes(str(record), text.encode())
+            storage.write_bytes(str(record), sha256.encode())
     return sha256
 
 

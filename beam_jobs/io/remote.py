@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from apache_beam.io.aws.clients.s3 import boto3_client
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -24,7 +25,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import lock, open_lock, user_cache
 
 _TIMEOUT = 40.0  # seconds; an object store answers in one
-_LIBRARIES = {"s3": ("boto3", "s3"), "gs": ("Google's client library", "dataflow")}
+_EXTRAS = {"s3": "s3", "gs": "dataflow"}
 
 
 def check_access(path: str, options: PipelineOptions) -> None:
@@ -52,24 +53,21 @@ def check_access(path: str, options: PipelineOptions) -> None:
 
 
 def _list_bucket(path: str, options: PipelineOptions) -> None:
-    scheme, _, rest = path.partition("://")
-    bucket = rest.split("/")[0]
+    scheme, _, bucket = path.split("/")[:3]
+    scheme = scheme.removesuffix(":")
     try:
         FileSystems.get_filesystem(path)
         if scheme == "s3":
-            from apache_beam.io.aws.clients.s3.boto3_client import Client, boto3
-
-            if boto3 is None:
-                raise ImportError("boto3")
+            import boto3  # noqa: F401
     except (ValueError, ImportError) as error:
-        if scheme not in _LIBRARIES:
+        if scheme not in _EXTRAS:
             raise UserError(f"{path}: Beam knows no file system {scheme}://") from error
-        library, extra = _LIBRARIES[scheme]
         raise UserError(
-            f"{path}: {scheme}:// needs {library}: pip install 'paraloom[{extra}]'"
+            f"{path}: {scheme}:// needs further libraries ({storage.why(error)}): "
+            f"pip install 'paraloom[{_EXTRAS[scheme]}]'"
         ) from error
     if scheme == "s3":  # Beam's listing does not distinguish missing and empty buckets
-        Client(options).client.list_objects_v2(Bucket=bucket, MaxKeys=1)
+        boto3_client.Client(options).client.list_objects_v2(Bucket=bucket, MaxKeys=1)
     elif scheme == "gs":
         from apache_beam.io.gcp.gcsio import create_storage_client
         from google.api_core.exceptions import NotFound
@@ -94,11 +92,8 @@ def exists(path: str) -> bool:
 def localise(path: str) -> str:
     """`path` itself if it is local, otherwise the path of a local copy of the file or folder.
 
-    One process makes the copy; it is reused while names, sizes and times stay the same.
-
-    Raises:
-        MissingError: `path` does not exist.
-        UserError: it cannot be read, or the copy cannot be written.
+    One process makes the copy; it is reused while names, sizes and times stay the same. A path that
+    does not exist is a `MissingError`.
     """
     if not storage.is_remote(path):
         return path
@@ -127,13 +122,9 @@ def publish(folder: Path, path: str) -> None:
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).as_posix()
         if file.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            files[storage.join(path, name)] = file
+            files[storage.join(path, name)] = str(file)
 
-    def upload(target: str) -> None:
-        with files[target].open("rb") as source:
-            storage.put(source, target)
-
-    storage.several(upload, files)
+    storage.several(lambda target: storage.copy(files[target], target), files)
     storage.remove_all(entry.path for entry in _listing(path) if entry.path not in files)
     copy = _copy_path(path, _listing(path))
     with suppress(OSError):  # `localise` then fetches it
@@ -167,20 +158,14 @@ def _copy_path(path: str, found: Sequence[FileMetadata]) -> Path:
 
 
 def _fetch(path: str, found: Sequence[FileMetadata], copy: Path) -> None:
-    path = path.rstrip("/")
-    try:
-        with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
-            whole = Path(scratch, copy.name)
+    with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
+        whole = Path(scratch, copy.name)
 
-            def fetch(entry: FileMetadata) -> None:
-                target = whole / entry.path.removeprefix(path).lstrip("/")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with storage.open_file(entry.path) as source, target.open("wb") as sink:
-                    shutil.copyfileobj(source, sink)
-                if target.stat().st_size != entry.size_in_bytes:
-                    raise UserError(f"{entry.path}: it changed while it was read; try again")
+        def fetch(entry: FileMetadata) -> None:
+            target = whole / entry.path.removeprefix(path.rstrip("/")).lstrip("/")
+            storage.copy(entry.path, str(target))
+            if target.stat().st_size != entry.size_in_bytes:
+                raise UserError(f"{entry.path}: it changed while it was read; try again")
 
-            storage.several(fetch, found)
-            whole.rename(copy)
-    except OSError as error:
-        raise UserError(f"{copy}: cannot be written ({storage.why(error)})") from error
+        storage.several(fetch, found)
+        whole.rename(copy)

@@ -22,9 +22,6 @@ BACK_TRANSLATE = pa.schema(
     ]
 )
 
-TEXTS = tuple(field.name for field in BACK_TRANSLATE if field.type == pa.string())
-"""The columns of text."""
-
 CANDIDATE = pa.field("candidate", pa.int8(), nullable=False)
 """Rank of a translation among those of its source, 0 the best; in runs that keep several."""
 

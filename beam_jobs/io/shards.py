@@ -19,20 +19,19 @@ write a receipt wins. What others left is removed at the end of the job, or by t
 import hashlib
 import json
 import os
-import re
 import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
-from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.part_files import PartFile, decode, encode, extended
+from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
@@ -44,9 +43,8 @@ EARLIER = "earlier"
 REPEATS = "repeats the pair"
 """Beginning of a reason of rejection that an id follows; such reasons are counted as one."""
 
-
-Natural = Annotated[int, Field(ge=0, lt=2**63)]
-"""A number in a receipt, which others may have written."""
+HASHES = "hashes"
+"""The folder of a job's files between its steps, see `WithDuplicates`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Shard:
     """A part file: its path, its rows, and the checksum of its bytes."""
 
     path: str
-    rows: Natural
+    rows: int
     digest: str
 
     @property
@@ -64,7 +62,7 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """The file's name without suffix and checksum, which earlier versions' names lack."""
+        """The file's name without suffix and checksum."""
         return self.file.removesuffix(".parquet").removesuffix(f"-{self.digest[:8]}")
 
 
@@ -76,9 +74,6 @@ class DamagedError(UserError):
         """The path in the message."""
         return str(self).split(_DAMAGED)[0]
 
-
-_PART = re.compile(r"(rejected/)?[^/\0]+\.parquet")
-"""The path of a part file in a receipt, below the stage's folder."""
 
 _DAMAGED = (
     ": damaged, its checksum is not the one it was written with; "
@@ -113,9 +108,7 @@ class Unit:
 class Deciles(BaseModel):
     """Rows, lowest and highest value of each decile of a score, from 0 to 9; None if empty."""
 
-    model_config = ConfigDict(extra="allow")
-
-    rows: list[Natural]
+    rows: list[int]
     lowest: list[float | None]
     highest: list[float | None]
 
@@ -123,10 +116,8 @@ class Deciles(BaseModel):
 class Saved(BaseModel):
     """Rows that are not translated, and the Moses tokens of their sources."""
 
-    model_config = ConfigDict(extra="allow")
-
-    rows: Natural
-    tokens: Natural
+    rows: int
+    tokens: int
 
 
 class Measurements(BaseModel):
@@ -142,7 +133,7 @@ class Measurements(BaseModel):
     """`ingest` and `back_translate`: translations saved, by the key of the configuration."""
     columns: dict[str, str] = Field(default_factory=dict)
     """`score`: the key of everything that the values of a column depend on, by column."""
-    rejected: dict[str, Natural] = Field(default_factory=dict)
+    rejected: dict[str, int] = Field(default_factory=dict)
     """`back_translate`: rejected rows by reason, where they stand among the translations."""
     converted: str | None = None
     """`back_translate`: SHA-256 of the converted model that translated."""
@@ -154,16 +145,16 @@ class Measurements(BaseModel):
 class Receipt(BaseModel):
     """The record of a finished unit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
     name: str
     key: str
-    rows_in: Natural  # rows read: the rows of `shards` and the rejected rows
+    rows_in: int  # rows read: the rows of `shards` and the rejected rows
     shards: tuple[Shard, ...]
-    rejected: dict[str, Natural]  # rows per reason
+    rejected: dict[str, int]  # rows per reason
     rejected_shards: tuple[Shard, ...] = ()
     seconds: float = 0.0  # worker time
-    peak_memory: Natural = 0
+    peak_memory: int = 0
     """Bytes; the largest memory of the worker process until the end of the unit."""
     ended: float = 0.0  # seconds since the epoch, by the worker's clock
     worker: str = ""  # host and process id
@@ -179,12 +170,16 @@ class Receipt(BaseModel):
         """The paths of all part files."""
         return [shard.path for shard in (*self.shards, *self.rejected_shards)]
 
-    def moved(self, path: Callable[[str], str]) -> Self:
-        """This receipt with other paths of its part files."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        for name in ("shards", "rejected_shards"):
-            values[name] = tuple(Shard(path(s.path), s.rows, s.digest) for s in values[name])
-        return self.model_construct(**values)  # checked before; a copy would take longer
+    def at(self, folder: str) -> Self:
+        """This receipt with its part files in another folder."""
+
+        def there(shards: Iterable[Shard], *below: str) -> tuple[Shard, ...]:
+            return tuple(
+                Shard(storage.join(folder, *below, s.file), s.rows, s.digest) for s in shards
+            )
+
+        shards, rejected = there(self.shards), there(self.rejected_shards, "rejected")
+        return self.model_copy(update={"shards": shards, "rejected_shards": rejected})
 
 
 def content_key(*parts: object) -> str:
@@ -206,52 +201,45 @@ def units(shards: Sequence[Shard], key: str, *, candidates: int = 1) -> list[Uni
     ]
 
 
-def read_shard(
-    shard: Shard, columns: Sequence[str] | None = None, *, data: bytes | None = None
-) -> pa.Table:
-    """Read a part file (of `columns`, `candidate` may be missing) after verifying its checksum.
-
-    Args:
-        data: its bytes, if `read_whole` has read them.
-    """
-    try:
-        table = decode(read_whole(shard) if data is None else data, columns)
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        raise UserError(f"{shard.path}: cannot be read ({storage.why(error)})") from error
-    for name in columns or ():
-        if name not in table.column_names and name != schema.CANDIDATE.name:
-            raise UserError(f"{shard.path}: not a part file of this stage, it has no {name}")
-    for field in table.schema:
-        if field.name in schema.TEXTS and field.type != pa.string():
-            raise UserError(f"{shard.path}: not a part file, its {field.name} is {field.type}")
-    return table
+def read_shard(shard: Shard, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a part file, or those of `columns` that it has, after verifying its checksum."""
+    return decode(read_whole(shard), columns)
 
 
 def read_whole(shard: Shard) -> bytes:
-    """The bytes of a part file, after verifying its checksum; raises as `read_shard`."""
+    """The bytes of a part file, after verifying its checksum."""
     data = storage.read_bytes(shard.path)
     if storage.digest(data) != shard.digest:
         raise DamagedError(f"{shard.path}{_DAMAGED}")
     return data
 
 
-def with_columns(shard: Shard, data: bytes, columns: pa.Table, target: pa.Schema) -> PartFile:
-    """The part file of a shard, whose bytes are `data`, with further columns; see `extended`."""
-    try:
-        return extended(data, columns, target)
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        why = storage.why(error)
-        raise UserError(f"{shard.path}: not a part file of this stage ({why})") from error
-
-
-def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) -> Shard:
+def write_shard(path: str, table: pa.Table, *, unique: bool = False) -> Shard:
     """Write a part file atomically; its name is `unique` with digits of its checksum."""
-    data = table.data if isinstance(table, PartFile) else encode(table)
+    data = encode(table)
     digest = storage.digest(data)
     if unique:
         path = f"{path.removesuffix('.parquet')}-{digest[:8]}.parquet"
     storage.write_bytes(path, data)
     return Shard(path, table.num_rows, digest)
+
+
+def encode(table: pa.Table) -> bytes:
+    """A table as Parquet, of one row group or none."""
+    sink = pa.BufferOutputStream()
+    # Dictionaries of distinct texts only take space.
+    with pq.ParquetWriter(
+        sink, table.schema, compression="zstd", compression_level=3, use_dictionary=False
+    ) as writer:
+        if table.num_rows:  # `datasets` does not read an empty row group
+            writer.write_table(table, row_group_size=table.num_rows)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """The table of a part file, or those of `columns` that it has."""
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        return file.read(columns, use_threads=False)
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
@@ -272,7 +260,7 @@ def commit(
     name: str,
     key: str,
     rows_in: int | Callable[[], int],
-    pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
+    pieces: Iterable[tuple[str, pa.Table, pa.Table]],
     *,
     started: float,
     numbers: Measurements | Callable[[], Measurements] | None = None,
@@ -334,31 +322,18 @@ def write_receipt(
 
     Paths are relative on disk, so that a run folder can be moved.
     """
-    prefix = storage.join(folder, "")  # as the shards' paths were joined
-
-    def relative(path: str) -> str:
-        return path.removeprefix(prefix).lstrip("/")
-
-    values = receipt.moved(relative).model_dump()
-    values["numbers"] = receipt.numbers.model_dump(exclude_unset=True)
-    text = json.dumps(values, ensure_ascii=False, indent=1)
+    text = receipt.at("").model_dump_json(indent=1, exclude_unset=True)
     path = receipt_path(folder, receipt.name, kind)
     return storage.write_bytes(path, text.encode(), replace=replace)
 
 
 def read_receipt(folder: str, name: str, kind: str = "receipts") -> Receipt | None:
-    """The receipt of a unit, or None if it is missing or invalid.
-
-    Files are removed by the names in receipts, so one that names another unit or a file outside the
-    stage's folder is invalid.
-    """
+    """The receipt of a unit, or None if it is missing or invalid."""
     try:
-        receipt = Receipt.model_validate_json(storage.read_bytes(receipt_path(folder, name, kind)))
+        data = storage.read_bytes(receipt_path(folder, name, kind))
+        return Receipt.model_validate_json(data).at(folder)
     except (MissingError, ValueError):
         return None
-    if receipt.name != name or not all(map(_PART.fullmatch, receipt.paths)):
-        return None
-    return receipt.moved(lambda path: storage.join(folder, path))
 
 
 def outdate(folder: str, receipts: Iterable[Receipt]) -> None:
@@ -383,3 +358,40 @@ def receipts(folder: str) -> list[Receipt]:
 def receipt_path(folder: str, name: str, kind: str = "receipts") -> str:
     """Where the receipt of a unit is."""
     return storage.join(folder, kind, f"{name}.json")
+
+
+def remove_orphans(folder: str, keep: Iterable[Receipt]) -> None:
+    """Remove the files of a stage folder that do not belong to the units of `keep`.
+
+    Part files, receipts, crash records, hashes, and temporary files of killed processes.
+    """
+    needed = set()
+    for receipt in keep:
+        needed |= {receipt_path(folder, receipt.name), *receipt.paths}
+    kinds = {"": ".parquet", "rejected": ".parquet", HASHES: ""}
+    kinds |= dict.fromkeys(("receipts", EARLIER, "attempts"), ".json")
+    for subfolder, suffix in kinds.items():
+        parent = storage.join(folder, subfolder) if subfolder else folder
+        storage.remove_temporary(parent)
+        paths = [storage.join(parent, n) for n in storage.names(parent) if n.endswith(suffix)]
+        storage.remove_all(path for path in paths if path not in needed)
+
+
+def copy_pairs(source: str, target: str) -> None:
+    """Replace the stage at `target` by a copy of a finished one: part files and receipts.
+
+    Receipts are removed first and written last, so that a partial copy is never complete.
+    """
+
+    def copied(receipt: Receipt) -> Receipt:
+        copy = receipt.at(target)
+        for shard, path in zip(
+            (*receipt.shards, *receipt.rejected_shards), copy.paths, strict=True
+        ):
+            storage.write_bytes(path, read_whole(shard))
+        write_receipt(target, copy)
+        return copy
+
+    before = storage.join(target, "receipts")
+    storage.remove_all(storage.join(before, name) for name in storage.names(before))
+    remove_orphans(target, storage.several(copied, receipts(source)))

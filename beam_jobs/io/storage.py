@@ -11,13 +11,12 @@ written; the error names the path.
 
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
@@ -45,22 +44,8 @@ def is_remote(path: str) -> bool:
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below `folder`."""
-    if is_remote(folder):
-        return "/".join([folder.rstrip("/"), *names])
-    base = _normal(folder)
-    if base == "." or any(map(_ODD.search, names)):
-        return str(Path(folder, *names))
-    return "/".join((base, *names)) if base != "/" else base + "/".join(names)
-
-
-_ODD = re.compile(r"^$|^/|/$|//|(?:^|/)[.](?:/|$)")
-"""What `Path` would change in a name; `Path` itself takes longest of all when receipts are read."""
-
-
-@lru_cache(maxsize=256)
-def _normal(folder: str) -> str:
-    return str(Path(folder))
+    """A path below `folder`; `Path` would take longest of all when receipts are read."""
+    return os.path.join(folder, *names)  # noqa: PTH118
 
 
 def open_file(path: str) -> BinaryIO:
@@ -142,20 +127,10 @@ class _Sink:
         """Do nothing: stores take pieces of some MiB."""
 
 
-def put(source: BinaryIO, path: str) -> None:
-    """Write a stream, which is not empty, to an object store."""
-    with writing(path) as sink:
-        shutil.copyfileobj(source, sink, _BLOCK)
-
-
 def copy(source: str, target: str) -> None:
-    """Copy a file atomically on the same file system."""
-    if not is_remote(target):
-        with open_file(source) as stream, writing(target) as sink:
-            shutil.copyfileobj(stream, sink, _BLOCK)
-        return
-    with open_file(source) as stream:  # Beam's copy does not report failures on every store
-        put(stream, target)
+    """Copy a file, which is not empty, atomically, from one file system to any other."""
+    with open_file(source) as stream, writing(target) as sink:
+        shutil.copyfileobj(stream, sink, _BLOCK)
 
 
 def exists(path: str) -> bool:
@@ -268,8 +243,6 @@ def _file_errors(path: str, what: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        if not is_remote(path) and not isinstance(error, OSError):
-            raise
         # Google's client has an error of its own for an object that does not exist.
         missing = isinstance(error, FileNotFoundError) or getattr(error, "code", None) == 404
         kind = MissingError if missing else UserError

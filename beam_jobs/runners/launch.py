@@ -26,8 +26,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io import shards as shard_files
-from paraloom.beam_jobs.io.orphans import remove_orphans
-from paraloom.beam_jobs.io.shards import Receipt
+from paraloom.beam_jobs.io.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import crash_recovery, dataflow
 from paraloom.beam_jobs.runners.crash_recovery import Attempt
 from paraloom.beam_jobs.runners.dataflow import jobs as service

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,17 +21,17 @@ _FINAL = r"[.!?…。！？．؟۔।॥։።][\"'”’“‘»«›)\]）」�
 
 
 class Side:
-    """One side of n pairs; what several conditions read is computed once."""
+    """One side of n pairs."""
 
     def __init__(self, text: pa.Array, language: str | None = None) -> None:
         self.text, self.language = text, language or ENGLISH
 
-    @cached_property
+    @property
     def tokens(self) -> np.ndarray:
         """Moses tokens: int [n]."""
         return np.diff(moses_tokens(self.text, self.language).offsets.to_numpy())
 
-    @cached_property
+    @property
     def characters(self) -> np.ndarray:
         """Characters: int [n]."""
         return np.asarray(pc.utf8_length(self.text).to_numpy())
@@ -46,94 +43,48 @@ class Side:
         visible = pc.utf8_length(pc.replace_substring_regex(self.text, r"\s+", ""))
         return np.asarray(letters.to_numpy() / np.maximum(visible.to_numpy(), 1))
 
-    @cached_property
+    @property
     def is_final(self) -> np.ndarray:
         """Whether it ends in sentence-final punctuation: bool [n]."""
         found = pc.match_substring_regex(self.text, _FINAL)
         return np.asarray(found.to_numpy(zero_copy_only=False))
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Pairs whose columns a condition reads."""
-
-    source: Side
-    reference: Side
-
     @property
-    def are_identical(self) -> np.ndarray:
-        """Whether both sides have the same letters and digits: bool [n]."""
-        same = pc.equal(normalised(self.source.text), normalised(self.reference.text))
-        return np.asarray(same.to_numpy(zero_copy_only=False))
+    def plain(self) -> pa.Array:
+        """The letters and digits, without case."""
+        return normalised(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """What a condition can name.
+Read = Callable[[Side, Side], np.ndarray]
+"""Reads a column of n pairs from their sources and references."""
 
-    Attributes:
-        kind: number: compared with numbers; flag: `= yes` or `= no`.
-    """
-
-    meaning: str
-    kind: Literal["number", "flag"]
-    read: Callable[[Pairs], np.ndarray]
-
-
-def _ratio(source: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    return np.asarray(source / np.maximum(reference, 1))
-
-
-COLUMNS = {
-    "source_tokens": Column("Moses tokens", "number", lambda p: p.source.tokens),
-    "reference_tokens": Column("Moses tokens", "number", lambda p: p.reference.tokens),
-    "source_characters": Column("characters", "number", lambda p: p.source.characters),
-    "reference_characters": Column("characters", "number", lambda p: p.reference.characters),
-    "token_ratio": Column(
-        "tokens of the source divided by those of the reference",
-        "number",
-        lambda p: _ratio(p.source.tokens, p.reference.tokens),
+NUMBERS: dict[str, Read] = {
+    "source_tokens": lambda source, reference: source.tokens,
+    "reference_tokens": lambda source, reference: reference.tokens,
+    "source_characters": lambda source, reference: source.characters,
+    "reference_characters": lambda source, reference: reference.characters,
+    "token_ratio": lambda source, reference: source.tokens / np.maximum(reference.tokens, 1),
+    "character_ratio": lambda source, reference: (
+        source.characters / np.maximum(reference.characters, 1)
     ),
-    "character_ratio": Column(
-        "characters of the source divided by those of the reference",
-        "number",
-        lambda p: _ratio(p.source.characters, p.reference.characters),
-    ),
-    "source_letters": Column(
-        "share of letters among characters that are no space", "number", lambda p: p.source.letters
-    ),
-    "reference_letters": Column(
-        "share of letters among characters that are no space",
-        "number",
-        lambda p: p.reference.letters,
-    ),
-    "source_final_punctuation": Column(
-        "ends in `.`, `!`, `?`, `…` or their like, quotes and brackets aside",
-        "flag",
-        lambda p: p.source.is_final,
-    ),
-    "reference_final_punctuation": Column(
-        "the same of the reference", "flag", lambda p: p.reference.is_final
-    ),
-    "same_final_punctuation": Column(
-        "both sides end in such a mark, or neither",
-        "flag",
-        lambda p: p.source.is_final == p.reference.is_final,
-    ),
-    "identical": Column(
-        "both sides have the same letters and digits, case aside",
-        "flag",
-        lambda p: p.are_identical,
-    ),
+    "source_letters": lambda source, reference: source.letters,
+    "reference_letters": lambda source, reference: reference.letters,
 }
-"""The columns of numbers and flags, by name."""
+"""Columns that are compared with numbers; a ratio divides the source by the reference."""
 
-TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
-"""The columns that depend on how the languages of the two sides are tokenised."""
+FLAGS: dict[str, Read] = {
+    "source_final_punctuation": lambda source, reference: source.is_final,
+    "reference_final_punctuation": lambda source, reference: reference.is_final,
+    "same_final_punctuation": lambda source, reference: source.is_final == reference.is_final,
+    "identical": lambda source, reference: np.asarray(pc.equal(source.plain, reference.plain)),
+}
+"""Columns that are `= yes` or `= no`."""
 
 LANGUAGE_COLUMNS = ("source_language", "reference_language")
 """The columns that are compared with language codes."""
 
+TOKEN_COLUMNS = ("source_tokens", "reference_tokens", "token_ratio")
+"""The columns that depend on how the languages of the two sides are tokenised."""
 
 FAILED = "not"
 """Beginning of a reason of rejection that a condition follows."""
@@ -148,9 +99,8 @@ def parse_condition(text: str) -> Predicate:
     source_language = cs
     """
     condition = Predicate.parse(text, words=True)
-    name = condition.column
-    if name not in (*COLUMNS, *LANGUAGE_COLUMNS):
-        known = (*COLUMNS, *LANGUAGE_COLUMNS)
+    name, known = condition.column, (*NUMBERS, *FLAGS, *LANGUAGE_COLUMNS)
+    if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         raise ValueError(f"{name} is no column of untranslated pairs; {hint}")
@@ -159,10 +109,9 @@ def parse_condition(text: str) -> Predicate:
         if word is None:
             raise ValueError(f"'{text}': write `{name} = en` (or !=)")
         check_language(word)
-    elif COLUMNS[name].kind == "flag":
-        if word not in ("yes", "no") or condition.operator != "=":
-            raise ValueError(f"'{text}': write `{name} = yes` or `{name} = no`")
-    elif word is not None:
+    elif name in FLAGS and (word not in ("yes", "no") or condition.operator != "="):
+        raise ValueError(f"'{text}': write `{name} = yes` or `{name} = no`")
+    elif name in NUMBERS and word is not None:
         raise ValueError(f"'{text}': {name} is compared with a number by <=, >=, <, > or in")
     return condition
 
@@ -178,25 +127,25 @@ def reasons(
     Args:
         languages: by which the two sides are tokenised; None: both as English.
     """
-    of_source, of_reference = (languages.source, languages.target) if languages else (None, None)
+    codes = (languages.source, languages.target) if languages else (None, None)
     found = np.full(len(source), "", object)
     rows = np.arange(len(source))
     for condition in conditions:
-        pairs = Pairs(
-            Side(source.take(pa.array(rows)), of_source),
-            Side(reference.take(pa.array(rows)), of_reference),
-        )
-        fails = ~_holds(condition, pairs)
+        sides = [
+            Side(texts.take(pa.array(rows)), code)
+            for texts, code in zip((source, reference), codes, strict=True)
+        ]
+        fails = ~_holds(condition, *sides)
         found[rows[fails]] = f"{FAILED} {condition}"
         rows = rows[~fails]
     return found
 
 
-def _holds(condition: Predicate, pairs: Pairs) -> np.ndarray:
+def _holds(condition: Predicate, source: Side, reference: Side) -> np.ndarray:
     name, value = condition.column, condition.value
     if not isinstance(value, str):
-        return condition.holds(COLUMNS[name].read(pairs))
-    if name not in LANGUAGE_COLUMNS:
-        return np.asarray(COLUMNS[name].read(pairs) == (value == "yes"))
-    side = pairs.source if name == "source_language" else pairs.reference
+        return condition.holds(NUMBERS[name](source, reference))
+    if name in FLAGS:
+        return np.asarray(FLAGS[name](source, reference) == (value == "yes"))
+    side = source if name == "source_language" else reference
     return np.asarray(may_be(side.text, value) == (condition.operator == "="))

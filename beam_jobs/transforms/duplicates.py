@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import xxhash
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.orphans import HASHES
+from paraloom.beam_jobs.io.shards import HASHES
 
 _ROWS_PER_PARTITION = 2_000_000
 _RECORD = 24

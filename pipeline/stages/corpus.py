@@ -5,8 +5,7 @@ from typing import Any
 
 from paraloom.beam_jobs import select
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.copy_stage import copy_pairs
-from paraloom.beam_jobs.io.shards import units
+from paraloom.beam_jobs.io.shards import copy_pairs, units
 from paraloom.models.languages import ENGLISH
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import AutoSelectRecord, PairsRecord

@@ -32,18 +32,15 @@ def make(run: Run, key: str) -> PairsRecord:
     """Read the bitext."""
     options = run.input
     run.manifest.record.inputs = run.input_files
-    result = ingest.run(
-        run.bitexts,
-        run.folder("ingest"),
-        key,
+    reading = ingest.Reading(
         shard_rows=options.shard_rows,
         max_characters=options.max_characters,
-        arguments=run.arguments,
-        where=options.conditions,
+        where=tuple(options.conditions),
         unique_pairs=options.unique == "pair",
         languages=options.languages,
-        max_rejected=run.config.max_rejected,
     )
+    place, limit = run.folder("ingest"), run.config.max_rejected
+    result = ingest.run(run.bitexts, place, key, reading, run.arguments, limit)
     record = pairs_record(PairsRecord, result)
     if not record.rows_out:
         raise UserError(

@@ -1,21 +1,21 @@
 import gzip
 import hashlib
-import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from paraloom.beam_jobs import ingest
+from paraloom.beam_jobs.ingest import Reading
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import Format, Paths, find_bitext, read_bitext
-from paraloom.beam_jobs.io.shards import Saved, receipts
+from paraloom.beam_jobs.io.shards import REPEATS, Saved, receipts
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.conditions import parse_condition
 from paraloom.models.errors import UserError
@@ -25,16 +25,10 @@ ONE = ["--direct_num_workers", "1"]
 
 
 def run(
-    paths: Paths, out: Path, format: Format = "tsv", key: str = "key", shard_rows: int = 3
+    paths: Paths, out: Path, format: Format = "tsv", beam: Sequence[str] = ONE, **reading: Any
 ) -> Result:
-    return ingest.run(
-        find_bitext(format, paths),
-        str(out),
-        key,
-        shard_rows=shard_rows,
-        max_characters=50,
-        arguments=ONE,
-    )
+    found = Reading(**{"shard_rows": 3, "max_characters": 50, **reading})
+    return ingest.run(find_bitext(format, paths), str(out), f"key of {reading}", found, beam)
 
 
 def tables(result: Result) -> list[pa.Table]:
@@ -55,51 +49,21 @@ def tsv(tmp_path: Path) -> Callable[..., str]:
 def test_pairs_go_on_and_bad_rows_are_set_apart_in_the_order_of_the_input(
     tmp_path: Path, tsv: Callable[..., str]
 ) -> None:
-    one = tsv("a.tsv", "1\tpes\tdog", "2\tkočka", "3\t\tcat", "4\tkůň\thorse")
-    two = tsv("b.tsv", "5\tmyš\tmouse")
+    lines = ["1\tpes\tdog", "2\tkočka", "1\ta\tA", "3\t\tcat", "3\tkůň\thorse", "x", "x", "y", "z"]
+    one = tsv("a.tsv", *lines)  # the id of a rejected row is free
+    two = tsv("b.tsv", "5\tmyš\tmouse", "1\tb\tB")
     result = run([one, two], tmp_path / "ingest")
     pairs, rejected = tables(result)
-    assert pairs.schema == schema.INGEST
-    assert rejected.schema == schema.INGEST_REJECTED
-    assert pairs["id"].to_pylist() == ["1", "4", "5"]
+    assert (pairs.schema, rejected.schema) == (schema.INGEST, schema.INGEST_REJECTED)
+    assert pairs["id"].to_pylist() == ["1", "3", "5"]
     assert pairs["source"].to_pylist() == ["pes", "kůň", "myš"]
-    assert rejected["row"].to_pylist() == [2, 3]
-    assert [r.rows_in for r in result.receipts] == [4, 1]
-    assert [len(r.shards) for r in result.receipts] == [2, 1]
-
-
-def test_of_rows_with_the_same_id_the_first_one_stays(
-    tmp_path: Path, tsv: Callable[..., str]
-) -> None:
-    one = tsv("a.tsv", "x\ta\tA", "y\tb\tB", "x\tc\tC", "z\td\tD", "x\te\tE")
-    two = tsv("b.tsv", "z\tf\tF", "w\tg\tG")
-    pairs, rejected = tables(run([one, two], tmp_path / "ingest"))
-    assert pairs["source"].to_pylist() == ["a", "b", "d", "g"]
-    assert rejected.to_pylist() == [
-        {"id": "x", "row": 3, "text": "c\tC", "reason": "duplicate id"},
-        {"id": "x", "row": 5, "text": "e\tE", "reason": "duplicate id"},
-        {"id": "z", "row": 1, "text": "f\tF", "reason": "duplicate id"},
+    assert [r.rows_in for r in result.receipts] == [9, 2]
+    assert [[s.rows for s in r.shards] for r in result.receipts] == [[1, 1, 0], [1]]
+    assert rejected["row"].to_pylist() == [2, 3, 4, 6, 7, 8, 9, 2]
+    assert [row for row in rejected.to_pylist() if row["id"] == "1"] == [
+        {"id": "1", "row": 3, "text": "a\tA", "reason": "duplicate id"},
+        {"id": "1", "row": 2, "text": "b\tB", "reason": "duplicate id"},
     ]
-
-
-def test_rejected_rows_of_all_kinds_are_in_the_order_of_the_input(
-    tmp_path: Path, tsv: Callable[..., str]
-) -> None:
-    path = tsv("a.tsv", "x\ta\tA", "x\tb\tB", "bad", "x\tc\tC", "y\t\tD")
-    _, rejected = tables(run([path], tmp_path / "ingest", shard_rows=9))
-    assert rejected["row"].to_pylist() == [2, 3, 4, 5]
-
-
-def test_an_id_of_a_rejected_row_is_free(tmp_path: Path, tsv: Callable[..., str]) -> None:
-    pairs, rejected = tables(run([tsv("a.tsv", "x\ta\t", "x\tb\tB")], tmp_path / "ingest"))
-    assert pairs["source"].to_pylist() == ["b"]
-    assert rejected["reason"].to_pylist() == ["empty reference"]
-
-
-def test_a_shard_of_bad_rows_only(tmp_path: Path, tsv: Callable[..., str]) -> None:
-    result = run([tsv("a.tsv", "1\ta\tA", "x", "y", "z")], tmp_path / "ingest", shard_rows=2)
-    assert [s.rows for s in result.receipts[0].shards] == [1, 0]
-    assert result.receipts[0].rows_out == 1
 
 
 def test_a_file_that_ends_too_early_is_not_taken_for_whole(
@@ -111,55 +75,22 @@ def test_a_file_that_ends_too_early_is_not_taken_for_whole(
     with pytest.raises(UserError, match=r"a.tsv.gz: truncated gzip"):
         run([str(path)], tmp_path / "ingest", shard_rows=1000)
     assert receipts(str(tmp_path / "ingest")) == []
-    path.write_bytes(gzip.compress(text))
-    result = run([str(path)], tmp_path / "ingest", key="another", shard_rows=1000)
-    assert result.receipts[0].rows_out == 5000
 
 
-def test_moses_sides_of_different_length(tmp_path: Path, tsv: Callable[..., str]) -> None:
-    sides: Paths = {"source": tsv("a.cs", "a", "b"), "reference": tsv("a.en", "A")}
-    with pytest.raises(UserError, match=r"a.cs has 2 lines but .*a.en has 1 lines"):
-        run(sides, tmp_path / "ingest", format="moses")
-
-
-def test_larger_shards_leave_no_parts_of_the_smaller_ones(
-    tmp_path: Path, tsv: Callable[..., str]
-) -> None:
-    path = tsv("a.tsv", *(f"{i}\ta\tA" for i in range(9)))
-    run([path], tmp_path / "ingest", key="small", shard_rows=2)
-    result = run([path], tmp_path / "ingest", key="large", shard_rows=5)
-    files = sorted(p.name for p in (tmp_path / "ingest").glob("*.parquet"))
-    assert files == [shard.file for shard in result.receipts[0].shards]
-    assert len(files) == 2
-
-
-WORDS = st.sampled_from(["a", "b", "c d", "E."])
-
-
-@settings(
-    max_examples=10,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    files=st.lists(
-        st.lists(st.tuples(st.sampled_from("xyzuvw"), WORDS, WORDS), min_size=1, max_size=7),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_unique_pairs_and_conditions_against_a_plain_loop(
-    tmp_path: Path, files: list[list[tuple[str, str, str]]]
-) -> None:
-    shutil.rmtree(tmp_path)
-    tmp_path.mkdir()
-    paths = []
-    for number, rows in enumerate(files):
+def test_unique_pairs_and_conditions_against_a_plain_loop(tmp_path: Path) -> None:
+    random, paths, rows = Random(1), [], []
+    for number in range(4):
+        of_file = [
+            (str(random.randrange(150)), random.choice("ab") + random.choice(["", " c"]), text)
+            for text in random.choices(["x", "y", "z w", "E."], k=random.randrange(1, 40))
+        ]
         paths.append(str(tmp_path / f"{number}.tsv"))
-        Path(paths[-1]).write_text("".join(f"{i}\t{s}\t{r}\n" for i, s, r in rows))
+        Path(paths[-1]).write_text("".join("\t".join(row) + "\n" for row in of_file))
+        rows += of_file
     ids: set[str] = set()
     first: dict[tuple[str, str], str] = {}
     accepted, reasons = [], []
-    for id, source, reference in (row for rows in files for row in rows):
+    for id, source, reference in rows:
         pair = source, reference
         if id in ids:
             reasons.append("duplicate id")
@@ -172,30 +103,17 @@ def test_unique_pairs_and_conditions_against_a_plain_loop(
             first[pair] = id
         ids.add(id)
 
-    def made(folder: str, *beam: str) -> Result:
-        return ingest.run(
-            find_bitext("tsv", paths), str(tmp_path / folder), "key",
-            shard_rows=3, max_characters=50, arguments=beam or ONE,
-            where=[parse_condition("source_tokens <= 1")], unique_pairs=True,
-        )  # fmt: skip
-
-    result = made("out")
-    shards = [pq.read_table(s.path) for r in result.receipts for s in r.shards]
-    apart = [pq.read_table(s.path) for r in result.receipts for s in r.rejected_shards]
-    found = pa.concat_tables([schema.INGEST_REJECTED.empty_table(), *apart])
-    assert pa.concat_tables(shards)["id"].to_pylist() == accepted
+    where = (parse_condition("source_tokens <= 1"),)
+    result = run(paths, tmp_path / "out", where=where, unique_pairs=True)
+    pairs, found = tables(result)
+    assert pairs["id"].to_pylist() == accepted
     assert found["reason"].to_pylist() == reasons
-    counts = Counter(r.partition(" pair ")[0] + " pair" if " pair " in r else r for r in reasons)
-    assert sum((Counter(r.rejected) for r in result.receipts), Counter()) == counts
-    saved = [receipt.numbers.saved for receipt in result.receipts]
-    for key, reason, tokens in (
-        ("input.where", "not source_tokens <= 1", counts["not source_tokens <= 1"] * 2),
-        ("input.unique", "repeats the pair", counts["repeats the pair"]),
-    ):
-        assert sum(of[key].rows for of in saved) == counts[reason]
-        assert sum(of[key].tokens for of in saved) >= tokens  # of the sources
+    counts = Counter(reason.partition(" pair ")[0] for reason in reasons)
+    assert min(counts.values()) >= 5
+    rejected = sum((Counter(r.rejected) for r in result.receipts), Counter[str]())
+    assert rejected == {REPEATS if n == "repeats the" else n: count for n, count in counts.items()}
     (tmp_path / "out" / "receipts" / f"{result.receipts[-1].name}.json").unlink()
-    again = made("out")
+    again = run(paths, tmp_path / "out", where=where, unique_pairs=True)
     assert [r.shards for r in again.receipts] == [r.shards for r in result.receipts]
 
 
@@ -203,11 +121,12 @@ def test_a_row_is_rejected_and_counted_for_the_first_reason(
     tmp_path: Path, tsv: Callable[..., str]
 ) -> None:
     rows = ["1\tč. 5\tx", "2\tč. 5\tx", "3\tb c\ty z", "4\tb c\ty z"]
-    result = ingest.run(
-        find_bitext("tsv", [tsv("a.tsv", *rows)]), str(tmp_path / "out"), "key",
-        shard_rows=1, max_characters=50, arguments=ONE, unique_pairs=True,
-        where=[parse_condition("reference_tokens >= 2")], languages=Languages("cs", "en"),
-    )  # fmt: skip
+    where = (parse_condition("reference_tokens >= 2"),)
+    sides = Languages("cs", "en")
+    path = tsv("a.tsv", *rows)
+    result = run(
+        [path], tmp_path / "out", shard_rows=1, unique_pairs=True, where=where, languages=sides
+    )
     (receipt,) = result.receipts
     assert receipt.rejected == {"not reference_tokens >= 2": 2, "repeats the pair": 1}
     assert receipt.numbers.saved == {
@@ -220,49 +139,28 @@ def test_workers_reject_the_same_rows(tmp_path: Path, tsv: Callable[..., str]) -
     lines = [f"{n}\t{'ab'[n % 2]} {n % 5}\tx {n % 3}" for n in range(40)]
     paths = [tsv("a.tsv", *lines[:25]), tsv("b.tsv", *lines[25:])]
 
-    def made(folder: str, *beam: str) -> Result:
-        return ingest.run(
-            find_bitext("tsv", paths), str(tmp_path / folder), "key",
-            shard_rows=3, max_characters=50, arguments=beam,
-            where=[parse_condition("source_letters >= 0.1")], unique_pairs=True,
-        )  # fmt: skip
-
-    one, two = made("one", *ONE), made("two", "--direct_num_workers", "2")
+    where = (parse_condition("source_letters >= 0.1"),)
+    one, two = (
+        run(paths, tmp_path / n, beam=["--direct_num_workers", n], where=where, unique_pairs=True)
+        for n in ("1", "2")
+    )
     assert [t.to_pylist() for t in tables(one)] == [t.to_pylist() for t in tables(two)]
     assert [r.numbers.saved for r in one.receipts] == [r.numbers.saved for r in two.receipts]
 
 
-@pytest.mark.parametrize(("format", "pack"), [("tsv", bytes), ("moses", gzip.compress)])
-def test_rows_of_a_file_that_changed_are_not_written(
-    tmp_path: Path, format: Format, pack: Callable[[bytes], bytes]
-) -> None:
+def test_rows_of_a_file_that_changed_are_not_written(tmp_path: Path) -> None:
     path, other = tmp_path / "a", tmp_path / "b"
-    path.write_bytes(pack(b"1\tpes\tdog\n" * 9))
-    other.write_bytes(path.read_bytes())
-    paths: Paths = {"source": str(other), "reference": str(path)}
-    if format == "tsv":
-        paths = [str(path)]
-    (bitext,) = find_bitext(format, paths)
-    digests = (hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in bitext.paths)
-    bitext = replace(bitext, sha256=tuple(digests))
-
-    def ingested() -> Result:
-        return ingest.run(
-            [bitext],
-            str(tmp_path / "ingest"),
-            "key",
-            shard_rows=3,
-            max_characters=50,
-            arguments=ONE,
-        )
-
-    before = path.read_bytes()
-    path.write_bytes(pack(b"1\tpes\tDOG\n" * 9))
+    text = b"1\tpes\tdog\n" * 9
+    for each in (path, other):
+        each.write_bytes(gzip.compress(text))
+    (bitext,) = find_bitext("moses", {"source": str(other), "reference": str(path)})
+    bitext = replace(bitext, sha256=(hashlib.sha256(path.read_bytes()).hexdigest(),) * 2)
+    path.write_bytes(gzip.compress(text.upper()))
     with pytest.raises(UserError, match=rf"{path}: changed while the run read it; the same"):
-        ingested()
+        ingest.run(
+            [bitext], str(tmp_path / "ingest"), "", Reading(shard_rows=3, max_characters=50), ONE
+        )
     assert receipts(str(tmp_path / "ingest")) == []
-    path.write_bytes(before)
-    assert ingested().receipts[0].rows_in == 9
 
 
 def test_a_file_that_grows_while_it_is_read(tmp_path: Path) -> None:
@@ -293,10 +191,7 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
 
     def made(folder: str, shards_per_unit: int) -> Result:
         monkeypatch.setattr(ingest, "_SHARDS_PER_UNIT", shards_per_unit)
-        return ingest.run(
-            find_bitext("tsv", paths), str(tmp_path / folder), "key",
-            shard_rows=8, max_characters=50, arguments=ONE, unique_pairs=True,
-        )  # fmt: skip
+        return run(paths, tmp_path / folder, shard_rows=8, unique_pairs=True)
 
     whole, split = made("whole", 1000), made("split", 2)
     assert [receipt.name for receipt in whole.receipts] == ["part-00000", "part-00001"]
@@ -315,11 +210,6 @@ def test_a_file_in_ranges_gives_the_files_and_rows_of_the_whole(
     made("split", 2)
     again = {str(path) for path, before in stamps.items() if path.stat().st_mtime_ns != before}
     assert again == set(split.receipts[2].paths)
-
-    before = sorted((tmp_path / "whole" / "receipts").iterdir())  # as of an earlier version
-    stamps = {path: path.stat().st_mtime_ns for path in before}
-    assert made("whole", 2).receipts == whole.receipts
-    assert {path: path.stat().st_mtime_ns for path in before} == stamps
 
 
 def test_a_file_of_empty_lines_ends_the_run_in_ranges_too(

@@ -11,8 +11,6 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.beam_jobs.io.shards import Receipt, write_shard
-from paraloom.beam_jobs.select import export_tsv
 from paraloom.models.nmt.families.subwords import SentencePieces
 from paraloom.pipeline.cli import main
 from tests.run_helpers import again
@@ -69,13 +67,3 @@ def test_a_model_that_writes_control_characters(
     ):
         files = sorted((run / "release" / folder).glob("*.parquet"))
         assert sorted(read_parquet(files, columns)) == sorted(pairs)
-
-
-def test_translations_of_earlier_versions_may_hold_control_characters(tmp_path: Path) -> None:
-    texts = [f"a{mark}b" for mark in BREAKS]
-    scores = pa.array([-1.0] * len(texts), pa.float32())
-    table = pa.table({"reference": texts[::-1], "translation": texts, "translation_score": scores})
-    shard = write_shard(str(tmp_path / "part.parquet"), table)
-    receipt = Receipt(name="part", key="", rows_in=len(texts), shards=(shard,), rejected={})
-    export_tsv([receipt], str(tmp_path / "corpus.tsv.gz"), "translation_score")
-    assert read_tsv(tmp_path / "corpus.tsv.gz") == [("a b", "a b")] * len(texts)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from paraloom.beam_jobs.io.orphans import remove_orphans
 from paraloom.beam_jobs.io.shards import (
     DamagedError,
     Measurements,
@@ -14,6 +13,7 @@ from paraloom.beam_jobs.io.shards import (
     Shard,
     commit,
     receipts,
+    remove_orphans,
 )
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.pipeline.config import read_config

@@ -24,16 +24,16 @@ compressions, UTF-16 and Moses files of different length raise `UserError`.
 
 from paraloom.beam_jobs.io.bitext.formats import READERS, Format, find_bitext, genres, read_bitext
 from paraloom.beam_jobs.io.bitext.index import find_ranges
-from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
+from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Paths, Range, RowBlock
 
 __all__ = [
     "READERS",
     "Bitext",
     "BitextReader",
-    "Block",
     "Format",
     "Paths",
     "Range",
+    "RowBlock",
     "find_bitext",
     "find_ranges",
     "genres",

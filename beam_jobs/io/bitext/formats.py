@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io.bitext.files import expand, unit_name
-from paraloom.beam_jobs.io.bitext.lines import open_text
-from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Block, Paths, Range
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, open_text
+from paraloom.beam_jobs.io.bitext.reader import Bitext, BitextReader, Paths, Range, RowBlock
 from paraloom.models.errors import UserError
 
 
@@ -81,7 +81,7 @@ class Tsv(BitextReader):
         return self.columns[-count:]
 
 
-class Text(BitextReader):
+class PlainText(BitextReader):
     """Sentences of one language, which are the references; `pivot` makes the sources."""
 
     name = "text"
@@ -96,7 +96,7 @@ _FORMATS: tuple[type[BitextReader], ...] = (
     CzEng16,
     CzEng20,
     Moses,
-    Text,
+    PlainText,
     Tsv,
 )
 
@@ -118,21 +118,24 @@ def find_bitext(format: Format, paths: Paths) -> list[Bitext]:
 
     >>> find_bitext("moses", {"source": "data/*.cs.gz", "reference": "data/*.en.gz"})
     ... # doctest: +SKIP
-    [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs')]
+    [Bitext(format='moses', paths=('data/train.cs.gz', 'data/train.en.gz'), name='1-train.cs', …)]
     """
-    units = dict.fromkeys(READERS[format].group_files(paths))
-    for path in dict.fromkeys(path for unit in units for path in unit):
-        with open_text(path):
-            pass
-    return [
-        Bitext(format=format, paths=unit, name=unit_name(position, unit[0]))
-        for position, unit in enumerate(units, start=1)
-    ]
+    reader, found = READERS[format], []
+    for position, unit in enumerate(dict.fromkeys(reader.group_files(paths)), start=1):
+        first, *others = unit
+        with open_text(first) as stream:
+            columns = reader.columns_of(first, stream.readline(CHUNK))
+        for path in others:
+            with open_text(path):
+                pass
+        name = unit_name(position, first)
+        found.append(Bitext(format=format, paths=unit, name=name, columns=columns))
+    return found
 
 
 def read_bitext(
     bitext: Bitext, *, rows: int = 10_000, max_characters: int = 2_000, part: Range | None = None
-) -> Iterator[Block]:
+) -> Iterator[RowBlock]:
     """Read a bitext, or a part, with the reader of its format; see `BitextReader.read`."""
     reader = READERS[bitext.format]
     return reader.read(bitext, rows=rows, max_characters=max_characters, part=part)

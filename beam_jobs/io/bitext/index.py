@@ -5,25 +5,21 @@ beginning, so a file of one member is one range.
 """
 
 from collections import deque
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from io import BufferedReader
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 import xxhash
 
-from paraloom.beam_jobs.io.bitext.formats import READERS
-from paraloom.beam_jobs.io.bitext.lines import CHUNK, Member, Span, blocks, open_text
-from paraloom.beam_jobs.io.bitext.reader import Bitext, Range, different_lengths, line_limit
+from paraloom.beam_jobs.io.bitext.lines import CHUNK, Member, Span, open_text
+from paraloom.beam_jobs.io.bitext.reader import Bitext, Range, different_lengths
 
 
-def find_ranges(bitext: Bitext, lines: int | None, max_characters: int) -> list[Range]:
+def find_ranges(bitext: Bitext, lines: int) -> list[Range]:
     """Divide a bitext into ranges of at least `lines` lines, except the last.
 
-    Args:
-        lines: a multiple of the lines of a shard; None makes one range.
+    `lines` is a multiple of the lines of a shard.
     """
     found: list[Range] = []
     before = passed = 0
@@ -40,22 +36,11 @@ def find_ranges(bitext: Bitext, lines: int | None, max_characters: int) -> list[
                 raise different_lengths(bitext, map(sum, zip(counts, left, strict=True)))
             passed = counts[0]
         found.append(_range(before, passed, scans))
-    return list(_with_columns(bitext, found, max_characters)) if len(found) > 1 else found
+    return found
 
 
 def _range(before: int, passed: int, scans: list["_Scan"]) -> Range:
     return Range(before, passed - before, tuple(scan.divide() for scan in scans))
-
-
-def _with_columns(bitext: Bitext, ranges: list[Range], max_characters: int) -> Iterator[Range]:
-    """The ranges, those after the first line that is not too long with the columns it shows."""
-    reader, path, limit = READERS[bitext.format], bitext.paths[0], line_limit(max_characters)
-    with open_text(path) as stream:
-        lines = enumerate(chain.from_iterable(blocks(stream, 1000, limit)))
-        number, line = next((one for one in lines if not one[1].endswith(b"\n")), (None, b""))
-    for part in ranges:
-        known = number is not None and number < part.before
-        yield replace(part, columns=reader.columns_of(path, line)) if known else part
 
 
 class _Scan:

@@ -29,6 +29,8 @@ class Bitext:
     format: str
     paths: tuple[str, ...]
     name: str  # unique in the input, and independent of the folder of the files
+    columns: tuple[str, ...] = ()
+    """Of its lines, where they are not the same in all files of the format."""
     sha256: tuple[str, ...] = ()
     """Of the files; if it is given, reading other files ends in an error."""
 
@@ -40,12 +42,10 @@ class Range:
     before: int  # number of the lines before them
     lines: int
     spans: tuple[Span, ...]  # of each file
-    columns: tuple[str, ...] | None = None
-    """What `BitextReader.columns_of` made of a line before them; None if there was none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
+class RowBlock:
     """Consecutive lines of a bitext; every row among them is in `pairs` or in `rejected`."""
 
     pairs: pa.RecordBatch  # valid rows (`schema.INGEST`)
@@ -62,10 +62,9 @@ class BitextReader:
     name: ClassVar[str]  # the value of `input.format`
     columns: ClassVar[tuple[str, ...]]
     """The tab-separated columns of a line. `reference` is required, and `source` except in plain
-    text, where it is empty; rows without `id` get a generated one. The fields of other columns are
-    only validated."""
+    text, where it is empty; without `id`, rows get a generated one. The fields of other columns
+    are only validated."""
     skip_empty_lines: ClassVar[bool] = False  # empty lines are not rows
-    id_is_optional: ClassVar[bool] = False  # a row with an empty id gets a generated one
 
     @property
     def has_source(self) -> bool:
@@ -79,36 +78,27 @@ class BitextReader:
         return [(path,) for path in expand(paths, "input.paths")]
 
     def columns_of(self, path: str, first_line: bytes) -> tuple[str, ...]:
-        """The columns of one file, where they are not the same in all files of the format.
-
-        Args:
-            first_line: the first one that is not too long.
-        """
+        """The columns of one file, where they are not the same in all files of the format."""
         return self.columns
 
-    def split_columns(self, lines: list[bytes]) -> list[bytes]:
-        """The lines with a tab between columns, where the format has something else."""
-        return lines
-
     def fault(self, line: bytes) -> str | None:
-        """Why `split_columns` found no columns, where their number would not say it."""
+        """Why an invalid line is none of the format's, where its columns would not say it."""
         return None
 
     def read(
         self, bitext: Bitext, *, rows: int, max_characters: int, part: Range | None = None
-    ) -> Iterator[Block]:
+    ) -> Iterator[RowBlock]:
         """Read a bitext, or a part of it, in blocks of `rows` lines; the last may be shorter.
 
         The content of a block depends on the files alone. At most `rows` lines of
         `12 * max_characters` bytes (for each file of a Moses pair) are in memory.
 
-        Raises:
-            UserError: see `paraloom.beam_jobs.io.bitext`. A truncated, shorter or changed file is
-                only detected at its end: do not publish any block before the last one has been
-                read.
+        A truncated, shorter or changed file is only detected at its end: do not publish any block
+        before the last one has been read.
         """
         limit = line_limit(max_characters)
-        names, before, total = (part.columns, part.before, 0) if part else (None, 0, 0)
+        before, total = part.before if part else 0, 0
+        rules = Rules(names=bitext.columns or self.columns, max_characters=max_characters)
         with ExitStack() as stack:
             if part:
                 files = [open_span(*file) for file in zip(bitext.paths, part.spans, strict=True)]
@@ -123,14 +113,6 @@ class BitextReader:
                         for lines, rest in zip(group, sides, strict=True)
                     ]
                     raise different_lengths(bitext, (before + count for count in left))
-                if names is None:  # a line that was cut may lack columns
-                    whole = next((line for line in group[0] if not line.endswith(b"\n")), None)
-                    names = None if whole is None else self.columns_of(bitext.paths[0], whole)
-                rules = Rules(
-                    names=names or self.columns,
-                    max_characters=max_characters,
-                    id_is_optional=self.id_is_optional,
-                )
                 block = self._block(bitext.name, rules, limit, group, before)
                 before += len(group[0])
                 total += block.rows
@@ -140,21 +122,16 @@ class BitextReader:
 
     def _block(
         self, name: str, rules: Rules, limit: int, group: tuple[list[bytes], ...], before: int
-    ) -> Block:
+    ) -> RowBlock:
         lines = group[0] if len(group) == 1 else list(map(b"\t".join, zip(*group, strict=True)))
         numbers = np.arange(before + 1, before + 1 + len(lines))
         if self.skip_empty_lines and not all(lines):
             numbers = numbers[np.fromiter(map(bool, lines), bool, len(lines))]
             lines = [line for line in lines if line]
-        split = self.split_columns(lines)
-
-        columns, valid = valid_rows(split, rules)
-        if "id" not in columns or self.id_is_optional:
+        columns, valid = valid_rows(lines, rules)
+        if "id" not in columns:
             digits = pa.array(numbers[valid]).cast(pa.string())
-            made = pc.binary_join_element_wise(name, digits, ":")
-            own = columns.get("id", made)
-            columns["id"] = pc.if_else(pc.equal(own, ""), made, own)
-
+            columns["id"] = pc.binary_join_element_wise(name, digits, ":")
         if not self.has_source:
             columns["source"] = pa.repeat("", len(columns["reference"]))
 
@@ -165,7 +142,7 @@ class BitextReader:
                 fields = [side[row] for side in group]
                 why = reason(fields, rules)
             else:
-                fields = split[row].split(b"\t")
+                fields = lines[row].split(b"\t")
                 if lines[row].endswith(b"\n"):  # cut, and columns may be missing
                     why = f"line longer than {limit:,} bytes"
                 else:
@@ -175,7 +152,7 @@ class BitextReader:
             rejected["row"].append(number)
             rejected["text"].append(text)
             rejected["reason"].append(why)
-        return Block(
+        return RowBlock(
             pairs=pa.record_batch([columns[name] for name in INGEST.names], schema=INGEST),
             rejected=pa.record_batch(rejected, schema=INGEST_REJECTED),
             lines=numbers[valid],

@@ -17,11 +17,6 @@ class Rules:
 
     names: tuple[str, ...]  # of the columns
     max_characters: int  # of id, source and reference, including surrounding white space
-    id_is_optional: bool = False
-
-    def may_be_empty(self, name: str) -> bool:
-        """Whether a row is valid without text in the column."""
-        return name not in _REQUIRED or (name == "id" and self.id_is_optional)
 
 
 def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], np.ndarray]:
@@ -52,9 +47,7 @@ def valid_rows(lines: list[bytes], rules: Rules) -> tuple[dict[str, pa.Array], n
             columns[name] = pc.utf8_trim_whitespace(column)
             short = pc.less_equal(pc.utf8_length(column), rules.max_characters)
             filled = pc.greater(pc.binary_length(columns[name]), 0)
-            good = pc.and_(good, short)
-            if not rules.may_be_empty(name):
-                good = pc.and_(good, filled)
+            good = pc.and_(good, pc.and_(short, filled))
     columns = {name: column.filter(good) for name, column in columns.items()}
     return columns, rows[np.flatnonzero(good)]
 
@@ -87,7 +80,7 @@ def _problem(name: str, field: bytes, rules: Rules) -> str | None:
         return f"invalid UTF-8 in {name}"
     if found := find_control(text):
         return f"{found} in {name}"
-    if not rules.may_be_empty(name) and not text.strip():
+    if name in _REQUIRED and not text.strip():
         return f"empty {name}"
     if name in _REQUIRED and len(text) > rules.max_characters:
         return too_long

@@ -147,17 +147,14 @@ def time_jobs(
             columns = (pairs[name] for name in ("id", "source", "reference"))
             lines = pc.binary_join_element_wise(*columns, "\t")
             stream.writelines(f"{line}\n" for line in lines.to_pylist())
-    timed(
-        "ingest",
-        ingest.run,
-        find_bitext("tsv", [str(text)]),
-        key="",
+    reading = ingest.Reading(
         shard_rows=options.shard_rows,
         max_characters=options.max_characters + 10,
-        where=options.conditions,
+        where=tuple(options.conditions),
         unique_pairs=options.unique == "pair",
         languages=options.languages,
     )
+    timed("ingest", ingest.run, find_bitext("tsv", [str(text)]), key="", reading=reading)
     parts = _write_parts([pa.concat_tables(copies)], options.shard_rows, folder / "translated")
     work = units(parts, "")
     scoring = score.Scoring(scorers, paths, (), run.language)

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from paraloom.beam_jobs.io.bitext import (
     Bitext,
-    Block,
     Format,
     Paths,
+    RowBlock,
     find_bitext,
     lines,
     read_bitext,
@@ -128,10 +128,8 @@ def test_moses(tmp_path: Path) -> None:
     [
         (b"", b"x", "empty source"),
         (b"x", b" \xc2\xa0", "empty reference"),
-        (b"\xff", b"x", "invalid UTF-8 in source"),
         (b"x", b"\xe2\x80", "invalid UTF-8 in reference"),
         (b"x\ty", b"x", "control character U+0009 in source"),
-        (b"x", b"x\x00", "control character U+0000 in reference"),
         (b"x" * 101, b"x", "source longer than 100 characters"),
         (b"x", b"x" * 9_999, "reference longer than 100 characters"),
     ],
@@ -249,7 +247,7 @@ def test_blocks_depend_on_the_lines_alone(one: Callable[[Format, bytes], Bitext]
     assert [block.num_rows for block in expected] == [10, 10, 5]
     parts = [gzip.compress(content[:37]), gzip.compress(b""), gzip.compress(content[37:])]
     for same in (b"".join(parts), content.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + content[:-1]):
-        blocks: Sequence[Block] = list(read_bitext(one("czeng16", same), rows=10))
+        blocks: Sequence[RowBlock] = list(read_bitext(one("czeng16", same), rows=10))
         assert [block.pairs for block in blocks] == expected
 
 
@@ -266,15 +264,13 @@ def test_every_member_of_a_gzip_file_may_have_a_byte_order_mark(
     assert [row[1:] for row in rejected] == [(4, "\ufffd", "1 column instead of 4")]
 
 
-def test_a_first_line_that_is_too_long_does_not_say_how_many_columns(
+def test_a_first_line_that_is_too_long_says_how_many_columns(
     one: Callable[[Format, bytes], Bitext],
 ) -> None:
     long = b"id\t" + b"x" * 100_000 + b"\ty\n"
-    for content in (long, 12 * long):  # in the first block of ten lines, or all of it
-        pairs, rejected = read(one("tsv", content + b"a\tb\tc\n"), rows=10)
-        assert pairs == [("a", "b", "c")]
-        assert {row[0] for row in rejected} == {"id"}
-        assert len(rejected) == content.count(b"\n")
+    pairs, rejected = read(one("tsv", 12 * long + b"a\tb\tc\n"), rows=10)
+    assert pairs == [("a", "b", "c")]
+    assert [row[0] for row in rejected] == ["id"] * 12
 
 
 def test_a_file_without_rows_ends_the_run(one: Callable[[Format, bytes], Bitext]) -> None:
@@ -357,22 +353,6 @@ def test_every_pair_of_random_lines_is_accounted_for(
     for id_, *sides in pairs:
         raw = rows[int(id_.split(":")[1]) - 1]
         assert sides == [side.decode().strip() for side in raw]
-
-
-def test_multi30k(data: Path) -> None:
-    folder = data / "multi30k"
-    czech, english = folder / "train.cs.gz", folder / "train.en.gz"
-    paths: Paths = {"source": str(czech), "reference": str(english)}
-    pairs, rejected = read(find_bitext("moses", paths)[0], rows=1_000)
-    with (
-        gzip.open(czech, "rt", encoding="utf-8", newline="\n") as source,
-        gzip.open(english, "rt", encoding="utf-8", newline="\n") as reference,
-    ):
-        plain = list(zip(source, reference, strict=True))
-    assert len(pairs) == 29_000 and rejected == []
-    assert pairs == [
-        (f"1-train.cs:{n}", s.strip(), r.strip()) for n, (s, r) in enumerate(plain, start=1)
-    ]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

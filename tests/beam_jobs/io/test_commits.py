@@ -11,9 +11,7 @@ import pyarrow as pa
 import pytest
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.orphans import remove_orphans
-from paraloom.beam_jobs.io.part_files import PartFile
-from paraloom.beam_jobs.io.shards import Receipt, commit, finished, read_receipt
+from paraloom.beam_jobs.io.shards import Receipt, commit, finished, read_receipt, remove_orphans
 from paraloom.beam_jobs.io.storage import MissingError
 
 NO_ROWS = pa.table({"reason": pa.array([], pa.string())})
@@ -93,14 +91,14 @@ def play(folder: str, plan: list[int]) -> list[int]:
     """
     returned: list[Receipt] = []
 
-    def attempt(data: bytes) -> None:
-        piece = ("part-0", PartFile(data, 1), NO_ROWS)
+    def attempt(text: str) -> None:
+        piece = ("part-0", pa.table({"id": [text]}), NO_ROWS)
         returned.append(commit(folder, "part-0", "key", 1, [piece], started=0))
 
     def clean_up() -> None:
         remove_orphans(folder, [r for r in [read_receipt(folder, "part-0")] if r])
 
-    attempts = [Actor(lambda: attempt(b"one")), Actor(lambda: attempt(b"another"))]
+    attempts = [Actor(lambda: attempt("one")), Actor(lambda: attempt("another"))]
     cleaner = Actor(clean_up)
     choices: list[int] = []
     while True:

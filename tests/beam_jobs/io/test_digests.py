@@ -6,7 +6,6 @@ import pytest
 
 from paraloom.beam_jobs.io import digests, storage
 from paraloom.models.errors import UserError
-from paraloom.models.files import user_cache
 
 
 @pytest.fixture(params=["local", "bucket", "google_bucket"])
@@ -88,18 +87,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_remembered(
         patch.setattr(storage, "file_digest", grows)
         digests.file_digest(str(file))
     assert digests.file_digest(str(file)) == expected(b"more")
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"state": 1}', "\0"])
-def test_a_damaged_record_is_none(
-    tmp_path: Path, read: list[str], text: str, empty_cache: None
-) -> None:
-    file = tmp_path / "train.en"
-    file.write_bytes(b"one")
-    digests.file_digest(str(file))
-    (record,) = (user_cache() / "digests").iterdir()
-    record.write_text(text)
-    assert digests.file_digest(str(file)) == expected(b"one")
 
 
 def test_a_cache_that_cannot_be_written(

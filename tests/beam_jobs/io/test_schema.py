@@ -1,7 +1,5 @@
 import itertools
 
-import pyarrow as pa
-
 from paraloom.beam_jobs.io import schema
 
 
@@ -31,8 +29,3 @@ def test_each_stage_only_adds_columns() -> None:
         "paragram_similarity_decile": "int8",
     }
     assert not any(field.nullable for field in stages[-1])
-
-
-def test_rejected_rows_have_a_reason() -> None:
-    assert schema.rejected(schema.INGEST).names == [*schema.INGEST.names, "reason"]
-    assert schema.INGEST_REJECTED.field("reason").type == pa.string()

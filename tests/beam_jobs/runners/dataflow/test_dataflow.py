@@ -84,10 +84,10 @@ def jobs(tmp_path: Path) -> Jobs:
     criteria = select.Criteria(by="trigram_overlap", deciles=(8, 9), max_tokens=30, size=5, seed=1)
     (text := tmp_path / "a.tsv").write_text("pes\tdog\n")
     bitext = Bitext(format="tsv", paths=(str(text),), name="1-a.tsv")
-    limits: dict[str, Any] = {"shard_rows": 10, "max_characters": 100}
+    reading = ingest.Reading(shard_rows=10, max_characters=100)
     model = NmtOptions(model="/opt/model")
     return {
-        "ingest": lambda a: ingest.run([bitext], at, "", arguments=a, **limits),
+        "ingest": lambda a: ingest.run([bitext], at, "", reading, a),
         "back_translate": lambda a: back_translate.run(
             work, at, "/opt/model", model, a, accelerator=GPU
         ),
