@@ -55,7 +55,9 @@ def bucketed(shards: list[Shard], folder: Path) -> list[Shard]:
 
 
 def test_shards_make_no_difference_and_rows_are_conserved(tmp_path: Path) -> None:
-    criteria = replace(ALL, deciles=(3, 4, 5), per_source="diverse", max_overlap=0.4, size=9)
+    criteria = replace(
+        ALL, deciles=tuple(range(2, 10)), per_source="diverse", max_overlap=0.4, size=9
+    )
     found = []
     for number in (4, 100):
         made = scored(tmp_path / f"in-{number}", 23, 4, number, seed=1)
@@ -65,7 +67,8 @@ def test_shards_make_no_difference_and_rows_are_conserved(tmp_path: Path) -> Non
         lost = rows([s for r in result.receipts for s in r.rejected_shards])
         left = {(row["id"], row["candidate"]) for row in [*rows(found[-1]), *lost]}
         assert left == {(f"id-{i}", k) for i in range(23) for k in range(4)}
-        assert len({row["reason"] for row in lost}) == 4
+        outside = f"outside the selected deciles of {SCORE[0]}"
+        assert {row["reason"] for row in lost} >= {"not drawn", outside}
     assert rows(found[0]) == rows(found[1])
     assert len(rows(found[0])) == 9
     assert not diff_shards(*found)

@@ -41,21 +41,15 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def s3() -> Iterator[tuple[str, dict[str, str], list[str]]]:
+def store(name: str) -> Iterator[tuple[str, dict[str, str], list[str]]]:
     """A bucket, and the environment and the Beam options that lead there."""
-    with object_store() as options:
-        yield BUCKET, KEYS, options
-
-
-@contextmanager
-def gs() -> Iterator[tuple[str, dict[str, str], list[str]]]:
-    """The same of Google's."""
-    with google_store() as store:
-        os.environ.update(store.env)
-        yield GOOGLE_BUCKET, store.env, []
-
-
-STORES = {"s3": s3, "gs": gs}
+    if name == "s3":
+        with object_store() as options:
+            yield BUCKET, KEYS, options
+    else:
+        with google_store() as google:
+            os.environ.update(google.env)
+            yield GOOGLE_BUCKET, google.env, []
 
 
 def fault(ground: Ground) -> None:
@@ -64,15 +58,14 @@ def fault(ground: Ground) -> None:
     configure(ground, "local", str(ground.folder))
     ground.finish("local", stage="corpus")
     ground.say("ran on this machine's disk")
-    for name in STORES:
-        if name in sys.argv[1:] or not set(STORES) & set(sys.argv[1:]):
-            in_store(ground, name)
+    for name in {"s3", "gs"} & set(sys.argv[1:]) or ("s3", "gs"):
+        in_store(ground, name)
 
 
 def in_store(ground: Ground, name: str) -> None:
     """Run all stages with input and run folder in a store, and kill them in the middle."""
     ground.say(f"now in {name}://")
-    with STORES[name]() as (bucket, env, options):
+    with store(name) as (bucket, env, options):
         ground.env.update(env)
         ground.beam = (*HERE, *options)
         connect(options)

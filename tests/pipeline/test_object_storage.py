@@ -43,6 +43,7 @@ def select(config: Path, options: list[str], *more: str) -> int:
     return main(["select", "--config", str(config), *more, *beam])
 
 
+@pytest.mark.parametrize("stored", ["s3"], indirect=True)  # gs:// below
 def test_the_corpus_is_that_of_a_local_run(
     config: Path, stored: Stored, finished_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

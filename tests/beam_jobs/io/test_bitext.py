@@ -152,20 +152,14 @@ def test_moses_files_of_different_length_end_the_run(tmp_path: Path) -> None:
 
 BROKEN = {
     b"only": "1 column instead of 4",
-    b"i\t1": "2 columns instead of 4",
     b"i\t1\ta\tb\t": "5 columns instead of 4",
-    b"i\t1\t\tb": "empty source",
     b"i\t1\ta\t \xe3\x80\x80": "empty reference",
     b" \t1\ta\tb": "empty id",
     b"\xff\t1\ta\tb": "invalid UTF-8 in id",
     b"i\t\xff\ta\tb": "invalid UTF-8 in score",
-    b"i\t1\ta\tb\xc3": "invalid UTF-8 in reference",
     b"i\t1\t\xed\xa0\x80\tb": "invalid UTF-8 in source",  # a surrogate
-    b"\x00\t1\ta\tb": "control character U+0000 in id",
-    b"i\t1\ta\x00\tb": "control character U+0000 in source",
     b"i\t1\ta\tb\rc": "control character U+000D in reference",
     b"i\t1\ta\t\x7fb": "control character U+007F in reference",
-    b"i\t\x1b\ta\tb": "control character U+001B in score",
     b"i\t1\ta\tb\xc2\x85": "control character U+0085 in reference",
     b"i\t1\t\xe2\x80\xa8a\tb": "line separator U+2028 in source",
     b"i\t1\ta\tb\xe2\x80\xa9": "line separator U+2029 in reference",
@@ -173,9 +167,7 @@ BROKEN = {
     b"i\t1\ta\t" + b"b" * 51: "reference longer than 50 characters",
     b"i" * 51 + b"\t1\ta\tb": "id longer than 50 characters",
     b"i\t1\t" + b"a" * 5_000 + b"\tb": "line longer than 1,600 bytes",
-    b"i\t1\ta\t" + b"b" * 1_601: "line longer than 1,600 bytes",
     b"i\t" + b"1" * 1_600 + b"\ta\tb": "line longer than 1,600 bytes",
-    b"i\t" + b"1" * 1_580 + b"\ta\t" + b"b" * 30: "line longer than 1,600 bytes",
 }
 
 
