@@ -1,4 +1,5 @@
 import gc
+import hashlib
 import random
 import time
 from collections.abc import Callable
@@ -153,20 +154,6 @@ def test_what_is_missing_is_told_from_what_cannot_be_read(
     with pytest.raises(UserError, match=r"x: cannot be read \(Slow Down\)") as error:
         storage.read_bytes(path)
     assert not isinstance(error.value, storage.MissingError)
-
-
-def test_a_stream_that_ends_well(folder: str) -> None:
-    path = storage.join(folder, "x.gz")
-    with storage.writing(path) as stream:
-        stream.write(b"whole")
-    assert storage.read_bytes(path) == b"whole"
-
-
-def test_a_missing_file_is_named(folder: str) -> None:
-    path = storage.join(folder, "missing")
-    with pytest.raises(UserError, match="missing: cannot be read") as error:
-        storage.read_bytes(path)
-    assert "\n" not in str(error.value)
 
 
 def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
