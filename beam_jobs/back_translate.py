@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 from apache_beam.utils.shared import Shared
 
-from paraloom.beam_jobs.directions import BACK, Direction
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import (
     Measurements,
@@ -40,6 +39,7 @@ from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.crash_recovery import begin
 from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
 from paraloom.beam_jobs.runners.rejections import Limit
+from paraloom.beam_jobs.transforms.directions import BACK, Direction
 from paraloom.beam_jobs.transforms.first_occurrences import (
     Occurrences,
     WithFirstOccurrences,

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.directions import Direction
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io.shards import Shard, receipts, units
+from paraloom.beam_jobs.transforms.directions import Direction
 from paraloom.models import hub
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions

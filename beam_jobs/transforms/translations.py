@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 
-from paraloom.beam_jobs.directions import Direction
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import NAMESPACE
+from paraloom.beam_jobs.transforms.directions import Direction
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 

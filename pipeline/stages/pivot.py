@@ -3,8 +3,8 @@
 from typing import Any
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.directions import PIVOT
 from paraloom.beam_jobs.io.shards import content_key
+from paraloom.beam_jobs.transforms.directions import PIVOT
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config

@@ -15,12 +15,12 @@ from rich.console import Group
 from rich.filesize import decimal
 from rich.table import Table
 
-from paraloom.beam_jobs.directions import BACK, PIVOT
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import READERS, find_bitext
 from paraloom.beam_jobs.io.bitext.preview import Preview, preview
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.transforms.conditions import reasons
+from paraloom.beam_jobs.transforms.directions import BACK, PIVOT
 from paraloom.beam_jobs.transforms.duplicates import repeated, row_hash
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError

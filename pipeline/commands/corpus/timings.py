@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs import bucket, ingest, score, select
-from paraloom.beam_jobs.directions import BACK, Direction
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.shards import Shard, Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.candidates import best_candidates
+from paraloom.beam_jobs.transforms.directions import BACK, Direction
 from paraloom.beam_jobs.transforms.translations import with_translations
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
