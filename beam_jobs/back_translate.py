@@ -37,7 +37,7 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.crash_recovery import begin
-from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.directions import BACK, Direction
 from paraloom.beam_jobs.transforms.first_occurrences import (
@@ -164,10 +164,17 @@ def run(
         rows=rows,
         direction=direction,
     )
-    job = partial(launch, transform=transform, output=output, arguments=arguments, processes=1)
+    job = UnitJob(
+        name=direction.job,
+        units=units,
+        transform=transform,
+        output=output,
+        processes=1,
+        limit=Limit(share=max_rejected),
+        attempts=output,
+    )
     if distinct is None:
-        limit = Limit(share=max_rejected)
-        return job(direction.job, units, attempts=output, limit=limit)
+        return launch(job, arguments)
     units, folder = _chained(units), distinct_folder(output)
     for receipt in receipts(folder):
         if not receipt.key.startswith(distinct):
@@ -179,7 +186,8 @@ def run(
         return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
 
     limit = Limit(share=max_rejected, folder=folder)
-    result = job(direction.job, units, done=done, attempts=folder, limit=limit)
+    job = replace(job, units=units, done=done, attempts=folder, limit=limit)
+    result = launch(job, arguments)
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result
@@ -236,7 +244,7 @@ class _Translate(UnitDoFn):
             content: what seeds the translations drawn at random, on any worker and in any order.
         """
         seed = drawing_seed(self.seed, content)
-        attempt = begin(self.output, unit.name, unit.key, len(sources))
+        attempt = begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.number > 1 else None
         try:
             translations, counts = self.translator.translate(sources, hints, seed=seed)

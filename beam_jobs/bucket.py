@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Deciles, Measurements, Receipt, Unit, read_shard
-from paraloom.beam_jobs.runners.launch import Result, launch
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
     Columns,
@@ -76,7 +76,8 @@ def run(
     units: Sequence[Unit], output: str, scorers: Sequence[str], arguments: Sequence[str]
 ) -> Result:
     """Bucket `units` into `output`."""
-    result = launch("bucket", units, Bucket(output, scorers), output, arguments)
+    bucket = Bucket(output, scorers)
+    result = launch(UnitJob(name="bucket", units=units, transform=bucket, output=output), arguments)
     for score, summary in summarise(result.receipts).items():
         if max(summary.rows) - min(summary.rows) > 1:
             raise RuntimeError(f"bucket: deciles of {score} are not exact: {summary.rows}")

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.bitext import READERS, Bitext, Range, RowBlock, find_ranges, read_bitext
 from paraloom.beam_jobs.io.shards import (
     REPEATS,
@@ -25,7 +25,7 @@ from paraloom.beam_jobs.io.shards import (
     Saved,
     content_key,
 )
-from paraloom.beam_jobs.runners.launch import Result, launch
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.conditions import FAILED, reasons
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, row_hash
@@ -144,10 +144,15 @@ def run(
         share=max_rejected, ignored=(f"{FAILED} ", REPEATS), question="is input.format right?"
     )
     transform = Ingest(output, reading, rows=sum(unit.part.lines for unit in units))
-    rows_per_part = reading.shard_rows
-    result = launch(
-        "ingest", units, transform, output, arguments, rows_per_part=rows_per_part, limit=limit
+    job = UnitJob(
+        name="ingest",
+        units=units,
+        transform=transform,
+        output=output,
+        done=lambda: reading.shard_rows * len(storage.names(output)),
+        limit=limit,
     )
+    result = launch(job, arguments)
     rows: Counter[str] = Counter()
     for unit, receipt in zip(units, result.receipts, strict=True):
         rows[unit.bitext.paths[0]] += receipt.rows_in

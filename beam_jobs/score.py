@@ -32,7 +32,7 @@ from paraloom.beam_jobs.io.shards import (
 )
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.beam_jobs.runners import dataflow
-from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.runners.rejections import Limit
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
@@ -192,11 +192,15 @@ def run(
     if scoring.models and scoring.accelerator:
         score = score.with_resource_hints(accelerator=scoring.accelerator)
         arguments = dataflow.one_process(arguments, scoring.accelerator)
-    processes = 1 if scoring.models else None
-    limit = Limit(share=max_rejected)
-    return launch(
-        "score", units, "Score" >> score, output, arguments, processes=processes, limit=limit
+    job = UnitJob(
+        name="score",
+        units=units,
+        transform="Score" >> score,
+        output=output,
+        processes=1 if scoring.models else None,
+        limit=Limit(share=max_rejected),
     )
+    return launch(job, arguments)
 
 
 @dataclass(eq=False)

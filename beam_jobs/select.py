@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Receipt, Shard, Unit, read_shard
-from paraloom.beam_jobs.runners.launch import Result, launch, local_workers
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch, local_workers
 from paraloom.beam_jobs.transforms.candidates import best_candidates, diverse_candidates
 from paraloom.beam_jobs.transforms.duplicates import Hashes, WithDuplicates, normalised, row_hash
 from paraloom.beam_jobs.transforms.order_statistics import (
@@ -149,7 +149,8 @@ def run(units: Sequence[Unit], output: str, criteria: Criteria, arguments: Seque
     """Select from `units` into `output`, and export the TSV."""
     storage.remove(tsv_path(output))
     rows = sum(unit.rows for unit in units)
-    result = launch("select", units, Select(output, criteria, rows), output, arguments)
+    select = Select(output, criteria, rows)
+    result = launch(UnitJob(name="select", units=units, transform=select, output=output), arguments)
     export_tsv(result.receipts, tsv_path(output), criteria.by, threads=local_workers(arguments))
     return result
 

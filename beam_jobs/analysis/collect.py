@@ -8,8 +8,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.runners.launch import Unit, beam_options, watch_pipeline
-from paraloom.beam_jobs.runners.remote_jobs import name_job
+from paraloom.beam_jobs.runners.launch import Unit, Work, watch_pipeline
 
 
 def collect(
@@ -37,23 +36,23 @@ def collect(
             writer.write_table(table.combine_chunks())
         storage.write_bytes(result, sink.getvalue().to_pybytes())
 
-    def done() -> int:
-        return sum(rows.get(name, 0) for name in storage.names(begun))
-
     def clear() -> None:
-        for unit in storage.names(begun):
-            storage.remove(storage.join(begun, unit))
-        storage.remove(result)
-
-    clear()
+        storage.remove_all([result, *(storage.join(begun, unit) for unit in storage.names(begun))])
 
     def build(root: beam.Pipeline) -> beam.PCollection:
         work = root | beam.Create(list(units)) | beam.Reshuffle() | "Begin" >> beam.Map(begin)
         return work | transform | "Write" >> beam.Map(write)
 
-    options = beam_options(arguments, processes=max(len(units), 1))
-    name_job(options, name, output)
-    watch_pipeline(name, build, options, output, arguments, done, total=sum(rows.values()))
+    clear()
+    work = Work(
+        name=name,
+        output=output,
+        build=build,
+        processes=len(units),
+        done=lambda: sum(rows.get(name, 0) for name in storage.names(begun)),
+        total=sum(rows.values()),
+    )
+    watch_pipeline(work, arguments)
     table = pa.ipc.open_file(storage.read_bytes(result)).read_all()
     clear()
     return table

@@ -23,7 +23,7 @@ from paraloom.beam_jobs.io.shards import (
     read_shard,
     write_receipt,
 )
-from paraloom.beam_jobs.runners.launch import launch
+from paraloom.beam_jobs.runners.launch import UnitJob, launch
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.options import EmbeddingOptions
@@ -97,7 +97,8 @@ def run(
             of_subset.append(key)
     dofn = _RunProbe(output, shard, sample.thresholds, options, list(labelled), language)
     train = "Train" >> beam.ParDo(dofn)
-    result = launch("probes", list(probes.values()), train, output, arguments)
+    job = UnitJob(name="probes", units=list(probes.values()), transform=train, output=output)
+    result = launch(job, arguments)
     scores = {receipt.key: receipt.numbers.score for receipt in result.receipts}
     return [[scores[key] for key in of_subset] for of_subset in keys]
 

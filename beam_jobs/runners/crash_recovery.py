@@ -1,7 +1,7 @@
 """Crash recovery: finds the sentences that kill a worker process, with a record of every attempt.
 
-A process that is killed, for instance because memory ran out, cannot report an error. Its parent,
-the fork server, sees how it ended, and tells later workers which of their predecessors crashed.
+A process that is killed, for instance because memory ran out, cannot report an error. The fork
+server sees how it ended, and later workers are told which of their predecessors crashed.
 Only such a death is evidence: workers also end when the command is interrupted or killed.
 
 The first attempt records nothing but itself. Later attempts do the same work in the same batches,
@@ -15,14 +15,13 @@ its sentences; a sentence that does so is rejected.
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pydantic import BaseModel, PrivateAttr
 
 from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.beam_jobs.runners.local.fork_server import CRASHED, WORKER
-
-Groups = list[list[int]]
 
 _PROOF = 2
 """Deaths that prove a suspect guilty: a worker may once be killed for another reason."""
@@ -42,16 +41,16 @@ class Attempt(BaseModel):
     """One attempt at a unit; implements `paraloom.models.nmt.translate.RetryHints`."""
 
     key: str
-    number: int  # 1 for the first attempt
-    worker: str  # the process, as the fork server names it; empty if that did not start it
-    alone: bool  # whether the process worked on this unit only
-    in_progress: Groups  # rows (batches) that the process is working on
-    suspects: list[Suspect]
-    poison: list[int]  # rows that crash the process by themselves
+    number: int = 0  # 1 for the first attempt
+    worker: str = ""  # the process, as the fork server names it; empty if that did not start it
+    alone: bool = True  # whether the process worked on this unit only
+    in_progress: list[list[int]] = []  # rows (batches) that the process is working on
+    suspects: list[Suspect] = []
+    poison: list[int] = []  # rows that crash the process by themselves
     _path: str = PrivateAttr("")
 
     @property
-    def isolated(self) -> Groups:
+    def isolated(self) -> list[list[int]]:
         """Groups of rows to translate by themselves."""
         return [suspect.rows for suspect in self.suspects]
 
@@ -71,19 +70,6 @@ class Attempt(BaseModel):
         """Remove the record: the unit is finished."""
         self._end()
         storage.remove(self._path)
-
-    def _is_within(self, rows: int) -> bool:
-        groups = [*self.in_progress, *self.isolated]
-        known = {*self.poison, *(row for group in groups for row in group)}
-        return all(groups) and all(0 <= row < rows for row in known)
-
-    def _begin(self) -> None:
-        with _LOCK:
-            for other in _ACTIVE:
-                other.alone = False
-                other._write()
-            _ACTIVE.append(self)
-        self.under_way([])
 
     def _end(self) -> None:
         with _LOCK:
@@ -111,24 +97,23 @@ class Attempt(BaseModel):
                     self.suspects += [Suspect(rows=[row]) for row in rows]
 
 
-def begin(folder: str, name: str, key: str, rows: int) -> Attempt:
-    """Begin an attempt at a unit, with what is known from earlier attempts at the same work.
-
-    Args:
-        rows: of the unit. A record that names others counts as none.
-    """
+def begin(folder: str, name: str, key: str) -> Attempt:
+    """Begin an attempt at a unit, with what is known from earlier attempts at the same work."""
     path = storage.join(folder, "attempts", f"{name}.json")
     attempt = _read(path)
-    if attempt is None or attempt.key != key or not attempt._is_within(rows):
-        attempt = Attempt(
-            key=key, number=0, worker="", alone=True, in_progress=[], suspects=[], poison=[]
-        )
+    if attempt is None or attempt.key != key:
+        attempt = Attempt(key=key)
     if attempt.worker in os.environ.get(CRASHED, "").split():
         attempt._suspect()
     attempt._path = path
     attempt.number += 1
     attempt.worker = os.environ.get(WORKER, "")
-    attempt._begin()
+    with _LOCK:
+        for other in _ACTIVE:
+            other.alone = False
+            other._write()
+        _ACTIVE.append(attempt)
+    attempt.under_way([])
     return attempt
 
 
@@ -140,8 +125,6 @@ def unfinished(folder: str) -> list[Attempt]:
 
 
 def _read(path: str) -> Attempt | None:
-    """A record; None if there is none, or one of an earlier version, which had no evidence."""
-    try:
+    with suppress(MissingError, ValueError):
         return Attempt.model_validate_json(storage.read_bytes(path))
-    except (MissingError, ValueError):
-        return None
+    return None

@@ -28,11 +28,9 @@ from paraloom.beam_jobs.io import remote, storage
 from paraloom.beam_jobs.io import shards as shard_files
 from paraloom.beam_jobs.io.shards import Receipt, remove_orphans
 from paraloom.beam_jobs.runners import crash_recovery, dataflow
-from paraloom.beam_jobs.runners.crash_recovery import Attempt
 from paraloom.beam_jobs.runners.dataflow import jobs as service
-from paraloom.beam_jobs.runners.known_options import check_known
 from paraloom.beam_jobs.runners.local.interrupts import ends_when_interrupted
-from paraloom.beam_jobs.runners.local.limits import check_limits
+from paraloom.beam_jobs.runners.local.limits import check_files
 from paraloom.beam_jobs.runners.local.runner import local_runner, retry_on_worker_death
 from paraloom.beam_jobs.runners.loopback import servers_of
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch
@@ -45,6 +43,8 @@ from paraloom.models.progress import Meter, meter
 
 NAMESPACE = "paraloom"
 """The namespace of the jobs' Beam counters."""
+
+_WITHOUT_SERVER = (None, "", "DirectRunner", "FnApiRunner", dataflow.RUNNER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,34 @@ class Unit(Protocol):
         """Rows to read, if known in advance."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitJob:
+    """A job that makes a receipt of every unit, and the files that the receipts name."""
+
+    name: str
+    units: Sequence[Unit]
+    transform: beam.PTransform  # units in, receipts out
+    output: str  # the folder of files and receipts
+    processes: int | None = None  # the most worker processes, if the user did not choose a runner
+    done: Callable[[], int] | None = None  # rows done so far, where receipts do not say so
+    limit: Limit | None = None  # of the rows that the job may reject; None: all
+    attempts: str | None = None  # the folder of records of attempts, see `crash_recovery`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A pipeline to run, and how its progress is seen."""
+
+    name: str
+    output: str
+    build: Callable[[beam.Pipeline], Any]
+    processes: int
+    done: Callable[[], int]  # rows done so far
+    total: int | None
+    finished: Callable[[], int] = lambda: 0  # rows that another attempt does not repeat
+    label: str | None = None  # a digest of the work, by which another launcher finds it at work
+
+
 def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> PipelineOptions:
     """Beam's options: the user's, and if they name no runner, local worker processes.
 
@@ -84,9 +112,8 @@ def beam_options(arguments: Sequence[str], *, processes: int | None = None) -> P
     # Set explicitly, so that Beam does not try to download another local runner.
     standard.runner = "FnApiRunner"
     workers = local_workers(arguments)
-    workers = min(workers, processes or workers)
     direct = options.view_as(DirectOptions)
-    direct.direct_num_workers = workers
+    direct.direct_num_workers = min(workers, processes or workers)
     direct.direct_running_mode = "in_memory"  # `default_runner` starts the workers
     return options
 
@@ -120,131 +147,107 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     except SystemExit as error:  # argparse has printed its usage and the reason
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
-    check_known(arguments, parsers[0], options.view_as(StandardOptions).runner)
+    unknown = [name for name in parsers[0].parse_known_args(arguments)[1] if name.startswith("-")]
+    # A job server may have options that only it knows; other runners would ignore them.
+    if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
+        raise UserError(f"Beam options: {unknown[0].partition('=')[0]}: no such option")
     if (workers := options.view_as(DirectOptions).direct_num_workers) < 0:
         raise UserError(f"Beam options: --direct_num_workers {workers}: must be 0 or more")
     return options
 
 
-def launch(
-    name: str,
-    units: Sequence[Unit],
-    transform: beam.PTransform,
-    output: str,
-    arguments: Sequence[str],
-    *,
-    processes: int | None = None,
-    rows_per_part: int | None = None,
-    done: Callable[[], int] | None = None,
-    limit: Limit | None = None,
-    attempts: str | None = None,
-) -> Result:
-    """Run `transform` (units in, receipts out) and return its receipts.
-
-    Args:
-        processes: maximum number of worker processes, if the user did not choose a runner.
-        rows_per_part: rows of a part file, to show progress if the rows of units are unknown.
-        done: rows done so far, where the receipts in `output` do not say so.
-        limit: of the rows that the job may reject; None: all.
-        attempts: the folder whose records of attempts the job keeps, see `crash_recovery`.
-
-    Finished units, whose receipt in `output` is valid, are only verified by their checksums.
+def launch(job: UnitJob, arguments: Sequence[str]) -> Result:
+    """Run a job; finished units, whose receipt is valid, are only verified by their checksums.
 
     Raises:
         UserError: the first error of a worker that the user can fix, or too many rows are rejected.
         RuntimeError: a unit has no receipt.
     """
+    units, output = job.units, job.output
     keys = {unit.name: unit.key for unit in units}
     shard_files.outdate(
         output, [r for r in shard_files.receipts(output) if keys.get(r.name) != r.key]
     )
     rows = {unit.name: unit.rows for unit in units}
     known = [n for n in rows.values() if n is not None]
-    total = sum(known) if len(known) == len(rows) else None
 
     def count() -> int:
-        if rows_per_part is not None:
-            return rows_per_part * len(storage.names(output))
+        if job.done:
+            return job.done()
         names = storage.names(storage.join(output, "receipts"))
         return sum(rows.get(name.removesuffix(".json")) or 0 for name in names)
 
     def look() -> int:
         watch.look()
-        return (done or count)()
+        return count()
 
-    def unfinished() -> list[Attempt]:
-        return crash_recovery.unfinished(attempts) if attempts else []
+    def finished() -> int:
+        found = crash_recovery.unfinished(job.attempts) if job.attempts else []
+        return count() + sum(len(attempt.poison) for attempt in found)
 
-    options = beam_options(arguments, processes=min(processes or len(units), len(units)))
-    name_job(options, name, output)
-    service.label(options, shard_files.content_key([unit.key for unit in units])[:16])
-    watch = RejectionWatch(name, output, limit)
+    work = Work(
+        name=job.name,
+        output=output,
+        build=lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | job.transform,
+        processes=min(job.processes or len(units), len(units)),
+        done=look,
+        total=sum(known) if len(known) == len(rows) else None,
+        finished=finished,
+        label=shard_files.content_key([unit.key for unit in units])[:16],
+    )
+    # If an attempt crashed this process, the next is to be seen from outside.
+    separate = bool(job.attempts and crash_recovery.unfinished(job.attempts))
+    watch = RejectionWatch(job.name, output, job.limit)
     try:
-        metrics = watch_pipeline(
-            name,
-            lambda root: root | beam.Create(list(units)) | beam.Reshuffle() | transform,
-            options,
-            output,
-            arguments,
-            look,
-            total=total,
-            finished=lambda: (done or count)() + sum(len(each.poison) for each in unfinished()),
-            separate=bool(unfinished()),  # if one crashed this process, the next is to be seen
-        )
+        metrics = watch_pipeline(work, arguments, separate=separate)
     finally:
         watch.end()
-    receipts = []
     written = {receipt.name: receipt for receipt in shard_files.receipts(output)}
     for unit in units:
         found = written.get(unit.name)
         if found is None or found.key != unit.key:
-            raise RuntimeError(f"{name}: no receipt for {unit.name} in {output}")
+            raise RuntimeError(f"{job.name}: no receipt for {unit.name} in {output}")
         if unit.rows is not None and found.rows_in != unit.rows:
             raise RuntimeError(
-                f"{name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
+                f"{job.name}: {unit.name} has {unit.rows} rows, {found.rows_in} were read"
             )
-        receipts.append(found)
+    receipts = tuple(written[unit.name] for unit in units)
     remove_orphans(output, receipts)
     watch.judge(receipts)
-    return Result(receipts=tuple(receipts), metrics=metrics)
+    return Result(receipts=receipts, metrics=metrics)
 
 
 def watch_pipeline(
-    name: str,
-    build: Callable[[beam.Pipeline], Any],
-    options: PipelineOptions,
-    output: str,
-    arguments: Sequence[str],
-    done: Callable[[], int],
-    *,
-    total: int | None,
-    finished: Callable[[], int] = lambda: 0,
-    separate: bool = False,
+    work: Work, arguments: Sequence[str], *, separate: bool = False
 ) -> dict[str, int]:
     """`run_pipeline` with progress and a log file, and again if a worker died.
 
     Args:
-        done: rows done so far, for the progress.
-        finished: rows that another attempt does not repeat.
         separate: let even a single worker be a separate process.
     """
+    options = beam_options(arguments, processes=max(work.processes, 1))
+    name_job(options, work.name, work.output)
+    if work.label:
+        service.label(options, work.label)
     elsewhere = parse_options(arguments).view_as(StandardOptions).runner
     with (
-        redirect_stderr(output) as terminal,
+        redirect_stderr(work.output) as terminal,
         nullcontext() if elsewhere else ends_when_interrupted(terminal),
-        meter(name, total=total, stream=terminal) as progress,
-        report_progress(done, progress, output),
+        meter(work.name, total=work.total, stream=terminal) as progress,
+        report_progress(work.done, progress, work.output),
     ):
-        dataflow.prepare(options, output)
+        dataflow.prepare(options, work.output)
         if not elsewhere:
-            check_limits(options.view_as(DirectOptions).direct_num_workers)
+            check_files(options.view_as(DirectOptions).direct_num_workers)
         user = User(options, progress, terminal)
 
         def attempt() -> dict[str, int]:
             runner = default_runner(arguments, separate=separate)
-            return service.patiently(lambda: run_pipeline(build, options, runner, user), user.say)
+            return service.patiently(
+                lambda: run_pipeline(work.build, options, runner, user), user.say
+            )
 
-        return retry_on_worker_death(attempt, _log(output), finished)
+        return retry_on_worker_death(attempt, _log(work.output), work.finished)
 
 
 def run_pipeline(
@@ -269,7 +272,7 @@ def run_pipeline(
             on_dataflow = options.view_as(StandardOptions).runner == dataflow.RUNNER
             result = service.submit(pipeline, options, user) if on_dataflow else pipeline.run()
             try:
-                service.wait(result, options, user) if on_dataflow else result.wait_until_finish()
+                service.wait(result, options) if on_dataflow else result.wait_until_finish()
             except KeyboardInterrupt:
                 if user.cancels():
                     with suppress(Exception):
@@ -277,9 +280,8 @@ def run_pipeline(
                 raise
             query = result.metrics().query(MetricsFilter().with_namespace(NAMESPACE))
     except Exception as error:
-        known = isinstance(error, UserError)
-        text = f"{type(error).__name__}: {error}" if known else str(error)
-        if found := user_error(text):
+        known = isinstance(error, UserError)  # Beam adds the name of a step
+        if found := user_error(f"{type(error).__name__}: {error}" if known else str(error)):
             raise found from error
         raise
     counters: Counter[str] = Counter()
@@ -299,9 +301,8 @@ def _flink_checks(options: PipelineOptions) -> AbstractContextManager[None]:
 def default_runner(arguments: Sequence[str], *, separate: bool = False) -> FnApiRunner | None:
     """The runner with local worker processes, unless the user names one or allows only one worker.
 
-    With `separate`, the only worker is a separate process too.
-
-    A job that needs only one worker has it too: the memory of the model is in a separate process.
+    A job with one worker also gets a separate process, so that its model's memory is freed
+    afterwards; if the user allows only one worker, only with `separate`.
     """
     options = parse_options(arguments)
     named = options.view_as(StandardOptions).runner
@@ -320,13 +321,9 @@ def redirect_stderr(output: str) -> Iterator[Any]:
     sys.stderr.flush()
     saved = os.dup(2)
     try:
-        try:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            log.unlink(missing_ok=True)  # a link, in a run from elsewhere, would lead anywhere
-            with log.open("x") as stream:
-                os.dup2(stream.fileno(), 2)
-        except OSError as error:
-            raise UserError(f"{log}: cannot be written ({error.strerror})") from error
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as stream:
+            os.dup2(stream.fileno(), 2)
         with closing(Lossy(os.fdopen(os.dup(saved), "w"))) as terminal:
             yield terminal
     finally:

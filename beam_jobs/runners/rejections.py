@@ -42,34 +42,30 @@ class Limit:
 class _Rejections:
     """Counts the rows of finished units."""
 
-    job: str
-    limit: Limit
     rows: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     files: dict[str, str] = field(default_factory=dict)  # a file with rejected rows, by reason
 
-    def add(self, receipt: Receipt) -> None:
+    def add(self, receipt: Receipt, ignored: tuple[str, ...]) -> None:
         self.rows += receipt.rows_in
         for reason, rows in (receipt.numbers.rejected or receipt.rejected).items():
-            if not reason.startswith(self.limit.ignored or "\0"):
+            if not reason.startswith(ignored):
                 self.reasons[reason] += rows
                 shards = (*receipt.rejected_shards, *receipt.shards)
                 self.files.setdefault(reason, shards[0].path if shards else receipt.name)
 
-    @property
-    def message(self) -> str | None:
+    def message(self, job: str, limit: Limit) -> str | None:
         """Why the job must not continue; None if it may."""
         rejected = self.reasons.total()
-        if not self.reasons or rejected <= self.limit.share * self.rows:
+        if rejected <= limit.share * self.rows:
             return None
-        question = f"{self.limit.question} " if self.limit.question else ""
-        share = rejected / max(self.rows, 1)  # a receipt from elsewhere may say 0
-        what = f"{rejected:,} of {self.rows:,} rows are rejected ({share:.1%})"
+        question = f"{limit.question} " if limit.question else ""
+        what = f"{rejected:,} of {self.rows:,} rows are rejected ({rejected / self.rows:.1%})"
         if rejected == self.rows:
             what = f"none of {self.rows:,} rows can be used"
         reason, rows = self.reasons.most_common(1)[0]
         return (
-            f"{self.job}: {what}, and max_rejected is {self.limit.share:g}; most often ({rows:,} "
+            f"{job}: {what}, and max_rejected is {limit.share:g}; most often ({rows:,} "
             f"rows): {' '.join(reason.split())[:200]}, see {self.files[reason]}; "
             f"{question}remove the cause, or raise max_rejected: the same command then "
             "continues"
@@ -77,49 +73,47 @@ class _Rejections:
 
 
 class RejectionWatch:
-    """Watches the units of a running job, and judges a finished job.
+    """Watches the units of a running job in the folder `output`, and judges a finished job.
 
-    Args:
-        output: the job's folder.
-        limit: None never stops the job.
+    Without a limit it never stops the job.
     """
 
     def __init__(self, job: str, output: str, limit: Limit | None) -> None:
         self._limit, self._job = limit, job
         self._folder = (limit and limit.folder) or output
         self._seen: set[str] = set()
-        self._found = _Rejections(job, limit) if limit else None
+        self._found = _Rejections()
         self._stopped = limit is not None  # a killed command may have left its message
         self.end()
 
     def look(self) -> None:
         """Count the units that finished since the last look; stop the job if need be."""
-        if not self._found:
+        if self._limit is None or self._stopped:
             return
         for name in storage.names(storage.join(self._folder, "receipts")):
             if name not in self._seen:
                 self._seen.add(name)
                 if receipt := read_receipt(self._folder, name.removesuffix(".json")):
-                    self._found.add(receipt)
-        if self._found.rows >= ENOUGH_ROWS and (message := self._found.message):
+                    self._found.add(receipt, self._limit.ignored)
+        message = self._found.message(self._job, self._limit)
+        if message and self._found.rows >= ENOUGH_ROWS:
             storage.write_bytes(storage.join(self._folder, _MESSAGE), message.encode())
-            self._stopped, self._found = True, None  # nothing is left to look for
+            self._stopped = True
 
     def end(self) -> None:
         """Remove the message to the workers."""
         if self._stopped:
-            self._stopped = False
             storage.remove(storage.join(self._folder, _MESSAGE))
+            self._stopped = False
 
     def judge(self, receipts: Iterable[Receipt]) -> None:
         """Judge the finished job by all of its units."""
-        if not self._limit:
-            return
-        found = _Rejections(self._job, self._limit)
-        for receipt in receipts:
-            found.add(receipt)
-        if message := found.message:
-            raise UserError(message)
+        found = _Rejections()
+        if self._limit:
+            for receipt in receipts:
+                found.add(receipt, self._limit.ignored)
+            if message := found.message(self._job, self._limit):
+                raise UserError(message)
 
 
 def check_not_stopped(folder: str) -> None:

@@ -150,7 +150,8 @@ def _fork_servers(process: Process) -> list[psutil.Process]:
 
 def _workers(process: Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
-        return [each for server in _fork_servers(process) for each in server.children()]
+        watchers = [each for server in _fork_servers(process) for each in server.children()]
+        return [each for watcher in watchers for each in watcher.children()]
     return []
 
 

@@ -4,7 +4,6 @@ A job is named after its stage and run folder (`launch`), and the service refuse
 job of a name. A label says which work it does.
 """
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,15 +57,14 @@ def submit(pipeline: beam.Pipeline, options: PipelineOptions, user: User) -> Pip
     return result
 
 
-def wait(result: PipelineResult, options: PipelineOptions, user: User) -> None:
-    """Wait for the end of a job; tell what it waits for."""
+def wait(result: PipelineResult, options: PipelineOptions) -> None:
+    """Wait for the end of a job."""
     from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
 
     job = _job(result.job_id(), options.view_as(GoogleCloudOptions))
     what = f"Dataflow job {job.name} ({job.address})"
     try:
-        with _told_of_waits(what, user):
-            result.wait_until_finish()
+        result.wait_until_finish()
     except AssertionError as error:  # the thread in which Beam asks for the state has died
         raise UserError(
             f"{what}: the service does not answer any more; the same command finds the job again"
@@ -143,26 +141,6 @@ def _errors(result: PipelineResult, id: str) -> list[str]:
         messages += [message.message_text for message in found]
         if not page:
             return messages
-
-
-@contextmanager
-def _told_of_waits(what: str, user: User) -> Iterator[None]:
-    """Show what Beam logs of a job that waits for machines; it logs what the service says."""
-    told = set()
-
-    def show(record: logging.LogRecord) -> bool:
-        said = refusal(what, [record.getMessage()])
-        if isinstance(said, ExhaustedError) and str(said) not in told:
-            told.add(str(said))
-            user.say(str(said))
-        return True
-
-    logger = logging.getLogger("apache_beam.runners.dataflow.dataflow_runner")
-    logger.addFilter(show)
-    try:
-        yield
-    finally:
-        logger.removeFilter(show)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def main() -> int:
         else:
             ended = cluster.down(options.folder)
             show(f"ended: {', '.join(ended)}" if ended else "nothing was running")
-    except UserError as error:
+    except (UserError, OSError) as error:
         say(f"flink: {error}")
         return 2
     return 0

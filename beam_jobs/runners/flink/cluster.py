@@ -56,11 +56,10 @@ def read(folder: Path) -> Cluster:
 def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> Cluster:
     """Start the processes that are not running, and wait until the cluster is ready.
 
+    If the cluster does not start, its processes are stopped again.
+
     Args:
         slots: slots of each TaskManager; None divides the cores of this machine among them.
-
-    Raises:
-        UserError: the cluster does not start; its processes are stopped again.
     """
     folder = folder.resolve()
     running = [name for name in NAMES if process(folder, name)]
@@ -70,10 +69,7 @@ def up(folder: Path, *, slots: int | None = None, free_ports: bool = False) -> C
             raise UserError(f"{folder}: a cluster with {cluster.slots} slots a TaskManager runs")
     else:
         cluster = _laid_out(slots or max(1, cores() // TASK_MANAGERS), free_ports)
-        try:
-            _prepare(folder, cluster)
-        except OSError as error:
-            raise UserError(f"{folder}: cannot be written ({error.strerror})") from error
+        _prepare(folder, cluster)
     programs = commands(folder, cluster)
     try:
         for name, command in programs.items():
@@ -90,12 +86,13 @@ def down(folder: Path) -> list[str]:
     """Stop only the processes that `up` started in `folder`; return their names."""
     folder = folder.resolve()
     found = {name: there for name in NAMES if (there := process(folder, name))}
-    for each in found.values():
-        _signal(each, signal.SIGTERM)
-    psutil.wait_procs(list(found.values()), timeout=GRACE)
-    for name, each in found.items():
-        _signal(each, signal.SIGKILL)  # the rest of the group, including workers of the pool
-        _pid_file(folder, name).unlink(missing_ok=True)
+    for number in (signal.SIGTERM, signal.SIGKILL):  # the second ends the rest of the groups
+        for each in found.values():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(each.pid, number)
+        psutil.wait_procs(list(found.values()), timeout=GRACE)
+    for name in found:
+        (folder / "pids" / name).unlink(missing_ok=True)
     (folder / "cluster.json").unlink(missing_ok=True)
     return list(found)
 
@@ -136,7 +133,7 @@ def _start(folder: Path, name: str, command: list[str], cluster: Cluster) -> Non
             start_new_session=True,
         )
     started = psutil.Process(child.pid).create_time()
-    with atomic_file(_pid_file(folder, name)) as path:
+    with atomic_file(folder / "pids" / name) as path:
         path.write_text(f"{child.pid} {started}")
 
 
@@ -180,21 +177,12 @@ def _last(folder: Path, name: str) -> str:
     return f"{said[:200]} ({log})"
 
 
-def _pid_file(folder: Path, name: str) -> Path:
-    return folder / "pids" / name
-
-
 def process(folder: Path, name: str) -> psutil.Process | None:
     """The process of that name, if it is running."""
     try:
-        pid, started = _pid_file(folder, name).read_text().split()
+        pid, started = (folder / "pids" / name).read_text().split()
         found = psutil.Process(int(pid))
         same = found.create_time() == float(started)
         return found if same and found.status() != psutil.STATUS_ZOMBIE else None
     except (OSError, ValueError, psutil.Error):
         return None
-
-
-def _signal(leader: psutil.Process, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader.pid, number)

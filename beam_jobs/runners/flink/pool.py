@@ -10,6 +10,7 @@ The pool listens on loopback, as TaskManagers look for it there: it runs what it
 import argparse
 import signal
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +20,6 @@ from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
 from paraloom.beam_jobs.runners.flink import worker
 from paraloom.beam_jobs.runners.local.fork_server import fork_server
 from paraloom.beam_jobs.runners.loopback import LOOPBACK
-from paraloom.models.errors import UserError
 from paraloom.models.printing import say, show
 
 
@@ -31,7 +31,8 @@ class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         ends = ("logging", "artifact", "provision", "control")
         urls = [f"--{e}_endpoint={getattr(request, f'{e}_endpoint').url}" for e in ends]
         try:
-            fork_server.start(worker.__name__, [f"--id={request.worker_id}", *urls]).leave()
+            started = fork_server.start(worker.__name__, [f"--id={request.worker_id}", *urls])
+            threading.Thread(target=started.wait, daemon=True).start()  # it may crash
         except OSError as error:
             return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
         return beam_fn_api_pb2.StartWorkerResponse()
@@ -44,13 +45,7 @@ class Pool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
 def listen(host: str, port: int) -> tuple[grpc.Server, str]:
     """Start a server with a pool; the server and its address."""
     server = grpc.server(ThreadPoolExecutor())
-    try:
-        port = server.add_insecure_port(f"{host}:{port}")
-    except RuntimeError as error:
-        raise UserError(
-            f"{host}:{port}: the worker pool cannot listen there; end the program that does, or "
-            "name another --service_port (or --service_host)"
-        ) from error
+    port = server.add_insecure_port(f"{host}:{port}")
     beam_fn_api_pb2_grpc.add_BeamFnExternalWorkerPoolServicer_to_server(Pool(), server)
     server.start()
     return server, f"{host}:{port}"
@@ -69,8 +64,8 @@ def main() -> int:
     fork_server.prepare()
     try:
         server, address = listen(given.service_host, given.service_port)
-    except UserError as error:
-        say(f"paraloom: {error}")
+    except RuntimeError as error:  # gRPC's, which names the address
+        say(f"paraloom: --service_port: {error}")
         return 2
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit())

@@ -1,17 +1,16 @@
 """A fork server: workers are forked from a process that has already imported their modules.
 
 Every job starts new workers. Importing Beam and Arrow takes two seconds of a core, a fork takes
-milliseconds. The server itself starts no threads, so that no lock is held when it forks.
+milliseconds. The server starts no threads, so that no lock is held when it forks.
 
-    launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server  --fork-->  worker
-    launcher  <--(exit code)--  the pipe
+    launcher  --(module, arguments, environment; stderr, a pipe)-->  fork server
+    fork server  --fork-->  watcher  --fork-->  worker
+    launcher  <--(exit code)--  the pipe, from the watcher
 
-The server also tells every worker which earlier workers crashed, see `runners.crash_recovery`. It
-ends with the launcher, so that workers that end with the launcher are not among them.
+The launcher tells every worker which earlier workers crashed, see `runners.crash_recovery`.
 
-The standard library's fork server does not replace this one: it searches the current folder for the
-modules it imports, its start fails after the server was killed or could not fork, a killed launcher
-leaves a temporary folder behind, and starting a worker takes two to three times as long.
+The standard library's fork server does not replace this one: its workers run the launcher's main
+module again, and a killed launcher leaves a temporary folder behind.
 """
 
 import gc
@@ -20,7 +19,6 @@ import json
 import logging
 import os
 import re
-import select
 import signal
 import socket
 import struct
@@ -55,16 +53,15 @@ WORKER = "PARALOOM_WORKER"
 CRASHED = "PARALOOM_CRASHED"
 """Environment variable of a worker: the names of workers that a signal killed before it began."""
 
-_REMEMBERED = 100  # workers that crashed
 _POLITE = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM}
 """Signals by which people and programs end processes; no crash has them."""
 
 
 class Worker:
-    """A process that the fork server started."""
+    """A process that the fork server started; `crashed` gets its name if it crashes."""
 
-    def __init__(self, pipe: int) -> None:
-        self._pipe = pipe
+    def __init__(self, name: str, pipe: int, crashed: deque[str]) -> None:
+        self._name, self._pipe, self._crashed = name, pipe, crashed
 
     def wait(self) -> int:
         """Wait for the end of the process; its exit code, or minus the signal that killed it."""
@@ -72,11 +69,12 @@ class Worker:
             said = os.read(self._pipe, _CODE.size)
         finally:
             os.close(self._pipe)
-        return _CODE.unpack(said)[0] if said else -signal.SIGKILL  # the server died
-
-    def leave(self) -> None:
-        """Do not wait for the process."""
-        os.close(self._pipe)
+        if not said:  # nobody saw how it ended
+            return -signal.SIGKILL
+        code = int(_CODE.unpack(said)[0])
+        if code < 0 and -code not in _POLITE:
+            self._crashed.append(self._name)
+        return code
 
 
 class ForkServer:
@@ -85,6 +83,7 @@ class ForkServer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
+        self._crashed: deque[str] = deque(maxlen=100)
 
     def prepare(self) -> None:
         """Start the server process, which imports modules while the launcher continues."""
@@ -106,10 +105,15 @@ class ForkServer:
         It has the working directory, `sys.path`, stderr (also as stdout) and environment of this
         process, and the variables `added`.
         """
+        name = uuid.uuid4().hex
         request = {
             "module": module,
             "arguments": list(arguments),
-            "environment": {**os.environ, **(added or {})},
+            "environment": {
+                **os.environ,
+                **(added or {}),
+                **{WORKER: name, CRASHED: " ".join(self._crashed)},
+            },
             "folder": str(Path.cwd()),
             "path": sys.path,
         }
@@ -127,7 +131,7 @@ class ForkServer:
             raise
         finally:
             os.close(writing)
-        return Worker(reading)
+        return Worker(name, reading, self._crashed)
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
@@ -156,92 +160,68 @@ fork_server = ForkServer()
 
 
 def serve(requests: socket.socket) -> None:
-    """Fork a worker for every request and report exit codes, until the launcher has ended."""
+    """Fork a watcher and a worker for every request, until the launcher has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # workers end with the launcher
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    before = dict(os.environ)
     level = logging.root.level
     logging.root.setLevel(logging.ERROR)  # Beam warns of clouds that are not in use
     gc.disable()  # modules leave no garbage, and visiting all their objects takes long
     for name in _IMPORTED:
         importlib.import_module(name)
-    left = {name: value for name, value in os.environ.items() if before.get(name) != value}
     gc.freeze()  # memory pages with these objects stay shared
     gc.enable()
     logging.root.setLevel(level)
-    ended, write = os.pipe()
-    os.set_blocking(write, False)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    workers: dict[int, tuple[str, int]] = {}  # by process id: name, pipe
-    crashed: deque[str] = deque(maxlen=_REMEMBERED)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
     while True:
-        ready, _, _ = select.select([requests.fileno(), ended], [], [])
-        if ended in ready:
-            os.read(ended, 4096)
-            crashed.extend(_report(workers))
-        if requests.fileno() in ready:
-            message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST, 2)
-            if not message:
-                return
-            stderr, pipe = descriptors
-            name = uuid.uuid4().hex
-            try:
-                pid = os.fork()
-            except OSError as error:  # no memory, too many processes: report a dead worker
-                with suppress(OSError):
-                    os.write(stderr, f"{type(error).__name__}: {error}\n".encode())
-                os.close(pipe)
-            else:
-                if not pid:
-                    others = (other for _, other in workers.values())
-                    for each in (requests.fileno(), ended, write, pipe, *others):
-                        os.close(each)
-                    request = json.loads(message)
-                    request["environment"] |= {WORKER: name, CRASHED: " ".join(crashed)}
-                    _work(request, stderr, left)
-                workers[pid] = name, pipe
-            os.close(stderr)
+        message, (*descriptors,), _, _ = socket.recv_fds(requests, _REQUEST, 2)
+        if not message:
+            return
+        if not _fork(descriptors[0]):
+            requests.close()
+            _watch(json.loads(message), *descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
-def _report(workers: dict[int, tuple[str, int]]) -> list[str]:
-    """Report the exit codes of workers that have ended; return the names of those that crashed."""
-    crashed = []
-    while workers:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if not pid:
-            break
-        name, pipe = workers.pop(pid)
-        code = os.waitstatus_to_exitcode(status)
-        if code < 0 and -code not in _POLITE:
-            crashed.append(name)
-        with suppress(BrokenPipeError):
-            os.write(pipe, _CODE.pack(code))
+def _fork(stderr: int) -> int:
+    """`os.fork`; -1 without memory, or with too many processes: the worker counts as dead."""
+    try:
+        return os.fork()
+    except OSError as error:
+        with suppress(OSError):
+            os.write(stderr, f"{type(error).__name__}: {error}\n".encode())
+        return -1
+
+
+def _watch(request: dict[str, Any], stderr: int, pipe: int) -> NoReturn:
+    """Start the worker, and report its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    worker = _fork(stderr)
+    if not worker:
         os.close(pipe)
-    return crashed
+        _work(request, stderr)
+    if worker > 0:
+        _, status = os.waitpid(worker, 0)
+        with suppress(BrokenPipeError):
+            os.write(pipe, _CODE.pack(os.waitstatus_to_exitcode(status)))
+    os._exit(0)
 
 
-def _work(request: dict[str, Any], stderr: int, left: Mapping[str, str]) -> NoReturn:
-    """Run the worker; `left` are the environment variables that imported modules have set."""
+def _work(request: dict[str, Any], stderr: int) -> NoReturn:
+    """Run the worker."""
     code = 1
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(stderr, 1)
         os.dup2(stderr, 2)
         os.close(stderr)
-        os.environ.clear()
-        os.environ.update({**left, **request["environment"]})
+        os.environ.update(request["environment"])  # imported modules have set others
         os.chdir(request["folder"])
         sys.path[:] = request["path"]
         importlib.import_module(request["module"]).main(request["arguments"])
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else bool(error.code)
-        if code is True:
-            with suppress(OSError):
-                print(error.code, file=sys.stderr)
     except BaseException:
         with suppress(OSError):  # a full disk
             traceback.print_exc()

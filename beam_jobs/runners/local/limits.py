@@ -1,7 +1,6 @@
 """Limits of the system that end work: open files, threads and processes, memory."""
 
 import resource
-import threading
 
 from paraloom.models.errors import UserError
 
@@ -11,9 +10,6 @@ _THREADS = (
     "the container (pids.max)"
 )
 _MEMORY = "out of memory; `paraloom estimate` shows how much a run needs"
-
-_FEWER = "; or take fewer workers (-- --direct_num_workers N)"
-_STACK = 4 << 20  # bytes, half of the usual: half of the threads will be of other processes
 
 COUNTS = {
     "Too many open files": _FILES,
@@ -36,25 +32,16 @@ def limit_in(text: str, kinds: dict[str, str] = _ALL) -> str | None:
     return next((limit for said, limit in kinds.items() if said in text), None)
 
 
-def check_limits(workers: int) -> None:
-    """Check that the system has files and threads for so many workers; raise the soft limit.
+def check_files(workers: int) -> None:
+    """Raise the soft limit of open files to what so many workers take.
 
     Raises:
-        UserError: it has not. Beam and gRPC would wait without end, or abort the process.
+        UserError: the hard limit is lower. Beam and gRPC would wait without end.
     """
-    files, threads = 24 + 6 * workers, 16 + 24 * workers  # what Beam and gRPC take at least
+    files = 24 + 6 * workers  # what Beam and gRPC take at least
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < files:
         if 0 <= hard < files:
-            raise UserError(f"{_FILES} from {hard} to {files}{_FEWER}")
+            fewer = "or take fewer workers (-- --direct_num_workers N)"
+            raise UserError(f"{_FILES} from {hard} to {files}; {fewer}")
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
-    over = threading.Event()
-    size = threading.stack_size(_STACK)
-    try:
-        for _ in range(threads):
-            threading.Thread(target=over.wait, daemon=True).start()
-    except RuntimeError as error:
-        raise UserError(f"{_THREADS}; {threads} threads are needed{_FEWER}") from error
-    finally:
-        over.set()
-        threading.stack_size(size)

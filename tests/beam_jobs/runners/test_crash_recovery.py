@@ -11,7 +11,6 @@ from paraloom.beam_jobs.runners import crash_recovery
 from paraloom.beam_jobs.runners.crash_recovery import Attempt, begin
 from paraloom.beam_jobs.runners.local.fork_server import CRASHED, WORKER
 
-ROWS = 8
 Try = Callable[..., Attempt]
 
 
@@ -28,7 +27,7 @@ def attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Try:
         monkeypatch.setenv(WORKER, worker)
         monkeypatch.setenv(CRASHED, " ".join(crashed))
         monkeypatch.setattr(crash_recovery, "_ACTIVE", [])  # a new process
-        found = begin(str(tmp_path), "part-0", key, ROWS)
+        found = begin(str(tmp_path), "part-0", key)
         for groups in under_way:
             found.under_way(groups)
         if crash:
@@ -74,17 +73,17 @@ def test_a_unit_beside_it_is_as_suspicious(attempt: Try, tmp_path: Path) -> None
     attempt()
     for _ in range(10):
         attempt([[7]])
-        other = begin(str(tmp_path), "part-1", "key", ROWS)
+        other = begin(str(tmp_path), "part-1", "key")
         other.under_way([[3]])
     found = attempt()
     assert (found.isolated, found.poison) == ([[7]], [])
     attempt([[7]])
-    begin(str(tmp_path), "part-1", "key", ROWS).over()
+    begin(str(tmp_path), "part-1", "key").over()
     attempt([[7]])
     assert attempt().isolated == [[7]], "the other unit began after the rows were recorded"
     for _ in range(2):
         alone = attempt()
-        begin(str(tmp_path), "part-1", "key", ROWS).over()
+        begin(str(tmp_path), "part-1", "key").over()
         alone.under_way([[7]])
     assert attempt().poison == [7]
 
@@ -119,39 +118,10 @@ def test_a_finished_unit_is_forgotten(attempt: Try) -> None:
     assert attempt().number == 1
 
 
-OLD = {"key": "key", "number": 9, "under_way": [[7]], "apart": [[1]], "fatal": [3]}
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"key": "key"}', json.dumps(OLD)])
-def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, attempt: Try, text: str) -> None:
-    """As is one of an earlier version, which blamed sentences for kills of the command."""
+def test_a_record_that_cannot_be_read_is_none(tmp_path: Path, attempt: Try) -> None:
     (tmp_path / "attempts").mkdir()
-    (tmp_path / "attempts" / "part-0.json").write_text(text)
-    found = attempt()
-    assert (found.number, found.isolated, found.poison) == (1, [], [])
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"poison": [0, 1_000_000]},
-        {"poison": [-1]},
-        {"suspects": [{"rows": [1, ROWS]}]},
-        {"suspects": [{"rows": []}]},
-        {"in_progress": [[ROWS]]},
-    ],
-)
-def test_a_record_of_rows_that_there_are_not_is_none(
-    tmp_path: Path, attempt: Try, wrong: dict[str, object]
-) -> None:
-    attempt([[1]], crash=False)
-    path = tmp_path / "attempts" / "part-0.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({**record, "poison": [ROWS - 1]}))
-    assert attempt(crash=False).poison == [ROWS - 1]
-    path.write_text(json.dumps({**record, **wrong}))
-    found = attempt()
-    assert (found.number, found.isolated, found.poison) == (1, [], [])
+    (tmp_path / "attempts" / "part-0.json").write_text("{")
+    assert attempt().number == 1
 
 
 def test_the_record_is_there_before_the_work(tmp_path: Path, attempt: Try) -> None:

@@ -29,9 +29,12 @@ from paraloom.beam_jobs.io.shards import (
 from paraloom.beam_jobs.runners import launch as launching
 from paraloom.beam_jobs.runners.launch import (
     NAMESPACE,
+    Result,
+    UnitJob,
+    Work,
     beam_options,
     launch,
-    local_workers,
+    parse_options,
     run_pipeline,
 )
 from paraloom.beam_jobs.runners.rejections import Limit
@@ -82,10 +85,18 @@ def work(tmp_path: Path) -> list[Unit]:
     return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
 
 
+def copy(work: list[Unit], output: str, fault: str = "", **options: Any) -> Result:
+    return launch(job(work, output, fault, **options), ONE)
+
+
+def job(work: list[Unit], output: str, fault: str = "", **options: Any) -> UnitJob:
+    return UnitJob(name="copy", units=work, transform=Copy(output, fault), output=output, **options)
+
+
 def test_receipts_come_in_the_order_of_the_units_with_the_counters(
     tmp_path: Path, work: list[Unit], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    result = launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
+    result = copy(work, f"{tmp_path}/out")
     assert [r.name for r in result.receipts] == ["part-0", "part-1", "part-2"]
     assert result.metrics == {"rows": 9}
     assert "noise" not in capfd.readouterr().err
@@ -94,30 +105,30 @@ def test_receipts_come_in_the_order_of_the_units_with_the_counters(
 
 def test_a_finished_unit_is_not_worked_on_again(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
-    launch("copy", work, Copy(out), out, ONE)
+    copy(work, out)
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*")}
-    assert launch("copy", work, Copy(out, "bug"), out, ONE).metrics == {}
+    assert copy(work, out, "bug").metrics == {}
     assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("part-*")} == before
     part_file(tmp_path / "out", "part-1").unlink()
-    assert launch("copy", work, Copy(out), out, ONE).metrics == {"rows": 3}
+    assert copy(work, out).metrics == {"rows": 3}
 
 
 def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
     tmp_path: Path, work: list[Unit]
 ) -> None:
     out = f"{tmp_path}/out"
-    launch("copy", work, Copy(out), out, ONE)
+    copy(work, out)
     first = read_receipt(out, "part-1")
     assert first is not None
     columns = Measurements(columns={"n": "key of n"})
     write_receipt(out, first.model_copy(update={"numbers": columns}))
     changed = [replace(unit, key="k") if unit.index else unit for unit in work]
     with pytest.raises(KeyError):
-        launch("copy", changed, Copy(out, "bug"), out, ONE)
+        copy(changed, out, "bug")
     assert [receipt.name for receipt in receipts(out)] == ["part-0"]
     earlier = [read_receipt(out, unit.name, EARLIER) for unit in work]
     assert [found and found.numbers for found in earlier] == [None, columns, None]
-    result = launch("copy", changed, Copy(out), out, ONE)
+    result = copy(changed, out)
     assert [receipt.key for receipt in result.receipts] == [unit.key for unit in changed]
     assert result.metrics == {"rows": 6}
     assert storage.names(f"{out}/{EARLIER}") == []
@@ -125,37 +136,34 @@ def test_receipts_with_another_key_are_set_aside_before_the_job_begins(
 
 def test_too_many_rejected_rows_end_a_job_that_is_done(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
-    launch("copy", work, Copy(out), out, ONE)
+    copy(work, out)
     bad = {"name": "part-1", "key": work[1].key, "rows_in": 3, "shards": ()}
     write_receipt(out, Receipt.model_validate({**bad, "rejected": {"odd": 3}}))
     with pytest.raises(UserError, match="copy: 3 of 9 rows are rejected"):
-        launch("copy", work, Copy(out), out, ONE, limit=Limit(share=0.3))
-    launch("copy", work, Copy(out), out, ONE, limit=Limit(share=0.34))
+        copy(work, out, limit=Limit(share=0.3))
+    copy(work, out, limit=Limit(share=0.34))
 
 
-@pytest.mark.parametrize(("rows_per_part", "rows"), [(None, 9), (5, 15)])
+@pytest.mark.parametrize(("done", "rows"), [(None, 9), (lambda: 15, 15)])
 def test_progress_counts_the_rows_of_finished_units(
-    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch,
-    rows_per_part: int | None, rows: int,
-) -> None:  # fmt: skip
+    tmp_path: Path, work: list[Unit], monkeypatch: pytest.MonkeyPatch, done: Any, rows: int
+) -> None:
     out, seen = f"{tmp_path}/out", []
 
-    def watch(*args: Any, total: int | None, finished: Any, **more: Any) -> dict[str, int]:
-        assert args[2].view_as(DirectOptions).direct_num_workers == 3  # no more than units
-        run_pipeline(args[1], args[2])
-        seen.extend([total, args[5](), finished()])
+    def watch(work: Work, arguments: list[str], *, separate: bool) -> dict[str, int]:
+        run_pipeline(work.build, beam_options(arguments, processes=work.processes))
+        seen.extend([work.processes, work.total, work.done(), work.finished()])
         return {}
 
     monkeypatch.setattr(launching, "watch_pipeline", watch)
-    arguments = ["--direct_num_workers", "5"]
-    launch("copy", work, Copy(out), out, arguments, rows_per_part=rows_per_part)
-    assert seen == [9, rows, rows]
+    launch(job(work, out, done=done), ["--direct_num_workers", "5"])
+    assert seen == [3, 9, rows, rows]  # no more processes than units
 
 
 def test_units_that_are_no_more_leave_nothing(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
-    launch("copy", work, Copy(out), out, ONE)
-    launch("copy", work[:1], Copy(out), out, ONE)
+    copy(work, out)
+    copy(work[:1], out)
     left = set((tmp_path / "out").rglob("part-*"))
     assert left == {part_file(tmp_path / "out", "part-0"), tmp_path / "out/receipts/part-0.json"}
 
@@ -166,7 +174,7 @@ def test_a_users_error_in_a_worker_is_one_line(
 ) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(UserError) as error:
-        launch("copy", work, Copy(out, "user"), out, ["--direct_num_workers", workers])
+        launch(job(work, out, "user"), ["--direct_num_workers", workers])
     line = rf"{tmp_path}/in/part-\d.parquet: something \[is\] wrong: {{it}}"
     assert re.fullmatch(line, str(error.value))
 
@@ -174,7 +182,7 @@ def test_a_users_error_in_a_worker_is_one_line(
 def test_a_bug_stays_a_bug(tmp_path: Path, work: list[Unit]) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(KeyError):
-        launch("copy", work, Copy(out, "bug"), out, ONE)
+        copy(work, out, "bug")
 
 
 @pytest.mark.parametrize(
@@ -190,19 +198,19 @@ def test_a_unit_that_is_not_accounted_for_ends_the_run(
 ) -> None:
     out = f"{tmp_path}/out"
     with pytest.raises(RuntimeError, match=message):
-        launch("copy", work, Copy(out, fault), out, ONE)
+        copy(work, out, fault)
 
 
 def test_no_units(tmp_path: Path) -> None:
     out = f"{tmp_path}/out"
-    assert launch("copy", [], Copy(out), out, ONE).receipts == ()
+    assert copy([], out).receipts == ()
 
 
 def test_the_terminal_comes_back_after_an_error(
     tmp_path: Path, work: list[Unit], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(KeyError):
-        launch("copy", work, Copy(f"{tmp_path}/out", "bug"), f"{tmp_path}/out", ONE)
+        copy(work, f"{tmp_path}/out", "bug")
     capfd.readouterr()
     print("here again", file=sys.stderr, flush=True)
     assert capfd.readouterr().err == "here again\n"
@@ -226,24 +234,6 @@ def test_counters_of_several_steps_are_added() -> None:
     assert run_pipeline(build, beam_options(ONE)) == {"rows": 6}
 
 
-def test_a_log_that_cannot_be_written(tmp_path: Path, work: list[Unit]) -> None:
-    (tmp_path / "logs").write_text("in the way")
-    with pytest.raises(UserError, match=r"logs/out.log: cannot be written"):
-        launch("copy", work, Copy(f"{tmp_path}/out"), f"{tmp_path}/out", ONE)
-
-
-def test_a_log_that_is_a_link_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("precious")
-    (tmp_path / "logs").mkdir()
-    log = tmp_path / "logs" / "out.log"
-    log.symlink_to(tmp_path / "victim")
-    for text in (b"one", b"two"):
-        with launching.redirect_stderr(f"{tmp_path}/out"):
-            os.write(2, text)
-    assert (tmp_path / "victim").read_text() == "precious"
-    assert not log.is_symlink() and log.read_text() == "two"
-
-
 def test_a_terminal_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     before, full = os.dup(2), os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, 2)
@@ -256,42 +246,27 @@ def test_a_terminal_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None
         os.close(full)
 
 
-def test_options_of_the_user_go_to_beam_unchanged() -> None:
-    options = beam_options(["--runner", "FlinkRunner", "--direct_num_workers", "7"])
-    assert options.view_as(StandardOptions).runner == "FlinkRunner"
-    assert options.view_as(DirectOptions).direct_num_workers == 7
-
-
 @pytest.mark.parametrize(
-    ("arguments", "processes", "workers"),
+    ("arguments", "processes", "workers", "own"),
     [
-        ([], None, cores()),
-        ([], 1, 1),
-        (["--direct_num_workers", "3"], None, 3),
-        (["--direct_num_workers=3"], 2, 2),
-        (["--direct_num_workers", "0"], None, cores()),
+        ([], None, cores(), cores() > 1),
+        ([], 1, 1, cores() > 1),
+        (["--direct_num_workers", "3"], None, 3, True),
+        (["--direct_num_workers=3"], 2, 2, True),
+        (["--direct_num_workers", "1"], None, 1, False),
+        (["--direct_num_workers", "0"], None, cores(), cores() > 1),
+        (["--runner", "FlinkRunner", "--direct_num_workers", "7"], 2, 7, False),
     ],
 )
-def test_workers_on_this_machine(arguments: list[str], processes: int | None, workers: int) -> None:
+def test_workers_on_this_machine(
+    arguments: list[str], processes: int | None, workers: int, own: bool
+) -> None:
+    """Options of the user go to Beam unchanged, if they name a runner."""
     options = beam_options(arguments, processes=processes)
     assert options.view_as(DirectOptions).direct_num_workers == workers
-
-
-@pytest.mark.parametrize(
-    ("arguments", "own"),
-    [
-        (["--direct_num_workers", "3"], True),
-        (["--direct_num_workers", "1"], False),
-        (["--runner", "FlinkRunner", "--direct_num_workers", "7"], False),
-    ],
-)
-def test_processes_of_our_own(arguments: list[str], own: bool) -> None:
     assert (launching.default_runner(arguments) is not None) == own
-
-
-def test_local_workers() -> None:
-    assert local_workers(["--direct_num_workers", "2"]) == 2
-    assert local_workers([]) == cores()
+    named = "FlinkRunner" if "--runner" in arguments else "FnApiRunner"
+    assert options.view_as(StandardOptions).runner == named
 
 
 @pytest.mark.parametrize(
@@ -301,14 +276,19 @@ def test_local_workers() -> None:
             ["--direct_num_workers", "two"],
             "argument --direct_num_workers: invalid int value: 'two'",
         ),
+        (["--direct_num_workers", "-1"], "--direct_num_workers -1: must be 0 or more"),
         (["--runner", "Nonsense"], "Unexpected pipeline runner: Nonsense"),
-        (["--direct_num_worker", "2"], "--direct_num_worker: no such option; did you mean"),
+        (["--s3_secret_acess_key", "KEY"], "--s3_secret_acess_key: no such option$"),
+        (["--runner", "DataflowRunner", "--machin_type=KEY"], "--machin_type: no such option$"),
     ],
 )
 def test_an_option_that_beam_refuses_is_one_line(
     tmp_path: Path, work: list[Unit], arguments: list[str], message: str
 ) -> None:
-    out = f"{tmp_path}/out"
     with pytest.raises(UserError, match=f"^Beam options: .*{message}") as error:
-        launch("copy", work, Copy(out), out, arguments)
+        launch(job(work, f"{tmp_path}/out"), arguments)
     assert "\n" not in str(error.value)
+
+
+def test_options_that_only_a_job_server_knows() -> None:
+    parse_options(["--runner", "FlinkRunner", "--checkpointing_interval", "10000"])

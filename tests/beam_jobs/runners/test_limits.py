@@ -1,11 +1,10 @@
 """Limits of the system are known by what libraries say, and before the work begins."""
 
 import resource
-import threading
 
 import pytest
 
-from paraloom.beam_jobs.runners.local.limits import COUNTS, check_limits, limit_in
+from paraloom.beam_jobs.runners.local.limits import COUNTS, check_files, limit_in
 from paraloom.models.errors import UserError
 
 
@@ -28,9 +27,9 @@ def test_the_soft_limit_of_files_is_raised() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (80, before[1]))
     try:
-        check_limits(1)
+        check_files(1)
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 80
-        check_limits(10)
+        check_files(10)
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (84, before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
@@ -39,24 +38,4 @@ def test_the_soft_limit_of_files_is_raised() -> None:
 def test_the_hard_limit_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (20, 24))
     with pytest.raises(UserError, match="raise `ulimit -n` from 24 to 36"):
-        check_limits(2)
-
-
-def test_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[threading.Thread] = []
-    start, size = threading.Thread.start, threading.stack_size()
-
-    def counted(thread: threading.Thread) -> None:
-        if len(started) == 50:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", counted)
-    check_limits(1)
-    with pytest.raises(UserError, match="64 threads are needed; or take fewer workers"):
-        check_limits(2)
-    for thread in started:
-        thread.join(10)
-        assert not thread.is_alive()
-    assert (len(started), threading.stack_size()) == (50, size)
+        check_files(2)

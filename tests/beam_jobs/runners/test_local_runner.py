@@ -23,7 +23,7 @@ from paraloom.beam_jobs.io.shards import (
     write_shard,
 )
 from paraloom.beam_jobs.runners.crash_recovery import begin
-from paraloom.beam_jobs.runners.launch import launch
+from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.local import runner, worker
 from paraloom.models.errors import UserError
 
@@ -63,6 +63,11 @@ def die(folder: Path, times: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def copy(work: list[Unit], output: str, deaths: int, arguments: list[str] = TWO) -> Result:
+    transform = Copy(output, deaths)
+    return launch(UnitJob(name="copy", units=work, transform=transform, output=output), arguments)
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> list[Unit]:
     return units([write_shard(f"{tmp_path}/in/part-{i}.parquet", TABLE) for i in range(4)], "k")
@@ -71,7 +76,7 @@ def work(tmp_path: Path) -> list[Unit]:
 def test_a_worker_that_dies_once_costs_what_was_under_way(tmp_path: Path, work: list[Unit]) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    result = launch("copy", work, Copy(str(out), 1), str(out), TWO)
+    result = copy(work, str(out), 1)
     assert [receipt.name for receipt in result.receipts] == [f"part-{i}" for i in range(4)]
     assert len(list(out.glob("death-*"))) == 1
 
@@ -83,7 +88,7 @@ def test_workers_that_always_die_end_the_run_in_one_line(
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(UserError, match=r"^a worker process died 2 times.*SIGKILL\)") as error:
-        launch("copy", work, Copy(str(out), 99), str(out), TWO)
+        copy(work, str(out), 99)
     assert "\n" not in str(error.value)
     # Two in a row; each of the other three shards that gets done meanwhile starts the count anew.
     assert 2 <= len(list(out.glob("death-*"))) <= 5
@@ -98,7 +103,7 @@ def test_workers_that_do_not_come_up(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(worker, "__name__", "stillborn")
     with pytest.raises(UserError, match=r"a worker process died .*exit code 3\)"):
-        launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", TWO)
+        copy(work, f"{tmp_path}/out", 0)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ def test_the_last_error_is_named_and_a_limit_is_not_tried_again(
 
 def test_workers_know_the_way_to_an_object_store(bucket: str, s3: list[str]) -> None:
     work = units([write_shard(f"{bucket}/in/part-{i}.parquet", TABLE) for i in range(3)], "k")
-    result = launch("copy", work, Copy(f"{bucket}/out", 0), f"{bucket}/out", [*TWO, *s3])
+    result = copy(work, f"{bucket}/out", 0, [*TWO, *s3])
     assert [receipt.rows_out for receipt in result.receipts] == [3, 3, 3]
     assert read_shard(result.receipts[2].shards[0]).equals(TABLE)
 
@@ -143,7 +148,7 @@ def test_no_option_is_logged(
     caplog.set_level(logging.INFO)  # as libraries that are imported for a training set it
     secrets = ["sesame-id", "sesame-key"]
     options = ["--s3_access_key_id", secrets[0], "--s3_secret_access_key", secrets[1]]
-    launch("copy", work, Copy(f"{tmp_path}/out", 0), f"{tmp_path}/out", [*TWO, *options])
+    copy(work, f"{tmp_path}/out", 0, [*TWO, *options])
     assert "sdk_worker_main" in caplog.text
     assert "sesame" not in caplog.text
 
@@ -172,7 +177,7 @@ class Translate(beam.PTransform):
         output = self.output
 
         def translate(unit: Unit) -> Receipt:
-            attempt = begin(output, unit.name, unit.key, unit.rows)
+            attempt = begin(output, unit.name, unit.key)
             done = {row for group in attempt.isolated for row in group}.union(attempt.poison)
             rest = [[row for row in range(i, i + 3) if row not in done] for i in range(0, 12, 3)]
             for group in [*attempt.isolated, *rest]:
@@ -195,8 +200,9 @@ def test_a_sentence_that_kills_workers_is_found(tmp_path: Path, workers: str) ->
     table = pa.table({"n": range(12)})
     work = units([write_shard(f"{tmp_path}/in/part-0.parquet", table)], "k")
     out = f"{tmp_path}/out"
-    begin(out, "part-0", work[0].key, work[0].rows).failed()
-    result = launch("t", work, Translate(out), out, ["--direct_num_workers", workers], attempts=out)
+    begin(out, "part-0", work[0].key).failed()
+    job = UnitJob(name="t", units=work, transform=Translate(out), output=out, attempts=out)
+    result = launch(job, ["--direct_num_workers", workers])
     (receipt,) = result.receipts
     assert (receipt.rows_in, receipt.rows_out) == (12, 11)
     assert read_shard(receipt.shards[0])["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11]

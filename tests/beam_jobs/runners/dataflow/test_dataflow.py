@@ -13,12 +13,11 @@ import pytest
 from apache_beam.options.pipeline_options import (
     GoogleCloudOptions,
     PipelineOptions,
-    SetupOptions,
 )
 from apache_beam.portability.api import beam_runner_api_pb2
 
 from paraloom.beam_jobs import back_translate, bucket, ingest, score, select
-from paraloom.beam_jobs.analysis import human_likeness, idf
+from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.io.bitext import Bitext
 from paraloom.beam_jobs.io.shards import Shard, content_key, units
 from paraloom.beam_jobs.runners import dataflow, launch
@@ -95,7 +94,6 @@ def jobs(tmp_path: Path) -> Jobs:
             work, at, "/opt/model", model, a, accelerator=GPU, distinct="key"
         ),
         "idf": lambda a: idf.run(work, at, a),
-        "classifier": lambda a: human_likeness.run(work, at, a, seed=1),
         "score": lambda a: score.run(work, at, score.Scoring(scorers), a),
         "bucket": lambda a: bucket.run(work, at, scorers, a),
         "corpus": lambda a: select.run(work, at, criteria, a),
@@ -126,7 +124,7 @@ def images(pipeline: Any) -> set[str]:
     return found
 
 
-JOBS = ["ingest", "back_translate", "distinct", "idf", "classifier", "score", "bucket", "corpus"]
+JOBS = ["ingest", "back_translate", "distinct", "idf", "score", "corpus"]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -186,7 +184,6 @@ def test_no_main_session_is_staged(built: Built, jobs: Jobs) -> None:
     ("arguments", "output", "message"),
     [
         (PLACE[1:], "gs://b/run", "DataflowRunner: --project is missing"),
-        ([*PLACE[:1], *PLACE[2:]], "gs://b/run", "DataflowRunner: --region is missing"),
         (PLACE[:2], "gs://b/run", "DataflowRunner: --temp_location is missing"),
         (PLACE, "gs://b/run", "workers need this package: --sdk_container_image IMAGE"),
         (
@@ -205,19 +202,12 @@ def test_what_is_missing_is_one_line(
         dataflow.prepare(options, output)
 
 
-@pytest.mark.parametrize("runner", ["FnApiRunner", "FlinkRunner"])
-def test_other_runners_pass_as_they_are(runner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_runners_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apache_beam.runners.dataflow.internal.apiclient", None)
-    options = PipelineOptions([f"--runner={runner}", "--save_main_session"])
+    options = PipelineOptions(["--runner=FlinkRunner", "--save_main_session"])
     before = options.get_all_options()
     dataflow.prepare(options, "runs/x")
     assert options.get_all_options() == before
-
-
-def test_all_is_there_and_the_main_session_is_not_sent(libraries: None) -> None:
-    options = PipelineOptions([*DATAFLOW, f"--sdk_container_image={IMAGE}", "--save_main_session"])
-    dataflow.prepare(options, "gs://bucket/run/score")
-    assert options.view_as(SetupOptions).save_main_session is False
 
 
 def test_without_the_client_libraries_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

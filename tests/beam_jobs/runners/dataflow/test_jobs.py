@@ -19,11 +19,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from paraloom.beam_jobs.io.shards import Receipt, Unit, commit, units, write_shard
 from paraloom.beam_jobs.runners.dataflow import jobs
 from paraloom.beam_jobs.runners.dataflow.refusals import ExhaustedError
-from paraloom.beam_jobs.runners.launch import NAMESPACE, Result, launch
+from paraloom.beam_jobs.runners.launch import NAMESPACE, Result, UnitJob, launch
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob, User, listening
 from paraloom.models.errors import UserError
-from paraloom.models.progress import meter
-from tests.dataflow.double import FAILURES, Dataflow, Job
+from tests.dataflow.double import Dataflow, Job
 from tests.dataflow.execute import in_this_process
 from tests.google_store import BUCKET
 
@@ -94,7 +93,8 @@ def test_a_launcher_that_dies_and_the_same_command_again(
 
     def copy() -> Result:
         work, output = units(shards, "k"), f"{folder}/copy"
-        return launch("copy", work, Copy(output), output, [*arguments, "--on_interrupt=leave"])
+        job = UnitJob(name="copy", units=work, transform=Copy(output), output=output)
+        return launch(job, [*arguments, "--on_interrupt=leave"])
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -219,7 +219,7 @@ def test_a_failure_is_one_line(service: Dataflow, options: PipelineOptions, caus
     service.refuse = [cause]
     begin(service)
     with pytest.raises(UserError, match=r"^Dataflow job x \(https://con\S+\): \w.*[^\n]$"):
-        jobs.wait(submit(service, options), options, User(options))
+        jobs.wait(submit(service, options), options)
 
 
 def test_a_cancelled_job_is_one_line(
@@ -228,7 +228,7 @@ def test_a_cancelled_job_is_one_line(
     job = begin(service)
     later(job.cancelled.set, job.asked_for.is_set)
     with pytest.raises(UserError, match="was cancelled; the same command does the rest"):
-        jobs.wait(submit(service, options), options, User(options))
+        jobs.wait(submit(service, options), options)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -259,18 +259,3 @@ def test_what_may_be_there_later_is_tried_again_for_a_while() -> None:
         with pytest.raises(ExhaustedError, match="none"):
             jobs.patiently(attempt, said.append)
         assert next(answers) is not None
-
-
-def test_a_job_that_waits_for_machines_says_so_once(
-    service: Dataflow,
-    waiting: threading.Event,
-    options: PipelineOptions,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    job = begin(service)
-    job.say(FAILURES["stock-out"][0], FAILURES["stock-out"][0])
-    later(waiting.set, lambda: "GET/messages x" in service.log)
-    with meter("x") as progress:
-        user = User(options, progress)
-        jobs.wait(jobs.submit(Pipeline(service, options), options, user), options, user)
-    assert capsys.readouterr().err.count("not have enough resources available") == 1

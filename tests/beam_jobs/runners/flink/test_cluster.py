@@ -55,15 +55,6 @@ def test_what_ends_at_once_ends_the_rest_and_says_why(
         read(folder)
 
 
-def test_what_does_not_come_up_in_time(stand_ins: tuple[Path, dict[str, list[str]]]) -> None:
-    folder, _ = stand_ins
-    started = time.monotonic()
-    with pytest.raises(UserError, match="Flink's jobmanager is not up after 1 seconds: it says"):
-        up(folder, free_ports=True)
-    assert time.monotonic() - started < 60
-    assert alive(folder) == []
-
-
 def test_a_port_that_is_taken(
     stand_ins: tuple[Path, dict[str, list[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,16 +123,10 @@ def test_arguments() -> None:
         cluster.arguments(["--parallelism", "two"])
 
 
-@pytest.mark.parametrize(
-    ("folder", "said"),
-    [("cluster", "no Java found; Flink needs Java 17: apt-get"), ("file", "cannot be written")],
-)
-def test_the_command_says_it_in_one_line(tmp_path: Path, folder: str, said: str) -> None:
-    (tmp_path / "file").touch()
-    place = ["--folder", str(tmp_path / folder), "--free-ports"]
+def test_the_command_says_it_in_one_line(tmp_path: Path) -> None:
+    place = ["--folder", str(tmp_path / "cluster"), "--free-ports"]
     command = [sys.executable, "-m", "paraloom.beam_jobs.runners.flink", "up", *place]
     empty = {**os.environ, "PATH": "/nonexistent", "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, env=empty)
     assert done.returncode == 2
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("flink: ")]
-    assert said in line
+    assert "flink: no Java found; Flink needs Java 17: apt-get" in done.stderr

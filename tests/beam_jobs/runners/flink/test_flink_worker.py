@@ -1,9 +1,6 @@
 """The workers of a pool: each started for whom it is asked for, none ended for another."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -78,21 +75,3 @@ def test_a_worker_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(fork_server, "start", fails)
     assert "no memory" in pools.Pool().StartWorker(request("1"), None).error
-
-
-@pytest.mark.parametrize("signal", ["TERM", "INT"])
-def test_the_pool_ends_when_told(signal: str) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "paraloom.beam_jobs.runners.flink.pool", "--service_port=0"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("worker pool at localhost:")
-        os.system(f"kill -{signal} {process.pid}")
-        assert process.wait(timeout=30) == 0
-    finally:
-        process.kill()
-        process.wait()
