@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 
@@ -57,26 +57,20 @@ class Manifest:
         return self.record.stages
 
     def begin(
-        self,
-        config: Config,
-        planned: Sequence[str],
-        wanted: Sequence[str],
-        outdated: Iterable[str],
+        self, config: Config, planned: list[str], wanted: list[str], outdated: Iterable[str]
     ) -> None:
         """Record what is about to run: all stages of the configuration, and those wanted now.
 
         Finished stages keep what made them, if it was something else: see `StageRecord.config`.
-
-        Args:
-            outdated: the finished stages that are not of this configuration; that the recorded
-                one is the same does not tell, since it leaves out arguments and variables.
+        `outdated` are the finished stages that are not of this configuration; the recorded one does
+        not tell, since it leaves out arguments and variables.
         """
         before, self._written = self.record, config.written
         self.record = RunRecord(
             config=ConfigRecord.model_validate(config.written.recorded()),
             versions=versions(),
-            planned=list(planned),
-            wanted=list(wanted),
+            planned=planned,
+            wanted=wanted,
             inputs=before.inputs,
             stages=self.stages,
         )

@@ -25,11 +25,9 @@ _FILES = {
     "choice": ("select.labelled",),
     "loop": ("select.labelled",),
     "embeddings": ("embeddings",),
-    "evaluate": ("evaluate.sts",),
+    "evaluate": ("evaluate.sts", "evaluate.sick"),
 }
 """The keys of files in the language of the corpus, by the stage that needs them."""
-
-_ENGLISH_FORMATS = ("czeng16", "czeng20")
 
 
 def notify(lines: Iterable[str]) -> None:
@@ -40,6 +38,16 @@ def notify(lines: Iterable[str]) -> None:
 
 def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
     """Notices of a configuration, given the names of the stages that are to run."""
+    if "evaluate" in stages:
+        tests = {"sts": config.evaluate.sts, "sick": config.evaluate.sick}
+        for path in map(Path.resolve, map(Path, config.embeddings.development_files)):
+            for name, folder in tests.items():
+                test = Path(folder).resolve() if folder else None
+                if test and (path.is_relative_to(test) or test.is_relative_to(path)):
+                    yield (
+                        f"embeddings.development: {path} is in evaluate.{name} too; its results "
+                        "there are those of development data"
+                    )
     if config.input is None:
         return
     for score, command in config.score.commands.items() if "score" in stages else ():
@@ -53,45 +61,16 @@ def of_configuration(config: Config, stages: Collection[str]) -> Iterator[str]:
         yield f"input.target_language: {code} is {rules}"
     if short == short_code(config.input.source_language):
         yield f"input.source_language: is {name}, as input.target_language is; one may be wrong"
-    if short == ENGLISH:
-        return
-    if config.input.format in _ENGLISH_FORMATS:
-        yield f"input.format: the references of {config.input.format} are English, not {name}"
-    if files := _files(config, stages):
+    if short != ENGLISH and (files := _files(config, stages)):
         keys = f"{', '.join(files[:-1])} and {files[-1]}" if files[1:] else files[0]
-        yield f"{keys}: must be in {name} too; PPDB, PARAGRAM and the STS sets are English"
-    if "evaluate" in stages and config.evaluate.sick:
-        yield f"evaluate.sick: SICK is English, the corpus {name}"
-    context = config.embeddings.context
-    if "embeddings" in stages and context and context.format in _ENGLISH_FORMATS:
-        yield f"embeddings.context.format: the sentences of {context.format} are English"
-
-
-def of_development(config: Config, stages: Collection[str]) -> Iterator[str]:
-    """Notices of development data that the encoder is tested on, too, or that are missing."""
-    options = config.embeddings
-    if "embeddings" in stages and options.evaluate_every and options.development is None:
-        yield "embeddings.evaluate_every: has no effect without embeddings.development"
-    if "evaluate" not in stages:
-        return
-    for path in config.embeddings.development_files:
-        for name, test in (("sts", config.evaluate.sts), ("sick", config.evaluate.sick)):
-            if test and _overlap(Path(path).resolve(), Path(test).resolve()):
-                yield (
-                    f"embeddings.development: {path} is in evaluate.{name} too; its results there "
-                    "are those of development data"
-                )
-
-
-def _overlap(first: Path, second: Path) -> bool:
-    return first.is_relative_to(second) or second.is_relative_to(first)
+        yield f"{keys}: must be in {name} too; PPDB, PARAGRAM, STS and SICK are English"
 
 
 def _files(config: Config, stages: Collection[str]) -> list[str]:
     """The keys that name files in the language of the corpus, without numbers in lists."""
     wanted = tuple(key for stage in stages for key in _FILES.get(stage.rpartition("/")[2], ()))
     named = (key.partition("[")[0] for key in config.files())
-    return [key for key in dict.fromkeys(named) if key.startswith(wanted)] if wanted else []
+    return [key for key in dict.fromkeys(named) if wanted and key.startswith(wanted)]
 
 
 def of_models(models: Sequence[tuple[str, SentenceEncoder]], data: str) -> Iterator[str]:

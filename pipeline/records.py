@@ -8,18 +8,15 @@ fields that were set: a manifest of another version passes through unchanged.
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, SerializeAsAny, field_validator
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator
 
 from paraloom.beam_jobs.io.shards import Deciles, Saved
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
 from paraloom.models.languages import ENGLISH, short_code
 from paraloom.models.nmt.options import Precision
 from paraloom.models.scorers.plugins import column_of
-
-StageName = Annotated[str, Field(pattern=r"^(rounds/[0-9]+/)?[A-Za-z0-9_]+$")]
-"""The name of a stage, which is the path of its folder below the run's."""
 
 
 class Lenient(BaseModel):
@@ -100,7 +97,7 @@ class StageRecord(Lenient):
 
     key: str = ""  # of all that the result depends on
     digest: str = ""  # of the result; the keys of the stages that read it depend on it
-    seconds: FiniteFloat = 0.0  # from the stage's start to its end
+    seconds: float = 0.0  # from the stage's start to its end
     peak_memory: int = 0  # bytes, the largest of any process of the stage; 0 if it was not measured
     round: int | None = None  # the best round, if the result is a copy of that round's
     config: ConfigRecord | None = None  # that made it, if it is not of the run's present one
@@ -265,7 +262,7 @@ class LoopRecord(StageRecord, stage="loop"):
     best: int  # number of the best round, from 1
 
 
-class Moments(Lenient):
+class Spread(Lenient):
     """Mean, standard deviation and number of values."""
 
     mean: float
@@ -278,7 +275,7 @@ class CorpusStatistics(Lenient):
 
     name: str
     pairs: int
-    statistics: dict[str, Moments | None]
+    statistics: dict[str, Spread | None]
 
 
 class Statistics(Lenient):
@@ -335,8 +332,8 @@ class EvaluateRecord(StageRecord, stage="evaluate"):
 class UnderWay(Lenient):
     """The stage at work, and when it started, in seconds since the epoch."""
 
-    stage: StageName
-    since: FiniteFloat
+    stage: str
+    since: float
     jobs: list[RemoteJob] = []
 
 
@@ -348,17 +345,15 @@ class RunRecord(Lenient):
 
     config: ConfigRecord = ConfigRecord()
     versions: dict[str, str] = {}
-    planned: list[StageName] = []  # all stages that the configuration has
-    wanted: list[StageName] = []  # the stages of the last command
+    planned: list[str] = []  # all stages that the configuration has
+    wanted: list[str] = []  # the stages of the last command
     inputs: list[InputFile] = []
-    stages: dict[StageName, SerializeAsAny[StageRecord]]
+    stages: dict[str, SerializeAsAny[StageRecord]]
     under_way: UnderWay | None = None  # the stage at work, or at which a process was killed
 
     @field_validator("stages", mode="before")
     @classmethod
     def _by_kind(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
         classes = {n: StageRecord.classes.get(n.rpartition("/")[2], StageRecord) for n in values}
         return {name: classes[name].model_validate(values[name]) for name in values}
 

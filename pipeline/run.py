@@ -2,8 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from paraloom.beam_jobs.io.shards import EARLIER, DamagedError
 from paraloom.beam_jobs.runners import dataflow
 from paraloom.beam_jobs.runners.launch import connect, parse_options
 from paraloom.beam_jobs.runners.remote_jobs import listening
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, reading
 from paraloom.models.hub import is_hub_name
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.options import InputPath
@@ -42,9 +41,6 @@ def run_stages(
         targets: names of stages; the stages that they depend on are run before.
         arguments: for Beam, as on the command line after `--`.
         force: re-run the targets' stages even if up to date.
-
-    Raises:
-        UserError: bad input, or a disk that is full; finished stages stay finished.
     """
     needed = {stage.name for target in targets for stage in closure(target, config)}
     stages = [stage for stage in plan(config) if stage.name in needed]
@@ -70,32 +66,17 @@ def run_stages(
             except DamagedError as error:
                 _plan_repair(error, run, names, state)
         remove_local_copies(config.run)
-        with _shown(run.manifest):
-            show_summary(run, names, state.ran)
+        show_summary(run, names, state.ran)
         return run
 
 
 def write_pages(manifest: Manifest, folder: str, names: Sequence[str]) -> None:
     """Write the cards and the report of the stages in `names`."""
-    with _shown(manifest):
-        record = restrict(manifest.record, names)
-        if "corpus" in names:
-            write_data_card(folder, record)
-        write_encoder_cards(folder, record)
-        write_report(folder, record)
-
-
-@contextmanager
-def _shown(manifest: Manifest) -> Iterator[None]:
-    """Tell in one line that names or lengths in a manifest from elsewhere lead nowhere."""
-    try:
-        yield
-    except (LookupError, ValueError, TypeError) as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise UserError(
-            f"{manifest.path}: its parts do not fit together ({reason}); remove the file: results "
-            "that are still valid are not made again"
-        ) from error
+    record = restrict(manifest.record, names)
+    if "corpus" in names:
+        write_data_card(folder, record)
+    write_encoder_cards(folder, record)
+    write_report(folder, record)
 
 
 def localised(config: Config) -> Config:
@@ -108,10 +89,8 @@ def localised(config: Config) -> Config:
     def local(key: str, path: str, mark: InputPath) -> str:
         if not mark.copied or not storage.is_remote(path):
             return path
-        try:
+        with reading(key):
             return remote.localise(path)
-        except storage.MissingError as error:
-            raise UserError(f"{key}: {path} is not there") from error
 
     return config.map_files(local)
 
@@ -132,9 +111,7 @@ def remote_paths(config: Config) -> list[str]:
 
 
 def check(config: Config, stages: Sequence[Stage]) -> None:
-    """Check the files that the configuration names, and what stages need, before any work; print
-    notices.
-    """
+    """Check before any work the files of the configuration and what stages need; print notices."""
     names = config.files(lambda mark: mark.hub)
     for key, path in config.files(lambda mark: mark.checked).items():
         if not remote.exists(path) and not (key in names and is_hub_name(path)):
@@ -143,9 +120,7 @@ def check(config: Config, stages: Sequence[Stage]) -> None:
             raise UserError(f"{key}: {path} is not there{on_hub if is_name else ''}")
     for check_stage in dict.fromkeys(stage.check for stage in stages):
         check_stage(config)
-    names_of_stages = [stage.name for stage in stages]
-    notices.notify(notices.of_configuration(config, names_of_stages))
-    notices.notify(notices.of_development(config, names_of_stages))
+    notices.notify(notices.of_configuration(config, [stage.name for stage in stages]))
 
 
 @dataclass(slots=True)
@@ -202,12 +177,7 @@ def _make_stages(run: Run, stages: Sequence[Stage], state: _State) -> None:
 
 
 def _plan_repair(error: DamagedError, run: Run, stages: Sequence[str], state: _State) -> None:
-    """Make the stage of a damaged part file suspect.
-
-    Raises:
-        DamagedError: the file is of no stage of the run.
-        UserError: the file was repaired before.
-    """
+    """Make the stage of a damaged part file suspect, if it is of the run and the first time."""
     path = error.path
     stage = next((name for name in stages if path.startswith(f"{run.folder(name)}/")), None)
     if stage is None:

@@ -13,7 +13,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
 from paraloom.models.text import statistics as text_statistics
 from paraloom.pipeline.console import number_table
-from paraloom.pipeline.records import CorpusStatistics, Moments, Statistics
+from paraloom.pipeline.records import CorpusStatistics, Spread, Statistics
 
 VERSION = statistics.VERSION
 """Bump when the same corpora give other values."""
@@ -113,11 +113,11 @@ def _names(found: Sequence[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
 
 
-def _moments(moments: text_statistics.Moments | None) -> Moments | None:
+def _moments(moments: text_statistics.Moments | None) -> Spread | None:
     if moments is None or not moments.count:
         return None
-    return Moments(mean=moments.mean, deviation=moments.deviation, count=moments.count)
+    return Spread(mean=moments.mean, deviation=moments.deviation, count=moments.count)
 
 
-def _cell(moments: Moments | None) -> str:
+def _cell(moments: Spread | None) -> str:
     return "–" if moments is None else f"{moments.mean:.3f} ± {moments.deviation:.3f}"

@@ -90,11 +90,10 @@ def test_notices(tmp_path: Path, write_config: WriteConfig) -> None:
 
     assert of("en") == []
     assert of("fr", score={"phrases": "p"}, select={"labelled": ["a", "b"]}) == [
-        "score.phrases, select.labelled and evaluate.sts: must be in French too; PPDB, PARAGRAM "
-        "and the STS sets are English",
-        "evaluate.sick: SICK is English, the corpus French",
+        "score.phrases, select.labelled, evaluate.sts and evaluate.sick: must be in French too; "
+        "PPDB, PARAGRAM, STS and SICK are English",
     ]
-    assert of("ja")[0].startswith("evaluate.sts: must be in Japanese too")
+    assert of("ja")[0].startswith("evaluate.sts and evaluate.sick: must be in Japanese too")
     assert of("cz")[:2] == [
         "input.target_language: cz is taken for cs (Czech)",
         "input.source_language: is Czech, as input.target_language is; one may be wrong",

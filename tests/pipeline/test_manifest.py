@@ -70,19 +70,6 @@ def test_a_finished_stage_ends_what_is_under_way(tmp_path: Path) -> None:
     }
 
 
-def test_a_stage_names_all_jobs_that_it_waited_for(tmp_path: Path) -> None:
-    """In the order of their submission, also if the work is killed meanwhile."""
-    jobs = [RemoteJob(name=name, id=f"id of {name}") for name in ("distinct", "score")]
-    manifest = Manifest(str(tmp_path))
-    manifest.start("score")
-    for job in jobs:
-        manifest.submitted(job)
-    under_way = Manifest(str(tmp_path)).record.under_way
-    assert under_way is not None and under_way.jobs == jobs
-    manifest.finish("score", PairsRecord())
-    assert Manifest(str(tmp_path)).stages["score"].jobs == jobs
-
-
 def of_run(name: str) -> Any:
     """A configuration, as `begin` reads it."""
     values = {"run": name}
@@ -138,43 +125,30 @@ def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path
     manifest = Manifest(str(tmp_path))
     manifest.submitted(job)  # of no stage
     manifest.start("idf")
-    manifest.submitted(job)
+    other = RemoteJob(name="another", id="8", address="")
+    for each in (job, other):
+        manifest.submitted(each)
     under_way = Manifest(str(tmp_path)).record.under_way
-    assert under_way is not None and under_way.jobs == [job]
+    assert under_way is not None and under_way.jobs == [job, other]
     manifest.finish("idf", IdfRecord(key="k", digest="d", words=3))
     kept = json.loads((tmp_path / "manifest.json").read_text())["stages"]["idf"]["jobs"]
-    assert kept == [job.model_dump()]
+    assert kept == [job.model_dump(), other.model_dump()]
     manifest.finish("idf", manifest.stages["idf"])  # confirmed by another command
-    assert Manifest(str(tmp_path)).stages["idf"].jobs == [job]
+    assert Manifest(str(tmp_path)).stages["idf"].jobs == [job, other]
 
 
 @pytest.mark.parametrize(
-    "change",
+    "text",
     [
-        {"stages": {"ingest": {"rows_in": "many"}}},
-        {"stages": {"ingest": {"rejected": ["a"]}}},
-        {"stages": {"rounds/2/bucket": {"deciles": {"s": 3}}}},
-        {"stages": {"choice": {"chosen": {}}}},
-        {"stages": {"nmt": {"digest": 3}}},
-        {"config": []},
-        {"config": {"select": {"deciles": "all"}}},
-        {"inputs": [{"path": "x"}]},
-        {"under_way": "nmt"},
-        {"versions": 3},
-        {"stages": {"../../victim/ingest": {}}},
-        {"wanted": ["rounds/../../score"]},
-        {"planned": ["/victim"]},
-        {"under_way": {"stage": "score\n", "since": 0}},
+        b"\xff\xfe{}",
+        b"[]",
+        json.dumps({**OLD, "stages": {"ingest": {"rows_in": "many"}}}).encode(),
+        json.dumps({**OLD, "config": {"select": {"deciles": "all"}}}).encode(),
     ],
 )
-def test_wrong_types_are_one_line(tmp_path: Path, change: dict[str, Any]) -> None:
-    path = write(tmp_path, json.dumps({**OLD, **change}))
+def test_what_is_no_manifest_is_one_line(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "manifest.json"
+    path.write_bytes(text)
     with pytest.raises(UserError, match="not a manifest; remove the file") as caught:
         Manifest(str(tmp_path))
     assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
-
-
-def test_what_is_no_text_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(UserError, match="not a manifest"):
-        Manifest(str(tmp_path))
