@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -44,6 +44,7 @@ from paraloom.beam_jobs.transforms.first_occurrences import (
     Occurrences,
     WithFirstOccurrences,
     distinct_texts,
+    slots,
     spread,
 )
 from paraloom.beam_jobs.transforms.translations import (
@@ -57,8 +58,6 @@ from paraloom.beam_jobs.transforms.translations import (
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.cpu import cores
 from paraloom.models.languages import ENGLISH
-from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.text.tokens import moses_tokens
 
 VERSION = 1
@@ -68,75 +67,73 @@ _TOGETHER = 16
 """Shards that are joined together: what they need of another shard is one message."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class TranslationJob:
+    """What a job does: the model, and what its translations depend on besides.
+
+    Attributes:
+        accelerator: Beam resource hint for the translating stage only, such as
+            `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
+        seed: the seed of translations drawn at random.
+        distinct: translate equal sources of all units once; the key of model and options.
+        direction: `directions.BACK` or `directions.PIVOT`.
+    """
+
+    model: TranslatorFactory
+    accelerator: str | None = None
+    seed: int = 1
+    distinct: str | None = None
+    direction: Direction = BACK
+
+    @property
+    def text_language(self) -> str:
+        """The language that is translated."""
+        languages = self.model.languages
+        return (languages.source if languages else None) or ENGLISH
+
+
 class TranslateUnits(beam.PTransform):
     """Units in, receipts out; every shard is translated and committed independently.
 
     Args:
         threads: cores that a worker process may use; None uses all available ones.
-        accelerator: Beam resource hint for this stage only, such as
-            `type:nvidia-tesla-t4;count:1;install-nvidia-driver`.
-        seed: of translations drawn at random.
-        distinct: translate equal sources of all units once; the key of model and options.
         rows: approximate number of rows of all units, for `distinct`.
-        direction: `directions.BACK` or `directions.PIVOT`.
     """
 
     def __init__(
-        self,
-        output: str,
-        model: str,
-        options: NmtOptions,
-        *,
-        languages: Languages | None = None,
-        threads: int | None = None,
-        accelerator: str | None = None,
-        seed: int = 1,
-        distinct: str | None = None,
-        rows: int = 0,
-        direction: Direction = BACK,
+        self, output: str, job: TranslationJob, *, threads: int | None = None, rows: int = 0
     ):
         super().__init__()
-        self.output, self.rows, self.accelerator = output, rows, accelerator
-        self.direction = direction
-        self.text_language = (languages.source if languages else None) or ENGLISH
-        self.distinct = distinct is not None
-        self.dofn: beam.DoFn
-        given = model, options, languages, threads, accelerator, seed, direction
-        if distinct is None:
-            self.dofn = _Translate(output, *given)
-        else:
-            self.dofn = _TranslateOwned(distinct_folder(output), *given, distinct)
+        self.output, self.job, self.threads, self.rows = output, job, threads, rows
 
     def expand(self, units: beam.PCollection) -> beam.PCollection:
         """Translate unit by unit, on a GPU if the runner can assign one to a stage."""
-        translate = beam.ParDo(self.dofn)
-        if self.accelerator:
-            translate = translate.with_resource_hints(accelerator=self.accelerator)
-        if not self.distinct:
+        job = self.job
+        shared = job.distinct is not None
+        folder = distinct_folder(self.output) if shared else self.output
+        kind = _TranslateOwned if shared else _Translate
+        translate = beam.ParDo(kind(folder, job, self.threads))
+        if job.accelerator:
+            translate = translate.with_resource_hints(accelerator=job.accelerator)
+        if not shared:
             return units | "Translate" >> translate
         return (
             units
             | "Repeated sources"
-            >> WithFirstOccurrences(partial(_texts, column=self.direction.text), self.rows)
+            >> WithFirstOccurrences(partial(_texts, column=job.direction.text), self.rows)
             | "Balance" >> beam.Reshuffle()
             | "Translate" >> translate.with_output_types(tuple[int, Any])
             | "Join" >> beam.GroupByKey()
-            | "Write" >> beam.ParDo(_Join(self.output, self.direction, self.text_language))
+            | "Write" >> beam.ParDo(_Join(self.output, job.direction, job.text_language))
         )
 
 
 def run(
     units: Sequence[Unit],
     output: str,
-    model: str,
-    options: NmtOptions,
+    job: TranslationJob,
     arguments: Sequence[str],
     *,
-    languages: Languages | None = None,
-    accelerator: str | None = None,
-    seed: int = 1,
-    distinct: str | None = None,
-    direction: Direction = BACK,
     max_rejected: float = 1.0,
 ) -> Result:
     """Translate `units` into `output`.
@@ -144,28 +141,15 @@ def run(
     On this machine one process translates with all cores, so that the model is loaded once.
 
     Args:
-        distinct: translate equal sources of all units once; the key of model and options.
-        direction: `directions.BACK` or `directions.PIVOT`.
         max_rejected: largest share of rows that may be rejected.
     """
     threads = None if any(a.startswith("--runner") for a in arguments) else local_workers(arguments)
-    if accelerator:
-        arguments = dataflow.one_process(arguments, accelerator)
+    if job.accelerator:
+        arguments = dataflow.one_process(arguments, job.accelerator)
     rows = sum(unit.rows for unit in units)
-    transform = TranslateUnits(
-        output,
-        model,
-        options,
-        languages=languages,
-        threads=threads,
-        accelerator=accelerator,
-        seed=seed,
-        distinct=distinct,
-        rows=rows,
-        direction=direction,
-    )
-    job = UnitJob(
-        name=direction.job,
+    transform = TranslateUnits(output, job, threads=threads, rows=rows)
+    work = UnitJob(
+        name=job.direction.job,
         units=units,
         transform=transform,
         output=output,
@@ -173,11 +157,11 @@ def run(
         limit=Limit(share=max_rejected),
         attempts=output,
     )
-    if distinct is None:
-        return launch(job, arguments)
+    if job.distinct is None:
+        return launch(work, arguments)
     units, folder = _chained(units), distinct_folder(output)
     for receipt in receipts(folder):
-        if not receipt.key.startswith(distinct):
+        if not receipt.key.startswith(job.distinct):
             storage.remove(storage.join(folder, "receipts", f"{receipt.name}.json"))
     by_name = {unit.name: unit.rows for unit in units}
 
@@ -186,8 +170,8 @@ def run(
         return sum(by_name.get(name.removesuffix(".json"), 0) for name in names)
 
     limit = Limit(share=max_rejected, folder=folder)
-    job = replace(job, units=units, done=done, attempts=folder, limit=limit)
-    result = launch(job, arguments)
+    work = replace(work, units=units, done=done, attempts=folder, limit=limit)
+    result = launch(work, arguments)
     owned = [read_receipt(folder, unit.name) for unit in units]
     remove_orphans(folder, [receipt for receipt in owned if receipt is not None])
     return result
@@ -215,20 +199,13 @@ def _texts(unit: Unit, column: str) -> pa.Array:
 class _Translate(UnitDoFn):
     """Translates a shard at a time; all instances in a process share one translator."""
 
-    model: str
-    options: NmtOptions
-    languages: Languages | None
+    job: TranslationJob
     threads: int | None
-    accelerator: str | None
-    seed: int
-    direction: Direction
-
-    def __post_init__(self) -> None:
-        self.shared = Shared()
+    shared: Shared = field(default_factory=Shared)
 
     def setup(self) -> None:
-        factory = TranslatorFactory(self.model, self.options, self.languages)
-        loading = partial(factory.open, self.threads or cores(), self.accelerator)
+        threads = self.threads or cores()
+        loading = partial(self.job.model.open, threads, self.job.accelerator)
         self.translator: Any = self.shared.acquire(loading)
 
     def translate(
@@ -243,16 +220,15 @@ class _Translate(UnitDoFn):
         Args:
             content: what seeds the translations drawn at random, on any worker and in any order.
         """
-        seed = drawing_seed(self.seed, content)
         attempt = begin(self.output, unit.name, unit.key)
         hints = attempt if attempt.number > 1 else None
+        used = self.translator
         try:
-            translations, counts = self.translator.translate(sources, hints, seed=seed)
+            seed = drawing_seed(self.job.seed, content)
+            translations, counts = used.translate(sources, hints, seed=seed)
             count(counts)
-            numbers = asdict(counts)
-            used = self.translator
-            numbers |= {"attempts": attempt.number, "converted": used.converted}
-            numbers |= {"compute_type": used.compute_type}
+            numbers = asdict(counts) | {"attempts": attempt.number, "converted": used.converted}
+            numbers["compute_type"] = used.compute_type
             receipt = commit(translations, Measurements.model_validate(numbers))
         except BaseException:  # the process did not die
             attempt.failed()
@@ -261,33 +237,26 @@ class _Translate(UnitDoFn):
         return receipt
 
     def make(self, unit: Unit) -> Receipt:
-        table = read_shard(unit.shard)
+        table, direction = read_shard(unit.shard), self.job.direction
 
         def commit(translations: pa.RecordBatch, measurements: Measurements) -> Receipt:
-            found = with_translations(table, translations, unit.candidates, self.direction)
+            found = with_translations(table, translations, unit.candidates, direction)
             return self.commit(unit, unit.rows, [(unit.name, *found)], measurements)
 
-        sources = table[self.direction.text].combine_chunks()
+        sources = table[direction.text].combine_chunks()
         return self.translate(unit, sources, unit.shard.digest, commit)
 
 
-@dataclass(eq=False)
 class _TranslateOwned(_Translate):
-    """Translates the sources that a unit owns, and sends them to the units that repeat them.
-
-    Attributes:
-        distinct: the key of model and options.
-    """
-
-    distinct: str
+    """Translates the sources that a unit owns, and sends them to the units that repeat them."""
 
     def process(self, element: Any, side_input: Any = None) -> Iterator[Any]:
         unit, occurrences = element
-        sources = _texts(unit, self.direction.text)
+        sources = _texts(unit, self.job.direction.text)
         _, first = distinct_texts(sources)
         rows = np.setdiff1d(first, occurrences.repeats, assume_unique=True)
         owned = sources.take(pa.array(rows))
-        key = f"{self.distinct}-{content_key(rows.tolist(), owned.to_pylist())}"
+        key = f"{self.job.distinct}-{content_key(rows.tolist(), owned.to_pylist())}"
         work = replace(unit, key=key), rows, owned
         (receipt,) = super().process(work)
         (shard,) = receipt.shards
@@ -301,10 +270,9 @@ class _TranslateOwned(_Translate):
             columns = [pa.array(rows[source], pa.int32()), candidate, *translations.columns]
             piece = unit.name, pa.table(columns, schema.DISTINCT), schema.DISTINCT.empty_table()
             rejected = Counter(filter(None, translations["reason"].to_pylist()))
-            numbers = measurements.model_copy(
-                update={"shard_rows": unit.rows, "rejected": dict(rejected.most_common())}
-            )
-            return self.commit(unit, len(source), [piece], numbers)
+            numbers = {"shard_rows": unit.rows, "rejected": dict(rejected.most_common())}
+            measured = measurements.model_copy(update=numbers)
+            return self.commit(unit, len(source), [piece], measured)
 
         # The shard has more columns: if they change, these translations stay.
         return self.translate(unit, owned, unit.key, commit)
@@ -318,12 +286,10 @@ def _messages(translated: pa.Table, occurrences: Occurrences) -> Iterator[tuple[
     for group in np.unique(groups):
         wanted = requests[groups == group]
         # A row may have several translations, and several units may want it.
-        starts, ends = (np.searchsorted(rows, wanted[:, 0], side) for side in ("left", "right"))
-        counts = ends - starts
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        part = translated.take(pa.array(np.repeat(starts, counts) + within))
-        part = part.set_column(0, "row", pa.array(np.repeat(wanted[:, 2], counts), pa.int32()))
-        units = pa.array(np.repeat(wanted[:, 1], counts), pa.int32())
+        request, at = slots(rows, wanted[:, 0])
+        part = translated.take(pa.array(at))
+        part = part.set_column(0, "row", pa.array(wanted[request, 2], pa.int32()))
+        units = pa.array(wanted[request, 1], pa.int32())
         (batch,) = part.append_column("unit", units).combine_chunks().to_batches()
         yield int(group), zlib.compress(batch.serialize().to_pybytes(), 1)
 
@@ -354,17 +320,18 @@ class _Join(UnitDoFn):
     def make(self, unit: Unit, shard: Shard, received: pa.Table) -> Receipt:
         table = read_shard(unit.shard)
         translated = pa.concat_tables([read_shard(shard), received])
-        codes, _ = distinct_texts(table[self.direction.text].combine_chunks())
-        owned = np.zeros(table.num_rows, bool)
-        owned[translated["row"].to_numpy()[: shard.rows]] = True
-        rows, results = spread(codes, translated["row"].to_numpy())
-        repeated = table[self.direction.text].filter(pa.array(~owned))
-        tokens = moses_tokens(repeated, self.text_language)
-        saved = Saved(rows=int((~owned).sum()), tokens=len(tokens.values))
-        pairs, results = table.take(pa.array(rows)), translated.take(pa.array(results))
+        texts = table[self.direction.text].combine_chunks()
+        codes, _ = distinct_texts(texts)
+        made_of = translated["row"].to_numpy()
+        repeated = np.ones(table.num_rows, bool)
+        repeated[made_of[: shard.rows]] = False
+        rows, results = spread(codes, made_of)
+        tokens = moses_tokens(texts.filter(pa.array(repeated)), self.text_language)
+        saved = Saved(rows=int(repeated.sum()), tokens=len(tokens.values))
+        pairs, found = table.take(pa.array(rows)), translated.take(pa.array(results))
         if unit.candidates > 1:
-            pairs = pairs.append_column(schema.CANDIDATE, results["candidate"])
-        piece = (unit.name, *join_translations(pairs, results, self.direction))
+            pairs = pairs.append_column(schema.CANDIDATE, found["candidate"])
+        piece = (unit.name, *join_translations(pairs, found, self.direction))
         measurements = Measurements(saved={"input.unique": saved})
         return self.commit(unit, unit.rows, [piece], measurements)
 

@@ -27,6 +27,7 @@ from benchmarks.report import Measured
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Shard, commit, content_key, read_shard, units
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.families.base import Languages
@@ -58,8 +59,9 @@ def through_job(
         made = commit(str(folder / "in"), name, name, len(part), [(name, part, nothing)], started=0)
         shards += made.shards
     work = units(shards, content_key(repr(options)))
+    job = back_translate.TranslationJob(model=TranslatorFactory(model, options, languages))
     started = time.monotonic()
-    result = back_translate.run(work, str(folder / "out"), model, options, [], languages=languages)
+    result = back_translate.run(work, str(folder / "out"), job, [])
     seconds = time.monotonic() - started
     parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
     return pa.concat_tables(parts), seconds

@@ -28,6 +28,7 @@ from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.transforms.conditions import parse_condition, reasons
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.nmt.options import NmtOptions
 
 CONDITIONS = (
@@ -75,9 +76,10 @@ def translate(
 ) -> tuple[pa.Table, np.ndarray]:
     """Back-translate from scratch: the pairs, and the seconds of wall-clock and processor time."""
     shutil.rmtree(folder, ignore_errors=True)
+    factory = TranslatorFactory(model, NmtOptions(beam=beam))
+    job = back_translate.TranslationJob(model=factory, distinct=distinct)
     started = np.array([time.monotonic(), time.process_time()])
-    options, one = NmtOptions(beam=beam), ["--direct_num_workers", "1"]
-    result = back_translate.run(work, str(folder), model, options, one, distinct=distinct)
+    result = back_translate.run(work, str(folder), job, ["--direct_num_workers", "1"])
     seconds = np.array([time.monotonic(), time.process_time()]) - started
     parts = [read_shard(shard) for receipt in result.receipts for shard in receipt.shards]
     return pa.concat_tables(parts), seconds

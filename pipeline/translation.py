@@ -1,19 +1,20 @@
 """The translation models of a run: what their results depend on, and how they are recorded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import Shard, receipts, units
-from paraloom.beam_jobs.transforms.directions import Direction
+from paraloom.beam_jobs.io.shards import content_key, receipts, units
+from paraloom.beam_jobs.transforms.directions import PIVOT, Direction
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models import hub
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.engines.build import check_family
-from paraloom.models.nmt.families.base import Languages, Layout
+from paraloom.models.nmt.families.base import Languages, TokenLayout
 from paraloom.models.nmt.families.registry import open_model
 from paraloom.pipeline.cards.metadata import license_of
 from paraloom.pipeline.config import Config
@@ -40,9 +41,9 @@ class Model(NamedTuple):
         return hub.fetch(remote.localise(self.name), self.key)
 
     @property
-    def pinned(self) -> str:
-        """Its name for workers elsewhere, which then fetch the same commit."""
-        return hub.pinned(self.name)
+    def factory(self) -> TranslatorFactory:
+        """What workers load; those elsewhere fetch the same commit."""
+        return TranslatorFactory(hub.pinned(self.name), self.options, self.languages)
 
     def record(self) -> TranslationModel:
         """Its entry in the manifest."""
@@ -58,7 +59,7 @@ class Model(NamedTuple):
     def tags(self) -> list[Any]:
         """The languages as they count in keys: by the tags that they choose, if there are any."""
         layout = open_model(self.folder, self.languages).layout
-        return [asdict(layout)] if layout != Layout() else []
+        return [asdict(layout)] if layout != TokenLayout() else []
 
     def check(self) -> None:
         """Check engine, files and languages; of a model in an object store, when it is here."""
@@ -83,7 +84,8 @@ def forward(config: Config) -> Model:
 
 def decoding(options: NmtOptions) -> list[Any]:
     """The options that translations depend on, for keys; without those of several candidates."""
-    return [options.engine, options.compute_type, options.beam, options.batch_tokens]
+    limits = [options.batch_tokens, options.max_source_subwords]
+    return [options.engine, options.compute_type, options.beam, *limits]
 
 
 def shares_translations(config: Config) -> bool:
@@ -99,35 +101,32 @@ def translate(
     run: Run,
     direction: Direction,
     model: Model,
-    shards: Sequence[Shard],
-    base: Callable[[str], str],
+    depends_on: Callable[[str], list[Any]],
 ) -> Record:
     """Run a translation job. The key of a shard does not depend on other shards: more input
     translates only what is new.
 
     Args:
-        base: the key of all that a translation depends on, given the digest of the model.
+        depends_on: all that a translation depends on, given the digest of the model.
     """
     used, folder = model.record(), run.folder(direction.job)
-    key, shared = base(used.sha256), shares_translations(run.config)
-    result = back_translate.run(
-        units(shards, key, candidates=model.options.candidates),
-        folder,
-        model.pinned,
-        model.options,
-        run.arguments,
-        languages=model.languages,
+    key = content_key(direction.job, back_translate.VERSION, *depends_on(used.sha256))
+    shared = shares_translations(run.config)
+    job = back_translate.TranslationJob(
+        model=model.factory,
         accelerator=run.config.accelerator,
         seed=run.config.seed,
         distinct=key if shared else None,
         direction=direction,
-        max_rejected=run.config.max_rejected,
     )
+    shards = run.shards("ingest" if direction is PIVOT else run.pairs_stage)
+    work = units(shards, key, candidates=model.options.candidates)
+    limit = run.config.max_rejected
+    result = back_translate.run(work, folder, job, run.arguments, max_rejected=limit)
     owned = receipts(back_translate.distinct_folder(folder)) if shared else []
-    digests = {receipt.numbers.converted for receipt in (*result.receipts, *owned)}
-    used.converted = sorted(filter(None, digests))
-    types = {receipt.numbers.compute_type for receipt in (*result.receipts, *owned)}
-    used.compute_types = sorted(filter(None, types))
+    numbers = [receipt.numbers for receipt in (*result.receipts, *owned)]
+    used.converted = sorted({of.converted for of in numbers if of.converted})
+    used.compute_types = sorted({of.compute_type for of in numbers if of.compute_type})
     record = pairs_record(kind, result, model=used)
     for receipt in owned:
         record.worker_seconds = round(record.worker_seconds + receipt.seconds, 3)

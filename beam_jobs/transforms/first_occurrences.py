@@ -68,13 +68,23 @@ def spread(codes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """
     made = codes[rows]
     order = np.argsort(made, kind="stable")
-    sorted_codes = made[order]
-    starts = np.searchsorted(sorted_codes, codes, side="left")
-    counts = np.searchsorted(sorted_codes, codes, side="right") - starts
+    row, at = slots(made[order], codes)
+    return row, order[at]
+
+
+def slots(values: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each wanted value and each place that has it among sorted values: the indices of both.
+
+    >>> which, place = slots(np.array([3, 3, 7]), np.array([7, 3]))
+    >>> which.tolist(), place.tolist()
+    ([0, 1, 1], [2, 0, 1])
+    """
+    starts, ends = (np.searchsorted(values, wanted, side) for side in ("left", "right"))
+    counts = ends - starts
     if len(counts) and not counts.all():
         raise ValueError(f"nothing was made of {np.count_nonzero(counts == 0)} of the rows")
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(np.arange(len(codes)), counts), order[np.repeat(starts, counts) + within]
+    return np.repeat(np.arange(len(wanted)), counts), np.repeat(starts, counts) + within
 
 
 class WithFirstOccurrences(beam.PTransform):

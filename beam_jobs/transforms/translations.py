@@ -15,6 +15,7 @@ from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.runners.launch import NAMESPACE
 from paraloom.beam_jobs.transforms.directions import Direction
+from paraloom.models.nmt import gpu
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 
@@ -29,15 +30,17 @@ class TranslatorFactory(NamedTuple):
 
     model: str
     options: NmtOptions
-    languages: Languages | None
+    languages: Languages | None = None
 
     def open(self, threads: int, accelerator: str | None = None) -> Any:
         """Load the model, on a GPU if `accelerator` asks for one: a `Translator`."""
-        from paraloom.models.nmt.engines.base import on_accelerator
         from paraloom.models.nmt.translate import Translator
 
-        folder, options = localise(self.model), on_accelerator(self.options, accelerator)
-        return Translator(folder, options, languages=self.languages, threads=threads)
+        options = self.options
+        if options.device == "auto" and gpu.required(accelerator):
+            options = options.replace(device="cuda")
+        model = localise(self.model)
+        return Translator(model, options, languages=self.languages, threads=threads)
 
 
 def drawing_seed(seed: int, content: object) -> int:

@@ -43,3 +43,12 @@ def chosen(options: NmtOptions, found: Sequence[int]) -> list[int]:
         there = ", ".join(map(str, found))
         raise UserError(f"nmt.devices: there is no GPU {min(missing)}; this machine has {there}")
     return [device for device in found if device in (options.devices or found)]
+
+
+def check_type(options: NmtOptions, gpus: Sequence[int]) -> None:
+    """Check that there is a GPU if the number type needs one."""
+    if not gpus and options.compute_type in ("float16", "bfloat16"):
+        raise UserError(
+            f"nmt.compute_type: {options.compute_type} needs a GPU, and there is none; choose "
+            "float32 or int8"
+        )

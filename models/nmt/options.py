@@ -91,7 +91,8 @@ class NmtOptions(Options):
     """Translations of a source to keep, as rows with the same id and a `candidate` number (0 the
     best): the best of the beam, or samples (`sampling`)."""
     sampling: SamplingOptions | None = None
-    """Draw the translations at random instead of searching with a beam."""
+    """Draw the translations at random, with the engine ctranslate2, instead of searching with a
+    beam."""
     compute_type: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "float32"
     """Number type of the weights: float16 needs a GPU, bfloat16 a GPU and CTranslate2, int8
     CTranslate2. auto: with CTranslate2 on a GPU float16 (T5: bfloat16, because its values exceed
@@ -119,8 +120,8 @@ class NmtOptions(Options):
                 f"candidates: {self.candidates} translations of a source need a beam of as many, "
                 f"but beam is {self.beam}; raise it, or set sampling"
             )
-        if self.sampling and self.engine == "fairseq":
-            raise ValueError("sampling: fairseq does not sample here; choose engine ctranslate2")
+        if self.sampling and self.engine != "ctranslate2":
+            raise ValueError(f"sampling: {self.engine} does not sample here; choose ctranslate2")
         kind = self.compute_type
         if self.engine != "ctranslate2" and kind in ("int8", "bfloat16"):
             raise ValueError(

@@ -1,7 +1,6 @@
 """Training of a translation model with fairseq."""
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -9,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,20 +16,17 @@ import yaml
 
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
-from paraloom.models.files import atomic_folder, digest
+from paraloom.models.files import atomic_folder
 from paraloom.models.nmt import fairseq_run
 from paraloom.models.nmt.convert import forget
-from paraloom.models.nmt.families.fairseq import FairseqModel
-from paraloom.models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE
-from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
-from paraloom.models.nmt.training_data import (
-    HeldOut,
-    hold_out,
-    train_subwords,
-    write_dictionary,
-    write_pieces,
-    write_text,
+from paraloom.models.nmt.families.fairseq import (
+    CHECKPOINT,
+    SENTENCEPIECE,
+    FairseqModel,
+    read_state,
 )
+from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
+from paraloom.models.nmt.training_data import HeldOut, hold_out, prepare
 from paraloom.models.printing import show
 from paraloom.models.progress import meter
 
@@ -55,9 +50,8 @@ def train_nmt(
     The checkpoints and their average are compared by the BLEU of greedy translations on half of the
     held-out pairs. The BLEU of the best one, with the default beam, is reported on the other half.
 
-    Prepared data are kept in a hidden folder beside `folder` until the training is finished; an
-    interrupted training uses them and starts again. On a CPU the same arguments, seed and number of
-    threads give the same weights.
+    An interrupted training starts again. On a CPU the same arguments, seed and number of threads
+    give the same weights.
 
     Args:
         pairs: Parquet files with the columns `id`, `source` and `reference`.
@@ -68,78 +62,41 @@ def train_nmt(
     Returns:
         The content of `training.json` in the folder: BLEU, all candidates, counts, options.
     """
-    options = options or NmtTrainingOptions()
-    folder = Path(folder)
-    threads = threads or cores()
+    options, threads = options or NmtTrainingOptions(), threads or cores()
     languages = (source_language, target_language)
-    given = options.model_dump(exclude_none=True)
-    inputs = [[digest(path) for path in pairs], given, seed, languages, _versions()]
-    key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:12]
-    work = folder.parent / f".{folder.name}.training-{key}"
-    for other in folder.parent.glob(f".{folder.name}.training-*"):
-        if other != work:
-            shutil.rmtree(other)
+    folder = Path(folder)
+    work = folder.parent / f".{folder.name}.training"
+    shutil.rmtree(work, ignore_errors=True)  # of a killed training
+    data, candidate = work / "data", work / "candidate"
+    data.mkdir(parents=True)
 
-    data = work / "data"
-    if not data.is_dir():
-        with atomic_folder(data) as new:
-            _prepare(pairs, new, options, languages, threads)
-    counts = json.loads((data / "counts.json").read_text())
+    held_out = hold_out(pairs, options.held_out)
+    count = prepare(pairs, held_out, data, options, languages, threads)
     _run_fairseq(work, options, languages, seed, threads)
-    held_out = HeldOut(**json.loads((data / "held_out.json").read_text()))
     half = len(held_out.sources) // 2
-
-    candidates = _candidates(work / "checkpoints")
-    bleu = {}
-    for name, state in candidates.items():
-        _assemble(work / "candidate", data, languages, state)
-        bleu[name] = _bleu(work / "candidate", held_out, slice(half), 1, threads)
-        forget(FairseqModel(work / "candidate"))
+    states, bleu = _candidates(work / "checkpoints"), {}
+    for name, state in states.items():
+        _assemble(candidate, data, state)
+        bleu[name] = _bleu(candidate, held_out, slice(half), NmtOptions(beam=1), threads)
+        forget(FairseqModel(candidate).digest)
     chosen = max(reversed(bleu), key=lambda name: bleu[name])  # the later one of equals
+    _assemble(candidate, data, states[chosen])
+    held = {"held_out": len(held_out.sources), "choice": half}
     report: dict[str, Any] = {
-        "bleu": 0.0,
+        "bleu": _bleu(candidate, held_out, slice(half, None), NmtOptions(), threads),
         "chosen": chosen,
         "bleu_of_candidates": bleu,
-        "pairs": {**counts, "choice": half, "bleu": len(held_out.sources) - half},
+        "pairs": {"training": count, **held, "bleu": len(held_out.sources) - half},
         "options": options.model_dump(),
         "seed": seed,
-        "versions": _versions(),
+        "versions": {name: version(name) for name in ("fairseq-fixed", "torch", "sentencepiece")},
     }
-    _assemble(work / "candidate", data, languages, candidates[chosen])
-    report["bleu"] = _bleu(work / "candidate", held_out, slice(half, None), None, threads)
     with atomic_folder(folder) as new:
-        _assemble(new, data, languages, candidates[chosen])
+        _assemble(new, data, states[chosen])
         (new / REPORT).write_text(json.dumps(report, indent=1) + "\n")
     shutil.rmtree(work)
     show(f"{folder}: BLEU {report['bleu']:.1f} on {report['pairs']['bleu']} held-out pairs")
     return report
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("fairseq-fixed", "torch", "sentencepiece")}
-
-
-def _prepare(
-    pairs: Sequence[Path],
-    out: Path,
-    options: NmtTrainingOptions,
-    languages: tuple[str, str],
-    threads: int,
-) -> None:
-    """Write held_out.json, counts.json, the subword model, dictionaries and train.<language>."""
-    held_out = hold_out(pairs, options.held_out)
-    (out / "held_out.json").write_text(json.dumps(asdict(held_out)))
-    texts = (out / "source.txt", out / "reference.txt")
-    train = (out / f"train.{languages[0]}", out / f"train.{languages[1]}")
-    write_text(pairs, held_out, *texts)
-    subwords = train_subwords(texts, out, options, threads)
-    count = write_pieces(subwords, *texts, train, options.batch_tokens)
-    for text in texts:
-        text.unlink()
-    for language in languages:
-        write_dictionary(subwords, out / f"dict.{language}.txt")
-    counts = {"training": count, "held_out": len(held_out.sources)}
-    (out / "counts.json").write_text(json.dumps(counts))
 
 
 def _run_fairseq(
@@ -147,10 +104,6 @@ def _run_fairseq(
 ) -> None:
     """Preprocess and train in another process."""
     data, binary, checkpoints = work / "data", work / "binary", work / "checkpoints"
-    # Do not resume from checkpoints of a killed training: fairseq would end with other weights than
-    # without the interruption.
-    shutil.rmtree(checkpoints, ignore_errors=True)
-    shutil.rmtree(binary, ignore_errors=True)
     pair = {"source-lang": languages[0], "target-lang": languages[1]}
     settings = yaml.safe_load(_SETTINGS.read_text())
     preprocess: dict[str, object] = {
@@ -201,7 +154,7 @@ def _run_commands(work: Path, threads: int, updates: int) -> None:
         "OMP_NUM_THREADS": str(threads),
     }
     with (
-        log.open("a", encoding="utf-8") as stream,
+        log.open("w", encoding="utf-8") as stream,
         meter("train-nmt", total=updates, unit="updates") as progress,
         subprocess.Popen(
             command,
@@ -231,10 +184,6 @@ def _run_commands(work: Path, threads: int, updates: int) -> None:
         raise UserError(f"{log}: fairseq failed ({last[:200]}); see this file")
 
 
-def _updates(checkpoint: Path) -> int:
-    return int(checkpoint.stem.rpartition("_")[2])
-
-
 def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
     """The checkpoints by number of updates, and the average of the last ones.
 
@@ -243,15 +192,14 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
     """
     import torch
 
-    from paraloom.models.nmt.checkpoint import read_state
-
+    paths = {int(path.stem.rpartition("_")[2]): path for path in checkpoints.glob("update_*.pt")}
     states = {}
-    for path in sorted(checkpoints.glob("update_*.pt"), key=_updates):
+    for updates, path in sorted(paths.items()):
         state = read_state(path)
         settings = argparse.Namespace(**vars(state["cfg"]["model"]))
         settings.data, settings.save_dir = "", "checkpoints"
-        history = {"num_updates": _updates(path), "lr_scheduler_state": {}}  # required by fairseq
-        states[f"update {_updates(path)}"] = {
+        history = {"num_updates": updates, "lr_scheduler_state": {}}  # required by fairseq
+        states[f"update {updates}"] = {
             "args": settings,
             "model": state["model"],
             "optimizer_history": [history],
@@ -266,22 +214,23 @@ def _candidates(checkpoints: Path) -> dict[str, dict[str, Any]]:
     return states
 
 
-def _assemble(folder: Path, data: Path, languages: tuple[str, str], state: dict[str, Any]) -> None:
+def _assemble(folder: Path, data: Path, state: dict[str, Any]) -> None:
+    """Make a model folder of prepared data and a checkpoint."""
     import torch
 
     folder.mkdir(exist_ok=True)
-    for name in (SENTENCEPIECE, *(f"dict.{language}.txt" for language in languages)):
-        shutil.copyfile(data / name, folder / name)
+    for path in (data / SENTENCEPIECE, *data.glob("dict.*.txt")):
+        shutil.copyfile(path, folder / path.name)
     torch.save(state, folder / CHECKPOINT)
 
 
-def _bleu(folder: Path, held_out: HeldOut, part: slice, beam: int | None, threads: int) -> float:
+def _bleu(folder: Path, held_out: HeldOut, part: slice, options: NmtOptions, threads: int) -> float:
     """BLEU (sacrebleu) of a model's translations; rejected sentences count as empty."""
     import sacrebleu
 
     from paraloom.models.nmt.translate import Translator
 
-    options = NmtOptions(device="cpu") if beam is None else NmtOptions(device="cpu", beam=beam)
-    rows, _ = Translator(folder, options, threads=threads).translate(held_out.sources[part])
+    translator = Translator(folder, options.replace(device="cpu"), threads=threads)
+    rows, _ = translator.translate(held_out.sources[part])
     translations = [text or "" for text in rows["translation"].to_pylist()]
     return float(sacrebleu.corpus_bleu(translations, [held_out.references[part]]).score)

@@ -3,6 +3,7 @@
 import hashlib
 import heapq
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from paraloom.models.errors import UserError
-from paraloom.models.nmt.model_folder import SENTENCEPIECE
+from paraloom.models.errors import UserError, reading
+from paraloom.models.nmt.families.fairseq import SENTENCEPIECE
 from paraloom.models.nmt.options import NmtTrainingOptions
 
 _COLUMNS = ["id", "source", "reference"]
@@ -52,6 +53,25 @@ def hold_out(pairs: Sequence[Path], size: int) -> HeldOut:
             chosen[source] = reference
             seen |= keys
     return HeldOut(list(chosen), list(chosen.values()))
+
+
+def prepare(
+    pairs: Sequence[Path],
+    held_out: HeldOut,
+    out: Path,
+    options: NmtTrainingOptions,
+    languages: tuple[str, str],
+    threads: int,
+) -> int:
+    """Write the subword model, dictionaries and train.<language>; return the number of pairs."""
+    texts = (out / "source.txt", out / "reference.txt")
+    write_text(pairs, held_out, *texts)
+    subwords = train_subwords(texts, out, options, threads)
+    train = (out / f"train.{languages[0]}", out / f"train.{languages[1]}")
+    count = write_pieces(subwords, texts, train, options.batch_tokens)
+    for language in languages:
+        write_dictionary(subwords, out / f"dict.{language}.txt")
+    return count
 
 
 def write_text(pairs: Sequence[Path], held_out: HeldOut, source: Path, reference: Path) -> int:
@@ -105,25 +125,21 @@ def train_subwords(
 
 def write_pieces(
     subwords: SentencePieceProcessor,
-    source: Path,
-    reference: Path,
+    texts: tuple[Path, Path],
     out: tuple[Path, Path],
     longest: int,
 ) -> int:
     """Write both texts as subwords, without empty and overlong pairs; their number."""
     longest = min(longest, _LONGEST)
     count = 0
-    with (
-        source.open(encoding="utf-8") as left,
-        reference.open(encoding="utf-8") as right,
-        out[0].open("w", encoding="utf-8") as left_out,
-        out[1].open("w", encoding="utf-8") as right_out,
-    ):
-        for pair in zip(left, right, strict=True):
+    with ExitStack() as stack:
+        lines = [stack.enter_context(path.open(encoding="utf-8")) for path in texts]
+        streams = [stack.enter_context(path.open("w", encoding="utf-8")) for path in out]
+        for pair in zip(*lines, strict=True):
             sides = subwords.encode([side.rstrip("\n") for side in pair], out_type=str)
             if all(0 < len(side) < longest for side in sides):
                 count += 1
-                for side, stream in zip(sides, (left_out, right_out), strict=True):
+                for side, stream in zip(sides, streams, strict=True):
                     stream.write(" ".join(side) + "\n")
     if not count:
         raise UserError(f"nmt.training: no pair has fewer than {longest} subwords on each side")
@@ -142,14 +158,8 @@ def write_dictionary(subwords: SentencePieceProcessor, path: Path) -> None:
 
 def _batches(pairs: Sequence[Path]) -> Iterator[pa.RecordBatch]:
     for path in pairs:
-        try:
-            with pq.ParquetFile(path) as file:
-                missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
-                if missing:
-                    raise UserError(f"{path}: has no column {missing[0]}")
-                yield from file.iter_batches(columns=_COLUMNS)
-        except (OSError, pa.ArrowException) as error:
-            raise UserError(f"{path}: cannot be read as Parquet ({error})") from error
+        with reading(path), pq.ParquetFile(path) as file:
+            yield from file.iter_batches(columns=_COLUMNS)
 
 
 def _normal(text: str) -> str:

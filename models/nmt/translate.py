@@ -7,14 +7,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraloom.models.hub import fetch
-from paraloom.models.nmt.engines.base import Engine, Hypothesis, Pieces, Ranked, Sampler, Sampling
+from paraloom.models.nmt.engines.base import Hypothesis, Pieces, Ranked, Submit
 from paraloom.models.nmt.engines.build import build_engine, check_engine, one_line
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.families.registry import open_model
@@ -136,8 +136,8 @@ class Translator:
         """
         started = time.monotonic()
         texts = sentences if isinstance(sentences, Sequence) else sentences.to_pylist()
-        sources = self._subwords.encode_source([text or "" for text in texts])
-        call, accepted = _Call(self, len(texts)), []
+        sources = self._sources(texts)
+        call, accepted = _Call(self, sources), []
         for row, source in enumerate(sources):
             if not source:
                 call.reject(row, "empty source")
@@ -145,36 +145,27 @@ class Translator:
                 call.reject(row, f"source of more than {self._limit} subwords")
             else:
                 accepted.append(row)
-        budget = self.options.batch_tokens or self._engine.batch_tokens
-        batches = list(batches_by_tokens(accepted, sources, budget))
-        with self._decoder(seed, batches) as call.decoder:
-            # When translations are drawn, the order of batches decides.
-            parallel = 1 if self.options.sampling else self._engine.parallel
-            if hints is None:
-                call.work(batches, sources, parallel if self.options.sampling else len(batches))
-            else:
-                for row in hints.poison:
-                    call.reject(row, "the worker process died of it")
-                done = {row for group in hints.isolated for row in group}.union(hints.poison)
-                rest = [[row for row in batch if row not in done] for batch in batches]
-                groups = [*hints.isolated, *filter(None, rest)]
-                first = len(hints.isolated)
-                if self.options.sampling:
-                    groups.sort(key=lambda group: (-len(sources[group[0]]), group[0]))
-                call.work(groups[:first], sources, 1, hints.under_way)
-                call.work(groups[first:], sources, parallel, hints.under_way)
-                hints.under_way([])
+        batches = self._batches(accepted, sources)
+        with self._decoder(seed, batches) as call.decode:
+            call.run(batches, hints)
         return call.finish(time.monotonic() - started)
 
-    def _decoder(
-        self, seed: int, batches: list[list[int]]
-    ) -> AbstractContextManager[Engine | Sampler]:
-        """The engine with its beam, or a sampler in the first state of the seed."""
-        options = self.options.sampling
-        if options is None:
-            return nullcontext(self._engine)
-        drawing = Sampling(top_k=options.top_k, temperature=options.temperature, seed=seed)
-        return self._engine.sampler(drawing, max(map(len, batches), default=0))
+    def _sources(self, texts: Sequence[str | None]) -> list[list[str]]:
+        """The subwords of sources; a prompt comes before those that are not blank."""
+        given = [text or "" for text in texts]
+        if prompt := self._model.layout.prompt:
+            given = [prompt + text if text.strip() else "" for text in given]
+        return self._subwords.encode_source(given)
+
+    def _batches(self, rows: Sequence[int], lengths: Sequence[Pieces]) -> list[list[int]]:
+        budget = self.options.batch_tokens or self._engine.batch_tokens
+        return list(batches_by_tokens(rows, lengths, budget))
+
+    def _decoder(self, seed: int, batches: list[list[int]]) -> AbstractContextManager[Submit]:
+        """The engine's search, or its sampler in the first state of the seed."""
+        if self.options.sampling is None:
+            return nullcontext(self._engine.submit)
+        return self._engine.sampler(seed, max(map(len, batches), default=0))
 
     def score(
         self, sources: Sequence[str | None], references: Sequence[str | None]
@@ -185,7 +176,7 @@ class Translator:
         or the engine fails on the pair.
         """
         found = np.full(len(sources), np.nan, np.float32)
-        given = self._subwords.encode_source([text or "" for text in sources])
+        given = self._sources(sources)
         wanted = self._subwords.encode_target([text or "" for text in references])
         longest = min(2 * self.options.max_source_subwords, self._engine.max_target_subwords)
         rows = [
@@ -193,9 +184,7 @@ class Translator:
             for row, (source, target) in enumerate(zip(given, wanted, strict=True))
             if 0 < len(source) <= self._limit and 0 < len(target) <= longest
         ]
-        budget = self.options.batch_tokens or self._engine.batch_tokens
         longer = [max(pair, key=len) for pair in zip(given, wanted, strict=True)]
-        batches = list(batches_by_tokens(rows, longer, budget))
 
         def score(batch: list[int]) -> None:
             """Score a batch; if the engine fails, its halves."""
@@ -206,13 +195,12 @@ class Translator:
             except Exception:
                 if len(batch) == 1:
                     check_engine(self._engine, self._model, self.options)
-                    return
-                middle = len(batch) // 2
-                score(batch[:middle])
-                score(batch[middle:])
+                else:
+                    for half in _halves(batch):
+                        score(half)
 
         with ThreadPoolExecutor(self._engine.parallel) as workers:
-            list(workers.map(score, batches))
+            list(workers.map(score, self._batches(rows, longer)))
         return found
 
 
@@ -239,56 +227,76 @@ def batches_by_tokens(
         yield batch
 
 
+def _halves(rows: list[int]) -> tuple[list[int], list[int]]:
+    middle = len(rows) // 2
+    return rows[:middle], rows[middle:]
+
+
 class _Call:
     """The state of one call of `translate`: the rows, and the retries of failed batches."""
 
-    decoder: Engine | Sampler
+    decode: Submit
 
-    def __init__(self, translator: Translator, rows: int) -> None:
-        self._translator = translator
+    def __init__(self, translator: Translator, sources: Sequence[Pieces]) -> None:
+        self._translator, self._sources = translator, sources
         self._candidates = translator.options.candidates
-        results = rows * self._candidates
-        self._texts: list[str | None] = [None] * results
-        self._scores: list[float | None] = [None] * results
-        self._lengths: list[int | None] = [None] * results
-        self._reasons: list[str | None] = [None] * results
-        self._counters = Counters(sentences=rows)
+        empty: tuple[Any, ...] = (None,) * len(SCHEMA)
+        self._rows = [empty] * (len(sources) * self._candidates)
+        self._counters = Counters(sentences=len(sources))
 
     def reject(self, row: int, reason: str) -> None:
         """A sentence without a translation."""
-        first = row * self._candidates
-        self._reasons[first : first + self._candidates] = [reason] * self._candidates
+        for candidate in range(self._candidates):
+            self._rows[row * self._candidates + candidate] = (None, None, None, reason)
 
-    def work(
+    def run(self, batches: list[list[int]], hints: RetryHints | None) -> None:
+        """Translate batches of rows; what crashed earlier attempts, with nothing beside it."""
+        sampled = self._translator.options.sampling is not None
+        if hints is None:
+            self._work(batches, 1 if sampled else len(batches))
+            return
+        for row in hints.poison:
+            self.reject(row, "the worker process died of it")
+        done = {row for group in hints.isolated for row in group}.union(hints.poison)
+        alone = [list(group) for group in hints.isolated]
+        rest = [[row for row in batch if row not in done] for batch in batches]
+        rest = [batch for batch in rest if batch]
+        if sampled:  # the order of batches decides what is drawn
+            ordered = [*alone, *rest]
+            ordered.sort(key=lambda group: (-len(self._sources[group[0]]), group[0]))
+            alone, rest = ordered, []
+        self._work(alone, 1, hints.under_way)
+        self._work(rest, self._translator._engine.parallel, hints.under_way)
+        hints.under_way([])
+
+    def _work(
         self,
-        batches: Sequence[Sequence[int]],
-        sources: Sequence[Pieces],
+        batches: list[list[int]],
         parallel: int,
         report: Callable[[Sequence[Sequence[int]]], None] = lambda groups: None,
     ) -> None:
-        """Translate batches of rows, `parallel` at once; `report` gets the rows in the engine."""
-        waiting: deque[tuple[list[int], list[Pieces], Callable[[], list[Ranked]]]] = deque()
-        for batch in batches:
+        """Translate batches, `parallel` at once; `report` gets the rows in the engine."""
+        waiting: deque[tuple[list[int], Callable[[], list[Ranked]]]] = deque()
+        for rows in batches:
             if len(waiting) == parallel:
-                self.collect(*waiting.popleft())
-            report([*(rows for rows, *_ in waiting), batch])
-            pieces = [sources[row] for row in batch]
-            waiting.append((list(batch), pieces, self.submit(pieces)))
+                self._collect(*waiting.popleft())
+            report([*(earlier for earlier, _ in waiting), rows])
+            waiting.append((rows, self._submit(rows)))
         while waiting:
-            self.collect(*waiting.popleft())
+            self._collect(*waiting.popleft())
 
-    def submit(self, sources: list[Pieces]) -> Callable[[], list[Ranked]]:
+    def _submit(self, rows: list[int]) -> Callable[[], list[Ranked]]:
         """Submit a batch to the engine; errors are raised when the result is collected."""
         self._counters.batches += 1
         try:
-            return self.decoder.submit(sources, self._candidates)
+            return self.decode([self._sources[row] for row in rows], self._candidates)
         except Exception as error:
             failure: Future[list[Ranked]] = Future()
             failure.set_exception(error)
             return failure.result
 
-    def collect(
-        self, rows: list[int], sources: list[Pieces], wait: Callable[[], list[Ranked]]
+    def _collect(
+        self, rows: list[int], wait: Callable[[], list[Ranked]], *, again: bool = False
     ) -> None:
         """Store a batch's translations; if the engine fails, retry its halves recursively.
 
@@ -298,54 +306,47 @@ class _Call:
         try:
             hypotheses = wait()
         except Exception as error:
-            self._retry(rows, sources, error)
+            if again:
+                translator = self._translator
+                check_engine(translator._engine, translator._model, translator.options)
+                self.reject(rows[0], f"engine failed: {one_line(error)}")
+                return
+            for part in _halves(rows) if len(rows) > 1 else [rows]:
+                self._counters.retries += 1
+                self._collect(part, self._submit(part), again=len(rows) == 1)
             return
         for row, best_first in zip(rows, hypotheses, strict=True):
             self._write(row, best_first)
 
-    def _retry(self, rows: list[int], sources: list[Pieces], error: Exception) -> None:
-        if len(rows) > 1:
-            middle = len(rows) // 2
-            for part in (slice(middle), slice(middle, None)):
-                self._counters.retries += 1
-                self.collect(rows[part], sources[part], self.submit(sources[part]))
-            return
-        self._counters.retries += 1
-        try:
-            self._write(rows[0], self.submit(sources)()[0])
-        except Exception as error:
-            translator = self._translator
-            check_engine(translator._engine, translator._model, translator.options)
-            self.reject(rows[0], f"engine failed: {one_line(error)}")
-
     def _write(self, row: int, best_first: Ranked) -> None:
         self.reject(row, "the model has no further translation")
         for candidate, hypothesis in enumerate(best_first):
-            self._write_one(row * self._candidates + candidate, hypothesis)
+            self._rows[row * self._candidates + candidate] = self._judged(hypothesis)
 
-    def _write_one(self, row: int, hypothesis: Hypothesis) -> None:
-        self._reasons[row] = None
-        special = self._translator._special
-        pieces = [piece for piece in hypothesis.pieces if piece not in special]
-        text = self._translator._subwords.decode(pieces).strip()
+    def _judged(self, hypothesis: Hypothesis) -> tuple[Any, ...]:
+        """A row of the result."""
+        translator = self._translator
+        pieces = [piece for piece in hypothesis.pieces if piece not in translator._special]
+        text = translator._subwords.decode(pieces).strip()
         if not hypothesis.ended:
-            self._reasons[row] = f"translation does not end within {hypothesis.subwords} subwords"
+            reason = f"translation does not end within {hypothesis.subwords} subwords"
         elif not text:
-            self._reasons[row] = "empty translation"
+            reason = "empty translation"
         elif control := find_control(text):
-            self._reasons[row] = f"{control} in translation"
+            reason = f"{control} in translation"
         elif not hypothesis.score <= 0:  # NaN, or the logarithm of more than 1
-            self._reasons[row] = f"translation score is {hypothesis.score}"
+            reason = f"translation score is {hypothesis.score}"
         else:
-            self._texts[row] = text
-            self._scores[row] = hypothesis.score
-            self._lengths[row] = hypothesis.subwords
             self._counters.tokens += hypothesis.subwords
+            return text, hypothesis.score, hypothesis.subwords, None
+        return None, None, None, reason
 
     def finish(self, seconds: float) -> tuple[pa.RecordBatch, Counters]:
         """The rows and the counters."""
-        self._counters.rejects = sum(reason is not None for reason in self._reasons)
+        columns = [
+            pa.array([row[at] for row in self._rows], field.type) for at, field in enumerate(SCHEMA)
+        ]
+        rows = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        self._counters.rejects = len(rows) - rows["reason"].null_count
         self._counters.seconds = seconds
-        columns = (self._texts, self._scores, self._lengths, self._reasons)
-        rows = pa.RecordBatch.from_pydict(dict(zip(SCHEMA.names, columns, strict=True)), SCHEMA)
         return rows, self._counters

@@ -3,14 +3,19 @@
 from typing import Any
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.directions import BACK
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import BackTranslateRecord
 from paraloom.pipeline.stage import Run, Stage, shards_are_valid
-from paraloom.pipeline.translation import Model, backward, decoding, shares_translations, translate
+from paraloom.pipeline.translation import (
+    Model,
+    backward,
+    decoding,
+    shares_translations,
+    translate,
+)
 
 
 def fingerprint(run: Run) -> Any:
@@ -26,17 +31,16 @@ def _depends_on(run: Run, sha256: str) -> list[Any]:
     if shares_translations(run.config):
         more += ["unique source", *(["seeded by sources"] if options.sampling else [])]
     named = [sha256, *backward(run).tags()] if options.model else [None]
-    return [*decoding(options), options.max_source_subwords, *named, *more]
+    return [*decoding(options), *named, *more]
 
 
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
 
-    def base(model: str) -> str:
-        return content_key("back_translate", back_translate.VERSION, _depends_on(run, model), model)
+    def depends_on(sha256: str) -> list[Any]:
+        return [_depends_on(run, sha256), sha256]
 
-    shards = run.shards(run.pairs_stage)
-    return translate(BackTranslateRecord, run, BACK, backward(run), shards, base)
+    return translate(BackTranslateRecord, run, BACK, backward(run), depends_on)
 
 
 def check(config: Config) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.io.shards import content_key
 from paraloom.beam_jobs.transforms.directions import PIVOT
 from paraloom.models.errors import UserError
 from paraloom.models.files import digest
@@ -21,19 +20,18 @@ def fingerprint(run: Run) -> Any:
 def _depends_on(run: Run, sha256: str) -> list[Any]:
     """The fingerprint, given the digest of the model, which takes long for a large one."""
     model = forward(run.config)
-    options = [*decoding(model.options), model.options.max_source_subwords]
     shared = ["unique source"] if shares_translations(run.config) else []
-    return [*options, sha256, *model.tags(), *shared]
+    return [*decoding(model.options), sha256, *model.tags(), *shared]
 
 
 def make(run: Run, key: str) -> PivotRecord:
     """Translate the references."""
 
-    def base(model: str) -> str:
-        return content_key("pivot", back_translate.VERSION, _depends_on(run, model))
+    def depends_on(sha256: str) -> list[Any]:
+        return [_depends_on(run, sha256)]
 
     model = forward(run.config)
-    record = translate(PivotRecord, run, PIVOT, model, run.shards("ingest"), base)
+    record = translate(PivotRecord, run, PIVOT, model, depends_on)
     if not record.rows_out:
         raise UserError(
             f"{run.folder('pivot')}: {model.name} translates none of {record.rows_in:,} sentences; "

@@ -1,7 +1,5 @@
 import os
-import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,11 @@ import pytest
 
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate
+from paraloom.beam_jobs.back_translate import TranslationJob
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result, beam_options
-from paraloom.beam_jobs.transforms.translations import COUNTERS
+from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.engines.base import Hypothesis, Ranked
@@ -51,7 +50,8 @@ def work(tmp_path: Path, sentences: list[str]) -> Callable[..., list[Unit]]:
 
 
 def run(work: list[Unit], out: Path, model: Path, options: NmtOptions = FAST) -> Result:
-    return back_translate.run(work, str(out), str(model), options, ONE)
+    job = TranslationJob(model=TranslatorFactory(str(model), options))
+    return back_translate.run(work, str(out), job, ONE)
 
 
 def rows(result: Result) -> list[dict[str, Any]]:
@@ -192,9 +192,8 @@ def test_only_this_stage_asks_for_an_accelerator(tmp_path: Path, nmt_model: Path
 
     hint = "type:nvidia-l4;count:1"
     pipeline = beam.Pipeline(options=beam_options(ONE))
-    stage = back_translate.TranslateUnits(
-        str(tmp_path / "out"), str(nmt_model), FAST, accelerator=hint
-    )
+    job = TranslationJob(model=TranslatorFactory(str(nmt_model), FAST), accelerator=hint)
+    stage = back_translate.TranslateUnits(str(tmp_path / "out"), job)
     _ = pipeline | beam.Create([1]) | stage
     environments = pipeline.to_runner_api().components.environments.values()
     hinted = [e for e in environments if hint.encode() in e.resource_hints.values()]
@@ -210,21 +209,12 @@ def test_a_worker_without_the_gpu_that_was_asked_for(
 ) -> None:
     """It would be slow, and nobody would know why."""
     monkeypatch.setattr(gpu, "devices", list)
-    hinted = partial(back_translate.run, accelerator="type:nvidia-l4;count:1")
+
+    def hinted(options: NmtOptions) -> Result:
+        model = TranslatorFactory(str(nmt_model), options)
+        job = TranslationJob(model=model, accelerator="type:nvidia-l4;count:1")
+        return back_translate.run(work(), str(tmp_path / "out"), job, ONE)
+
     with pytest.raises(UserError, match="type:nvidia-l4;count:1: this worker finds no CUDA device"):
-        hinted(work(), str(tmp_path / "out"), str(nmt_model), FAST, ONE)
-    on_cpu = FAST.replace(device="cpu")  # asked for as plainly
-    assert hinted(work(), str(tmp_path / "out"), str(nmt_model), on_cpu, ONE).receipts
-
-
-def test_a_model_that_is_not_there(tmp_path: Path, work: Callable[..., list[Unit]]) -> None:
-    with pytest.raises(UserError, match="nowhere"):
-        run(work(), tmp_path / "out", tmp_path / "nowhere")
-
-
-def test_the_clock_of_a_shard_is_its_own(
-    tmp_path: Path, work: Callable[..., list[Unit]], nmt_model: Path
-) -> None:
-    before = time.monotonic()
-    result = run(work(), tmp_path / "out", nmt_model)
-    assert sum(r.seconds for r in result.receipts) <= time.monotonic() - before
+        hinted(FAST)
+    assert hinted(FAST.replace(device="cpu")).receipts  # asked for as plainly

@@ -12,10 +12,11 @@ import pytest
 
 import paraloom.models.nmt.translate
 from paraloom.beam_jobs import back_translate
-from paraloom.beam_jobs.back_translate import distinct_folder
+from paraloom.beam_jobs.back_translate import TranslationJob, distinct_folder
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, receipts, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import SCHEMA, Counters, RetryHints
 from tests.run_helpers import part_file
@@ -90,9 +91,9 @@ def write(folder: Path, shards: Sequence[Sequence[str]], reference: str = "r") -
 
 
 def run(work: list[Unit], out: Path, distinct: str | None = "base", *beam: str) -> Result:
-    return back_translate.run(
-        work, str(out), "model", NmtOptions(beam=1), beam or ONE, distinct=distinct
-    )
+    model = TranslatorFactory("model", NmtOptions(beam=1))
+    job = TranslationJob(model=model, distinct=distinct)
+    return back_translate.run(work, str(out), job, beam or ONE)
 
 
 def tables(result: Result) -> list[tuple[list[Any], list[Any]]]:
@@ -187,11 +188,9 @@ def test_workers_make_the_same_rows(tmp_path: Path, nmt_model: Path) -> None:
     work = write(tmp_path, [draw.choices(texts, k=12) for _ in range(20)])
 
     def translated(folder: str, distinct: str | None, *beam: str) -> Any:
-        result = back_translate.run(
-            work, str(tmp_path / folder), str(nmt_model), NmtOptions(beam=2), beam,
-            distinct=distinct,
-        )  # fmt: skip
-        return tables(result)
+        model = TranslatorFactory(str(nmt_model), NmtOptions(beam=2))
+        job = TranslationJob(model=model, distinct=distinct)
+        return tables(back_translate.run(work, str(tmp_path / folder), job, beam))
 
     one = translated("one", "base", *ONE)
     two = translated("two", "base", "--direct_num_workers", "2")

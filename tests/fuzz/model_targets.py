@@ -92,7 +92,7 @@ def translation_model() -> Path:
 
 def checkpoint(random: Random, folder: Path) -> None:
     """The settings in the checkpoint of a fairseq model, or its bytes in either form of torch."""
-    from paraloom.models.nmt.checkpoint import read_state
+    from paraloom.models.nmt.families.fairseq import read_state
 
     place = folder / "model"
     shutil.copytree(translation_model(), place, copy_function=os.symlink)

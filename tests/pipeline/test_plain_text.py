@@ -16,7 +16,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions, Translator
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.families.m2m100 import m2m100_layout
+from paraloom.models.nmt.families.table import M2M100
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.corpus import timings
 from paraloom.pipeline.commands.corpus.estimate import estimate
@@ -196,7 +196,7 @@ def test_errors_about_the_forward_model_name_the_right_key() -> None:
     languages = Languages("cs", "cz").reversed()
     assert (languages.source, languages.target) == ("cz", "cs")
     with pytest.raises(UserError, match=r"^input\.target_language: the model has no language 'cz'"):
-        m2m100_layout(["__cs__", "__en__"], languages)
+        M2M100.layout(["__cs__", "__en__"], languages)
 
 
 def test_keys_of_runs_without_are_as_before(

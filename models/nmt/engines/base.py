@@ -1,11 +1,11 @@
-"""Interface of the decoding engines."""
+"""Interface of the decoding engines, and what the engines in torch share."""
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.options import NmtOptions, Precision
 
@@ -28,23 +28,11 @@ class Hypothesis(NamedTuple):
 Ranked = list[Hypothesis]
 """Translations of one source, best first."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
-    """Translations drawn at random, one subword after another, instead of the beam's best.
-
-    Attributes:
-        top_k: subwords to draw from, the most likely ones; 0: all.
-        temperature: below 1, likely subwords are drawn more often than the model says.
-        seed: the same seed and the same batches give the same translations.
-    """
-
-    top_k: int = 10
-    temperature: float = 1.0
-    seed: int = 1
+Submit = Callable[[Sequence[Pieces], int], Callable[[], list[Ranked]]]
+"""A function as `Engine.submit`."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """A loaded model. `submit` and `score` may be called from several threads at once."""
 
     device: str
@@ -57,13 +45,12 @@ class Engine(Protocol):
     """Length of the longest source that the model can encode, without the end of sentence."""
     max_target_subwords: int
     """Length of the longest target that the model can score, without the end of sentence."""
-    parallel: int
+    parallel: int = 1
     """Number of batches decoded in parallel."""
+    converted: str | None = None
+    """SHA-256 of the files that it loaded, if the model was converted for it."""
 
-    @property
-    def converted(self) -> str | None:
-        """SHA-256 of the files that it loaded, if the model was converted for it."""
-
+    @abstractmethod
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
@@ -74,29 +61,58 @@ class Engine(Protocol):
         Args:
             num_hypotheses: translations of each source, at most the beam size.
         """
-        ...
 
-    def sampler(self, sampling: Sampling, largest: int) -> "AbstractContextManager[Sampler]":
-        """The same model, drawing from its first state of the seed; waits for a free device.
+    @abstractmethod
+    def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
+        """log p(target | source) per subword, end of sentence included, of each pair."""
+
+    def sampler(self, seed: int, largest: int) -> AbstractContextManager[Submit]:
+        """A function as `submit` that draws translations, ranked by score; waits for a free device.
+
+        The order of batches decides what is drawn. `NmtOptions` lets only CTranslate2 sample.
 
         Args:
             largest: the most sentences of a batch.
         """
-        ...
-
-    def score(self, sources: Sequence[Pieces], targets: Sequence[Pieces]) -> list[float]:
-        """log p(target | source) per subword, end of sentence included, of each pair."""
-        ...
+        raise NotImplementedError
 
 
-class Sampler(Protocol):
-    """An engine that samples. The order of batches decides what is drawn."""
+class ReferenceEngine(Engine):
+    """An engine in torch: one batch at a time, on all threads, or on the first GPU of `devices`."""
+
+    def __init__(self, options: NmtOptions, threads: int) -> None:
+        import torch
+
+        self.device = torch_device(options)
+        self.compute_type = "float16" if options.compute_type == "float16" else "float32"
+        torch.set_num_threads(threads)
+        self._lock = threading.Lock()
+
+    def _place(self, network: Any) -> None:
+        """Put a network on the device, with the number type."""
+        if self.compute_type == "float16":
+            network.half()
+        network.to(self.device)
+
+    @abstractmethod
+    def _decode(self, batch: Sequence[Pieces], num_hypotheses: int) -> list[Ranked]:
+        """Translate a batch."""
 
     def submit(
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
-        """As `Engine.submit`, with translations in the order of their scores."""
-        ...
+        """Return a function that translates the batch; see `Engine.submit`."""
+        import torch
+
+        def wait() -> list[Ranked]:
+            with self._lock:
+                try:
+                    return self._decode(batch, num_hypotheses)
+                except torch.cuda.OutOfMemoryError:
+                    torch.cuda.empty_cache()
+                    raise
+
+        return wait
 
 
 def longest_target(options: NmtOptions, positions: int) -> int:
@@ -104,25 +120,11 @@ def longest_target(options: NmtOptions, positions: int) -> int:
     return min(2 * options.max_source_subwords, positions)
 
 
-def on_accelerator(options: NmtOptions, accelerator: str | None) -> NmtOptions:
-    """The options on a worker that was asked for with `accelerator`: a GPU, or an error."""
-    if options.device == "auto" and gpu.required(accelerator):
-        return options.replace(device="cuda")
-    return options
-
-
 def torch_device(options: NmtOptions) -> str:
     """The device of an engine in torch: cpu, or the first GPU of `devices`, as cuda:0."""
     import torch
 
     found = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
-    if gpus := gpu.chosen(options, found):
-        return f"cuda:{gpus[0]}"
-    if options.compute_type == "float16":
-        raise UserError("nmt.compute_type: float16 needs a GPU, and there is none; choose float32")
-    return "cpu"
-
-
-def ranked(hypotheses: list[Hypothesis]) -> Ranked:
-    """Hypotheses by score, best first."""
-    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
+    gpus = gpu.chosen(options, found)
+    gpu.check_type(options, gpus)
+    return f"cuda:{gpus[0]}" if gpus else "cpu"

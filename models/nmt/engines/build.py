@@ -16,30 +16,26 @@ def build_engine(model: NmtModel, options: NmtOptions, threads: int | None = Non
     threads = threads or cores()
     engine: Engine
     check_family(model, options)
-    try:
-        if options.engine == "ctranslate2":
-            from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine
+    if options.engine == "ctranslate2":
+        from paraloom.models.nmt.engines.ctranslate2 import CTranslate2Engine
 
-            engine = CTranslate2Engine(model, options, threads)
-        elif isinstance(model, FairseqModel):
-            from paraloom.models.nmt.engines.fairseq import FairseqEngine
+        engine = CTranslate2Engine(model, options, threads)
+    elif isinstance(model, FairseqModel):
+        from paraloom.models.nmt.engines.fairseq import FairseqEngine
 
-            engine = FairseqEngine(model.folder, options, threads)
-        else:
-            from paraloom.models.nmt.engines.transformers import TransformersEngine
+        engine = FairseqEngine(model, options, threads)
+    else:
+        from paraloom.models.nmt.engines.transformers import TransformersEngine
 
-            assert isinstance(model, PretrainedModel)
-            engine = TransformersEngine(model, options, threads)
-    except ImportError as error:
-        raise UserError(f"engine {options.engine}: not installed ({error})") from error
+        assert isinstance(model, PretrainedModel)
+        engine = TransformersEngine(model.torch_model(), model.positions, options, threads)
     check_engine(engine, model, options)
     return engine
 
 
 def check_family(model: NmtModel, options: NmtOptions) -> None:
     """Check that the configured engine takes models of this family."""
-    taken = {"fairseq": FairseqModel, "transformers": PretrainedModel}.get(options.engine, NmtModel)
-    if not isinstance(model, taken):
+    if options.engine not in ("ctranslate2", model.reference):
         raise UserError(
             f"nmt.engine: {options.engine} does not take a model of {model.family} "
             f"({model.path}); choose ctranslate2"

@@ -10,30 +10,28 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import ctranslate2
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
 from paraloom.models.nmt.engines.base import (
+    Engine,
     Hypothesis,
     Pieces,
     Ranked,
-    Sampling,
+    Submit,
     longest_target,
-    ranked,
 )
-
-if TYPE_CHECKING:
-    import ctranslate2
-
-    from paraloom.models.nmt.families.base import NmtModel
-    from paraloom.models.nmt.options import NmtOptions, Precision
+from paraloom.models.nmt.families.base import NmtModel
+from paraloom.models.nmt.options import NmtOptions, Precision
 
 _CUBLAS = "libcublas.so.12"  # what CTranslate2's wheel is linked with
 _SEEDING = threading.Lock()  # CTranslate2 has one seed for the whole process
 
 
-class CTranslate2Engine:
+class CTranslate2Engine(Engine):
     """A model loaded in CTranslate2.
 
     On a machine with several GPUs, each has a copy of the model and decodes a batch. On a CPU, one
@@ -58,27 +56,35 @@ class CTranslate2Engine:
         tags = len(self._layout.target_prefix)
         # What the decoder starts with is no part of a hypothesis, but a tag after it is.
         self._forced = tags if self._layout.decoder_start else 0
-        self._shortest = nmt.shortest
         self.max_source_subwords = model.source_positions - max(len(self._layout.source(())), 1)
         self.max_target_subwords = model.target_positions - tags - 1
-        self._options = options
-        self._longest = longest_target(options, model.target_positions - tags)
-        self._settings: dict[str, Any] = {
-            "device": self.device,
-            "device_index": gpus or 0,
-            "compute_type": self.compute_type,
-            "max_queued_batches": -1,
+        longest = longest_target(options, model.target_positions - tags)
+        self._decoding: dict[str, Any] = {
+            "asynchronous": True,
+            "length_penalty": 1,
+            "max_input_length": 0,  # no truncation: the caller rejects long sources
+            "min_decoding_length": nmt.shortest,
+            "max_decoding_length": longest + self._forced,
+            "return_scores": True,
+            "return_end_token": True,
         }
-        self._translator = self._load(inter_threads=1 if gpus else threads, intra_threads=1)
+        self._options = options
+        self._loading = {"device": self.device, "compute_type": self.compute_type}
+        self._translator = self._load(gpus or 0, 1 if gpus else threads)
         self._idle: SimpleQueue[int] = SimpleQueue()
         for device in gpus or [0]:
             self._idle.put(device)
 
-    def _load(self, **changes: Any) -> ctranslate2.Translator:
-        import ctranslate2
-
+    def _load(self, devices: int | list[int], threads: int) -> ctranslate2.Translator:
         try:
-            return ctranslate2.Translator(str(self._model.path), **{**self._settings, **changes})
+            return ctranslate2.Translator(
+                str(self._model.path),
+                **self._loading,
+                device_index=devices,
+                inter_threads=threads,
+                intra_threads=1,
+                max_queued_batches=-1,
+            )
         except (RuntimeError, ValueError, LookupError) as error:
             reason = " ".join(str(error).split())
             raise UserError(
@@ -89,17 +95,50 @@ class CTranslate2Engine:
         self, batch: Sequence[Pieces], num_hypotheses: int = 1
     ) -> Callable[[], list[Ranked]]:
         """Queue a batch; see `Engine.submit`."""
-        return self._submit(
-            self._translator, batch, num_hypotheses, beam_size=self._options.beam, patience=1
-        )  # like fairseq: stop when `beam` hypotheses have ended
+        # A patience of 1 is fairseq's: stop when `beam` hypotheses have ended.
+        search = {"beam_size": self._options.beam, "patience": 1}
+        return self._submit(self._translator, batch, num_hypotheses, search)
 
     @contextmanager
-    def sampler(self, sampling: Sampling, largest: int) -> Iterator[CTranslate2Sampler]:
-        """See `Engine.sampler`: a call draws on a device alone."""
+    def sampler(self, seed: int, largest: int) -> Iterator[Submit]:
+        """See `Engine.sampler`. A call draws with one thread of a translator of its own.
+
+        Otherwise nothing can be repeated: CTranslate2 seeds the generator of a thread when the
+        thread first draws, and never again (its threads also outlive `unload_model`), so a
+        translator that has drawn cannot be used again with another seed. Loading 500 MB takes
+        0.3 s. The last bits of a score depend on the number of threads that work on a batch.
+        """
+        assert self._options.sampling
+        how = {  # a beam above 1 crashes the process when it samples
+            "beam_size": 1,
+            "sampling_topk": self._options.sampling.top_k,
+            "sampling_temperature": self._options.sampling.temperature,
+        }
+        seeded = False
+
+        def draw(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
+            wait = self._submit(translator, batch, num_hypotheses, how)
+            return lambda: [sorted(drawn, key=lambda each: -each.score) for drawn in wait()]
+
+        def submit(batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
+            """Draw; the first batch is drawn before another call may set its seed."""
+            nonlocal seeded
+            if seeded:
+                return draw(batch, num_hypotheses)
+            with _SEEDING:
+                ctranslate2.set_random_seed(seed)
+                if self.device == "cuda":
+                    # A GPU has a generator for each sentence, and seeds all anew for a larger
+                    # batch.
+                    draw([["▁a"]] * largest, num_hypotheses)()
+                found = draw(batch, num_hypotheses)()
+            seeded = True
+            return lambda: found
+
         device = self._idle.get()
         try:
-            translator = self._load(inter_threads=1, intra_threads=1, device_index=device)
-            yield CTranslate2Sampler(self, translator, sampling, largest)
+            translator = self._load(device, 1)
+            yield submit
         finally:
             self._idle.put(device)
 
@@ -122,30 +161,20 @@ class CTranslate2Engine:
         translator: ctranslate2.Translator,
         batch: Sequence[Pieces],
         num_hypotheses: int,
-        **decoding: Any,
+        how: dict[str, Any],
     ) -> Callable[[], list[Ranked]]:
         prefix = list(self._layout.target_prefix)
         results = translator.translate_batch(
             [self._layout.source(pieces) for pieces in batch],
             [prefix] * len(batch) if prefix else None,
-            asynchronous=True,
             num_hypotheses=num_hypotheses,
-            length_penalty=1,
-            max_input_length=0,  # no truncation: the caller rejects long sources
-            min_decoding_length=self._shortest,
-            max_decoding_length=self._longest + self._forced,
-            return_scores=True,
-            return_end_token=True,
-            **decoding,
+            **self._decoding,
+            **how,
         )
 
         def wait() -> list[Ranked]:
-            found = []
-            for pending in results:
-                result = pending.result()
-                pairs = zip(result.hypotheses, result.scores, strict=True)
-                found.append([self._hypothesis(pieces, score) for pieces, score in pairs])
-            return found
+            found = [pending.result() for pending in results]
+            return [[*map(self._hypothesis, each.hypotheses, each.scores)] for each in found]
 
         return wait
 
@@ -158,63 +187,12 @@ class CTranslate2Engine:
         return Hypothesis(made[:-1] if ended else made, score, len(made), ended)
 
 
-class CTranslate2Sampler:
-    """Draws with one thread of a translator of its own: otherwise nothing can be repeated.
-
-    CTranslate2 seeds the generator of a thread when the thread first draws, and never again (its
-    threads also outlive `unload_model`), so a translator that has drawn cannot be used again with
-    another seed. Loading 500 MB takes 0.3 s. The last bits of a score depend on the number of
-    threads that work on a batch.
-    """
-
-    def __init__(
-        self, engine: CTranslate2Engine, translator: Any, sampling: Sampling, largest: int
-    ) -> None:
-        self._engine, self._translator = engine, translator
-        self._sampling, self._largest = sampling, largest
-        self._seeded = False
-
-    def submit(
-        self, batch: Sequence[Pieces], num_hypotheses: int = 1
-    ) -> Callable[[], list[Ranked]]:
-        """See `Engine.submit`. The first batch is drawn before another call may set its seed."""
-        import ctranslate2
-
-        if self._seeded:
-            return self._draw(batch, num_hypotheses)
-        with _SEEDING:
-            ctranslate2.set_random_seed(self._sampling.seed)
-            if self._engine.device == "cuda":
-                # A GPU has a generator for each sentence, and seeds all anew for a larger batch.
-                self._draw([["▁a"]] * self._largest, num_hypotheses)()
-            found = self._draw(batch, num_hypotheses)()
-        self._seeded = True
-        return lambda: found
-
-    def _draw(self, batch: Sequence[Pieces], num_hypotheses: int) -> Callable[[], list[Ranked]]:
-        """Start to draw. A beam above 1 crashes the process when it samples."""
-        wait = self._engine._submit(
-            self._translator,
-            batch,
-            num_hypotheses,
-            beam_size=1,
-            sampling_topk=self._sampling.top_k,
-            sampling_temperature=self._sampling.temperature,
-        )
-        return lambda: [ranked(hypotheses) for hypotheses in wait()]
-
-
 def _precision(options: NmtOptions, gpus: Sequence[int], family: str) -> Precision:
     """The number type to load with."""
-    import ctranslate2
-
     wanted = options.compute_type
+    gpu.check_type(options, gpus)
     if wanted == "int8" and gpus:
         return "int8_float16"  # float32 activations would not use the GPU's matrix units
-    if wanted in ("float16", "bfloat16") and not gpus:
-        raise UserError(
-            f"nmt.compute_type: {wanted} needs a GPU, and there is none; choose float32 or int8"
-        )
     if wanted != "auto":
         return wanted
     supported = [ctranslate2.get_supported_compute_types("cuda", device) for device in gpus]

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paraloom.models.errors import UserError
 from paraloom.models.nmt.convert import Conversion, convert_once
 from paraloom.models.nmt.families.subwords import Subwords
 
 
 @dataclass(frozen=True)
-class Layout:
+class TokenLayout:
     """The tokens that a model wants around subwords. Engines add them, as tokens, never as text.
 
     Attributes:
@@ -54,8 +55,10 @@ class NmtModel(ABC):
 
     family: str
     """Name for messages and the manifest."""
+    reference: str | None = None
+    """The engine that takes it besides ctranslate2."""
     path: Path
-    layout: Layout = Layout()
+    layout: TokenLayout = TokenLayout()
     shortest = 0
     """Least subwords of a translation, end of sentence left out. CTranslate2 gives the end of
     sentence no probability before."""
@@ -79,4 +82,17 @@ class NmtModel(ABC):
 
     def converted(self) -> Conversion:
         """The model in CTranslate2's format, converted once and cached."""
-        return convert_once(self)
+        return convert_once(self.digest, self._convert)
+
+    def _convert(self, out: Path) -> tuple[int, int]:
+        """Convert; the library takes settings as they are, and raises many types."""
+        try:
+            return self.convert(out)
+        except (UserError, OSError):  # of the system, such as a full disk
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise UserError(
+                f"{self.path}: CTranslate2 cannot convert it ({reason}); choose engine "
+                f"{self.reference}"
+            ) from error

@@ -1,38 +1,108 @@
-"""fairseq: a checkpoint, two dictionaries and one SentencePiece model for both languages."""
+"""fairseq: a checkpoint, two dictionaries and one SentencePiece model for both languages.
+
+fairseq's own loader unpickles any object. Here torch's safe loading reads settings and weights, the
+settings are checked, and the model is built from both.
+"""
+
+from __future__ import annotations
 
 import argparse
+import hashlib
+import logging
 import tempfile
+import warnings
+from functools import cached_property
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from paraloom.models.nmt.convert import conversion_errors
+from paraloom.models.errors import UserError, in_one_line
+from paraloom.models.files import digest
+from paraloom.models.memory import bounded_by_files
 from paraloom.models.nmt.families.base import NmtModel
 from paraloom.models.nmt.families.subwords import SentencePieces
-from paraloom.models.nmt.model_folder import CHECKPOINT, SENTENCEPIECE, ModelFolder
+from paraloom.models.nmt.weights import check_finite, loading
+
+if TYPE_CHECKING:
+    import torch
+    from fairseq.data import Dictionary
+
+CHECKPOINT = "checkpoint.pt"
+SENTENCEPIECE = "sentencepiece.model"
+_POSITIONS = 1024  # fairseq's default
+
+
+class Loaded(NamedTuple):
+    """A model in torch: float32, in evaluation mode.
+
+    The settings name the languages, `source_lang` and `target_lang`, and the longest source and
+    translation, end of sentence included: `max_source_positions` and `max_target_positions`.
+    """
+
+    network: torch.nn.Module
+    source: Dictionary
+    target: Dictionary
+    settings: argparse.Namespace
+    weights: dict[str, torch.Tensor]
 
 
 class FairseqModel(NmtModel):
-    """A fairseq model. Its checkpoint names the languages, and the dictionaries have no tags."""
+    """`checkpoint.pt`, `dict.<source>.txt`, `dict.<target>.txt` and `sentencepiece.model`.
 
-    family = "fairseq"
+    The checkpoint names the languages, and the dictionaries have no tags.
+    """
+
+    family = reference = "fairseq"
     shortest = 1  # as fairseq's own search has it
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.folder = ModelFolder(path)
+        self.checkpoint = path / CHECKPOINT
+        if not self.checkpoint.is_file():
+            raise UserError(f"{self.checkpoint}: missing from the model folder")
+        self._dictionaries = {file.name: file for file in sorted(path.glob("dict.*.txt"))}
 
     @staticmethod
     def fits(path: Path) -> bool:
         """Whether a folder is of this family, or was meant to be."""
         return (path / CHECKPOINT).is_file() or any(path.glob("dict.*.txt"))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        return self.folder.digest
+        total = hashlib.sha256()
+        for path in (self.checkpoint, *self._dictionaries.values()):
+            total.update(f"{path.name}\0{digest(path)}\n".encode())
+        return total.hexdigest()
 
     def subwords(self) -> SentencePieces:
         """See `NmtModel`."""
         return SentencePieces(self.path / SENTENCEPIECE)
+
+    def load(self) -> Loaded:
+        """Load the model in torch."""
+        fairseq = import_fairseq()
+        state = read_state(self.checkpoint)
+        settings = _settings(state, self.checkpoint)
+        source = self._dictionary(settings.source_lang)
+        target = self._dictionary(settings.target_lang)
+        task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
+        # fairseq takes settings as they are: it may divide by 0 heads.
+        with in_one_line(f"{self.checkpoint}: does not fit its settings or the dictionaries"):
+            with bounded_by_files(self.path):
+                network = fairseq.models.transformer.TransformerModel.build_model(settings, task)
+            network.load_state_dict(state["model"])
+        check_finite(network, self.checkpoint)
+        return Loaded(network.float().eval(), source, target, settings, state["model"])
+
+    def _dictionary(self, language: object) -> Dictionary:
+        """The dictionary of a language that the checkpoint names; the digest covers it."""
+        name = f"dict.{' '.join(str(language).split())[:80]}.txt"
+        if name not in self._dictionaries:
+            raise UserError(f"{self.path / name}: missing, and the checkpoint names its language")
+        path = self._dictionaries[name]
+        with in_one_line(f"{path}: not a fairseq dictionary, which has a word and a count a line"):
+            return import_fairseq().data.Dictionary.load(str(path))
 
     def convert(self, out: Path) -> tuple[int, int]:
         """See `NmtModel`."""
@@ -40,21 +110,80 @@ class FairseqModel(NmtModel):
         from ctranslate2.converters import FairseqConverter
         from torch.serialization import safe_globals
 
-        from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
-
-        checkpoint = read_checkpoint(self.folder)
-        settings = checkpoint.settings
-        build_model(self.folder, checkpoint)  # raises clear errors; the converter does not
+        loaded = self.load()  # raises clear errors; the converter does not
+        settings = loaded.settings
         with tempfile.TemporaryDirectory() as scratch:
-            clean = Path(scratch) / "checkpoint.pt"
-            torch.save({"args": settings, "model": checkpoint.weights}, clean)
+            clean = Path(scratch) / CHECKPOINT
+            torch.save({"args": settings, "model": loaded.weights}, clean)
             converter = FairseqConverter(
                 str(clean),
                 str(self.path),
                 source_lang=settings.source_lang,
                 target_lang=settings.target_lang,
             )
-            errors = conversion_errors(self.folder.checkpoint, self.family)
-            with errors, safe_globals([argparse.Namespace]):
+            with safe_globals([argparse.Namespace]):
                 converter.convert(str(out), force=True)
         return settings.max_source_positions, settings.max_target_positions
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """Read the whole content of a checkpoint with torch's safe loading."""
+    import torch
+    from torch.serialization import safe_globals
+
+    with loading(path, path), safe_globals([argparse.Namespace]):
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise UserError(f"{path}: not a fairseq checkpoint (it has no `model`)")
+    return state
+
+
+def _settings(state: dict[str, Any], path: Path) -> argparse.Namespace:
+    """The settings of a checkpoint's model and of its task, checked."""
+    configuration = _named(state.get("cfg"))
+    given = configuration.get("model") if state.get("args") is None else state["args"]
+    if isinstance(given, dict):  # trained through hydra: the model's name is the architecture
+        given = {"arch": given.get("_name"), **given}
+    values = {**_named(configuration.get("task")), **_named(given)}
+    architecture = values.get("arch")
+    known = import_fairseq().models.ARCH_MODEL_NAME_REGISTRY
+    if not isinstance(architecture, str) or known.get(architecture) != "transformer":
+        shown = " ".join(str(architecture).split())[:200]
+        raise UserError(f"{path}: architecture {shown} is not a translation transformer")
+    # These are paths on the machine that trained the model; the checkpoint has the weights.
+    values |= {"encoder_embed_path": None, "decoder_embed_path": None, "task": "translation"}
+    for key in ("max_source_positions", "max_target_positions"):
+        if values.get(key) is None:
+            values[key] = _POSITIONS
+        if type(values[key]) is not int or values[key] < 1:  # True is an int, too
+            raise UserError(f"{path}: {key} is not a number of subwords")
+    for key in ("source_lang", "target_lang"):
+        if not isinstance(values.get(key), str):
+            raise UserError(f"{path}: the checkpoint does not name its languages ({key})")
+    return argparse.Namespace(**values)
+
+
+def _named(values: object) -> dict[str, Any]:
+    """The settings in a namespace or dictionary whose keys are names; of anything else, none."""
+    values = vars(values) if isinstance(values, argparse.Namespace) else values
+    items = values.items() if isinstance(values, dict) else ()
+    return {key: value for key, value in items if isinstance(key, str)}
+
+
+def import_fairseq() -> ModuleType:
+    """Import fairseq, and undo the changes that its import makes to the program's logging."""
+    root = logging.getLogger()
+    handlers, level, disabled = root.handlers[:], root.level, logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import fairseq
+            import fairseq.data
+            import fairseq.models.transformer
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.disable(disabled)
+    module: ModuleType = fairseq
+    return module

@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import pickle
 import random
-from abc import abstractmethod
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from paraloom.models import hub
-from paraloom.models.errors import UserError
+from paraloom.models.errors import UserError, in_one_line
 from paraloom.models.files import digest
 from paraloom.models.memory import bounded_by_files
-from paraloom.models.nmt.convert import conversion_errors
-from paraloom.models.nmt.families.base import Languages, NmtModel
-from paraloom.models.nmt.families.subwords import (
-    SentencePieces,
-    Subwords,
-    TokenizerJson,
-    load_sentencepiece,
-    load_tokenizer,
-)
-from paraloom.models.nmt.weights import check_finite
-from paraloom.models.structured import check_sizes, read_json
+from paraloom.models.nmt.families.base import Languages, NmtModel, TokenLayout
+from paraloom.models.nmt.families.languages import find_tag
+from paraloom.models.nmt.families.subwords import Subwords, open_subwords
+from paraloom.models.nmt.families.table import MARIAN, T5, find_family
+from paraloom.models.nmt.families.vocabulary import read_object, read_tokens, read_vocabulary
+from paraloom.models.nmt.weights import check_finite, loading
+from paraloom.models.structured import check_sizes
 
 if TYPE_CHECKING:
-    from paraloom.models.nmt.families.torch_model import TorchModel
+    from paraloom.models.nmt.engines.transformers import TorchModel
 
 CONVERSION = 1
 """Bump when `convert` writes other files for the same model."""
 TOLERANCE = 1e-3
 """Largest difference of a log probability per subword between torch and a converted model."""
-_WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-            "pytorch_model.bin.index.json")  # fmt: skip
 _READ = {".json", ".bin", ".safetensors", ".model", ".spm"}  # what a conversion reads
 _UNLIMITED = 16_000  # positions of a model with relative positions
 _MOST_UNUSED = 1 << 16  # entries of a vocabulary without a token
@@ -48,53 +41,46 @@ _LARGEST = {
     r"d_model|hidden_size|n_positions|max_position_embeddings": 1 << 14,
     r"d_kv|d_ff|.*_dim|.*heads|.*_buckets": 1 << 16,
 }
+_NEVER = -1e4  # a logit of no probability, in float16 too
 
 
 class PretrainedModel(NmtModel):
-    """A model of Transformers. A family is a subclass with its classes, files and tags.
+    """A model of Transformers, of a family that `table` has.
 
-    Args:
-        config: the content of config.json.
+    Attributes:
+        tokens: the encoder's vocabulary by id, as long as the embeddings.
+        target_tokens: the decoder's; Marian's, with `separate_vocabs`, may be another.
     """
 
-    architecture: ClassVar[str]
-    """The model's class in `transformers`; no other class is ever loaded."""
-    loader: ClassVar[str]
-    """The class in `ctranslate2.converters.transformers` that converts it."""
-    sentencepiece: ClassVar[tuple[str, ...]] = ("sentencepiece.bpe.model",)
-    """Names that the SentencePiece model of both languages may have; the first found is read."""
+    reference = "transformers"
 
-    def __init__(self, path: Path, config: dict[str, Any], languages: Languages) -> None:
-        self.path, self.config, self.languages = path, config, languages
-        check_sizes(path / "config.json", config, _LARGEST)
-        hub.check_settings(path / "config.json", config)
+    def __init__(self, path: Path, languages: Languages) -> None:
+        self.path = path
+        self._settings = path / "config.json"
+        self._config = config = read_object(self._settings)
+        check_sizes(self._settings, config, _LARGEST)
+        hub.check_settings(self._settings, config)
         for index in path.glob("*.index.json"):
             hub.check_index(index)
-        if not any((path / name).is_file() for name in _WEIGHTS):
-            raise UserError(
-                f"{path / _WEIGHTS[0]}: missing from the model folder (or {_WEIGHTS[2]})"
-            )
-        self.check_tokenizer()
-        self.layout = self.make_layout()
+        file = path / "tokenizer_config.json"
+        tokenizer = read_object(file) if file.is_file() else {}
+        self._family = find_family(path, config, tokenizer)
+        self.family = self._family.name
+        read = read_tokens(path, self._family, tokenizer, self._number("vocab_size"))
+        self.tokens = self.target_tokens = self._filled_up(read, "vocab_size")
+        if self._family is MARIAN and tokenizer.get("separate_vocabs") is True:
+            one = config.get("decoder_vocab_size") is None
+            size = "vocab_size" if one else "decoder_vocab_size"
+            self.target_tokens = self._filled_up(read_vocabulary(path / "target_vocab.json"), size)
+        self.layout = self._layout(languages)
         self._check_tokens()
 
-    @abstractmethod
-    def read_vocabulary(self) -> list[str]:
-        """The tokens by id, from the tokeniser's files; may be shorter than the embeddings."""
-
-    @abstractmethod
-    def make_layout(self) -> Any:
-        """The tokens around subwords, for the languages."""
-
-    @cached_property
-    def tokens(self) -> list[str]:
-        """The vocabulary by id, as long as the embeddings."""
-        return self.filled_up(self.read_vocabulary(), "vocab_size")
-
-    @property
-    def target_tokens(self) -> list[str]:
-        """The decoder's vocabulary by id."""
-        return self.tokens
+    def _layout(self, languages: Languages) -> TokenLayout:
+        start = None if self._family.forced else self._token("decoder_start_token_id")
+        layout = self._family.layout(self.tokens, languages, start)
+        if self._family is not T5 or layout.source_prefix:
+            return layout
+        return replace(layout, prompt=_prompt(self._config, languages))
 
     def _check_tokens(self) -> None:
         """Check that the vocabularies have the tokens that the model is given, or must not give."""
@@ -107,112 +93,69 @@ class PretrainedModel(NmtModel):
             if missing:
                 raise UserError(f"{self.path}: the tokeniser has no {min(missing)}")
 
-    def number(self, key: str) -> int:
+    def _number(self, key: str) -> int:
         """A whole number in config.json."""
-        value = self.config.get(key)
+        value = self._config.get(key)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise UserError(f"{self.path / 'config.json'}: {key} must be a whole number")
+            raise UserError(f"{self._settings}: {key} must be a whole number")
         return value
 
-    def filled_up(self, tokens: list[str], key: str) -> list[str]:
+    def _filled_up(self, tokens: list[str], key: str) -> list[str]:
         """A vocabulary as long as its embeddings, which a key of config.json tells."""
-        size = self.number(key)
+        size = self._number(key)
         if size > len(tokens) + _MOST_UNUSED:
             raise UserError(
-                f"{self.path / 'config.json'}: {key} is {size:,}, but the tokeniser has "
-                f"{len(tokens):,} tokens"
+                f"{self._settings}: {key} is {size:,}, but the tokeniser has {len(tokens):,} tokens"
             )
         return tokens[:size] + [f"<unused_{number}>" for number in range(size - len(tokens))]
 
-    def token(self, key: str) -> str:
+    def _token(self, key: str) -> str:
         """The token of the target that a key of config.json names by id."""
-        number = self.number(key)
+        number = self._number(key)
         if not 0 <= number < len(self.target_tokens):
-            raise UserError(f"{self.path / 'config.json'}: {key} is not in the vocabulary")
+            raise UserError(f"{self._settings}: {key} is not in the vocabulary")
         return self.target_tokens[number]
 
     @property
     def positions(self) -> int:
         """Most tokens of a source, and of a target, tags and ends of sentence included."""
-        value = self.config.get("max_position_embeddings")
+        value = self._config.get("max_position_embeddings")
         return value if isinstance(value, int) and value > 0 else _UNLIMITED
 
     @cached_property
     def digest(self) -> str:
         """See `NmtModel`."""
-        total = hashlib.sha256(f"{CONVERSION}\0{type(self).__name__}\n".encode())
+        total = hashlib.sha256(f"{CONVERSION}\0{self.family}\n".encode())
         for path in sorted(self.path.iterdir()):
             if path.is_file() and path.suffix in _READ:
                 total.update(f"{path.name}\0{digest(path)}\n".encode())
         return total.hexdigest()
 
-    # Tokeniser
-
-    @property
-    def _sentencepiece(self) -> Path | None:
-        paths = (self.path / name for name in self.sentencepiece)
-        return next((path for path in paths if path.is_file()), None)
-
-    def check_tokenizer(self) -> None:
-        """Check that the tokeniser's files exist."""
-        if not self._sentencepiece and not (self.path / "tokenizer.json").is_file():
-            raise UserError(
-                f"{self.path / self.sentencepiece[0]}: the tokeniser is missing from the model "
-                "folder (or tokenizer.json)"
-            )
-
     def subwords(self) -> Subwords:
-        """See `NmtModel`. SentencePiece is several times faster than tokenizer.json."""
-        if self._sentencepiece:
-            return SentencePieces(self._sentencepiece, prompt=self.layout.prompt)
-        return TokenizerJson(self.path / "tokenizer.json", prompt=self.layout.prompt)
-
-    def tokenizer_json(self) -> list[str] | None:
-        """The tokens by id of tokenizer.json; None if there is none."""
-        path = self.path / "tokenizer.json"
-        if not path.is_file():
-            return None
-        by_token = load_tokenizer(path).get_vocab(with_added_tokens=True)
-        return sorted(by_token, key=by_token.__getitem__)
-
-    def pieces(self) -> list[str]:
-        """The pieces of the SentencePiece model by id."""
-        assert self._sentencepiece is not None
-        model = load_sentencepiece(self._sentencepiece)
-        found: list[str] = model.id_to_piece(list(range(model.get_piece_size())))
-        return found
-
-    # Weights
+        """See `NmtModel`."""
+        return open_subwords(self.path, self._family.tokenizers)
 
     def torch_model(self) -> TorchModel:
         """Load the weights in torch, in float32."""
         import torch
         import transformers
 
-        from paraloom.models.nmt.families.torch_model import TorchModel
+        from paraloom.models.nmt.engines.transformers import TorchModel
 
-        kind = getattr(transformers, self.architecture)
-        config = self._transformers_config(kind.config_class)
-        try:
-            with _quiet(), bounded_by_files(self.path):
-                network, report = kind.from_pretrained(
-                    str(self.path),
-                    config=config,
-                    dtype=torch.float32,
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    weights_only=True,
-                    output_loading_info=True,
-                )
-        except UserError:
-            raise
-        except Exception as error:  # the library's loader raises many types
-            if _is_unsafe(error):
-                raise UserError(
-                    f"{self.path}/pytorch_model.bin: refused, it holds code or objects, or is "
-                    "damaged; get the model as safetensors"
-                ) from error
-            raise UserError(f"{self.path}: the weights cannot be read ({_short(error)})") from error
+        kind = getattr(transformers, self._family.architecture)
+        with _quiet(), in_one_line(str(self._settings)):
+            config = kind.config_class.from_dict(self._config)
+        weights = loading(self.path, self.path / "pytorch_model.bin")
+        with _quiet(), weights, bounded_by_files(self.path):
+            network, report = kind.from_pretrained(
+                str(self.path),
+                config=config,
+                dtype=torch.float32,
+                local_files_only=True,
+                trust_remote_code=False,
+                weights_only=True,
+                output_loading_info=True,
+            )
         missing = sorted(report["missing_keys"])
         if missing or report.get("mismatched_keys"):
             raise UserError(
@@ -222,40 +165,47 @@ class PretrainedModel(NmtModel):
         check_finite(network, self.path)
         return TorchModel(network, self.tokens, self.target_tokens, self.layout)
 
-    def _transformers_config(self, kind: Any) -> Any:
-        try:
-            with _quiet():
-                return kind.from_dict(self.config)
-        except Exception as error:  # the library's validation raises types of its own
-            raise UserError(f"{self.path / 'config.json'}: {_short(error)}") from error
-
-    # Conversion
-
     def convert(self, out: Path) -> tuple[int, int]:
         """See `NmtModel`. The result is compared with torch before it is used."""
         import torch
 
         model = self.torch_model()
-        with conversion_errors(self.path, "transformers"):
-            with torch.no_grad():
-                spec = self.make_spec(model.network)
-            spec.config.bos_token = self.layout.decoder_start or "<s>"
-            spec.config.eos_token = "</s>"
-            spec.config.unk_token = "<unk>"
-            spec.config.decoder_start_token = self.layout.decoder_start
-            spec.register_source_vocabulary(self.tokens)
-            spec.register_target_vocabulary(self.target_tokens)
-            spec.validate()
-            spec.optimize(quantization=None)
-            spec.save(str(out))
-            self._compare(model, out)
+        with torch.no_grad():
+            spec = self._spec(model.network)
+        spec.config.bos_token = self.layout.decoder_start or "<s>"
+        spec.config.eos_token = "</s>"
+        spec.config.unk_token = "<unk>"
+        spec.config.decoder_start_token = self.layout.decoder_start
+        spec.register_source_vocabulary(self.tokens)
+        spec.register_target_vocabulary(self.target_tokens)
+        spec.validate()
+        spec.optimize(quantization=None)
+        spec.save(str(out))
+        self._compare(model, out)
         return self.positions, self.positions
 
-    def make_spec(self, network: Any) -> Any:
+    def _spec(self, network: Any) -> Any:
         """The network as CTranslate2's converters describe it."""
         from ctranslate2.converters import transformers as converters
 
-        return getattr(converters, self.loader)().get_model_spec(network)
+        for key, value in self._family.settings.items():
+            setattr(network.config, key, value)
+        if self._family is T5:
+            # transformers 5 says of every T5 that its embeddings are tied; the converter would then
+            # scale the logits of T5 1.1 and MADLAD, which do not.
+            scaled = getattr(network.config, "scale_decoder_outputs", True)
+            network.config.tie_word_embeddings = scaled
+            if network.lm_head.weight.shape[0] != len(self.tokens):
+                raise ValueError("the output layer has another size than the vocabulary")
+        spec = getattr(converters, self._family.loader)().get_model_spec(network)
+        if self._family is MARIAN:
+            # CTranslate2's own converter drops `<pad>`, and starts with a zero vector. That is
+            # right until a model is trained further in Transformers, so here it stays and gets no
+            # probability.
+            bias = network.final_logits_bias[0].clone()
+            bias[self.target_tokens.index("<pad>")] = _NEVER
+            spec.decoder.projection.bias = bias
+        return spec
 
     def _compare(self, model: TorchModel, out: Path) -> None:
         """Compare log probabilities of random sentences; conversions can go wrong silently."""
@@ -277,54 +227,30 @@ class PretrainedModel(NmtModel):
             for result, truth in zip(found, expected, strict=True)
         ]
         if not all(difference <= TOLERANCE for difference in apart):  # NaN too
-            worst = max(apart)
             raise UserError(
                 f"{self.path}: converted to CTranslate2 it gives other probabilities than in torch "
-                f"(by {worst:.3g} per subword); choose engine transformers"
+                f"(by {max(apart):.3g} per subword); choose engine transformers"
             )
 
 
-class FairseqVocabulary(PretrainedModel):
-    """A model that fairseq trained: its special tokens come first, then SentencePiece's pieces,
-    languages, and `<mask>`.
-    """
-
-    tokenization: ClassVar[str]
-    """The module in `transformers.models` that lists the languages."""
-
-    def read_vocabulary(self) -> list[str]:
-        """See `PretrainedModel`."""
-        if tokens := self.tokenizer_json():
-            return tokens
-        module = import_module(f"transformers.models.{self.tokenization}")
-        languages = module.FAIRSEQ_LANGUAGE_CODES
-        return ["<s>", "<pad>", "</s>", "<unk>", *self.pieces()[3:], *languages, "<mask>"]
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    return read_json(path, dict[str, Any], "a JSON object")
-
-
-def read_vocabulary(path: Path) -> list[str]:
-    """The tokens by id of a vocab.json."""
-    by_token = read_object(path)
-    if set(map(str, by_token.values())) != set(map(str, range(len(by_token)))):
-        raise UserError(f"{path}: must give each token an id of its own, from 0 on")
-    return sorted(by_token, key=lambda token: int(by_token[token]))
+def _prompt(config: dict[str, Any], languages: Languages) -> str:
+    """T5's prompt for the languages, of `task_specific_params`; empty if there are none."""
+    tasks = config.get("task_specific_params")
+    prompts: dict[str, dict[str, str]] = {}
+    for name, task in tasks.items() if isinstance(tasks, dict) else ():
+        match = re.fullmatch(r"translation_(\w+?)_to_(\w+)", name)
+        if match and isinstance(task, dict) and isinstance(task.get("prefix"), str):
+            prompts.setdefault(match[1], {})[match[2]] = task["prefix"]
+    if not prompts:
+        return ""
+    source = find_tag(languages.source_key, languages.source, {code: code for code in prompts})
+    return find_tag(languages.target_key, languages.target, prompts[source])
 
 
 def _random_sentences(tokens: Sequence[str], lengths: Sequence[int]) -> list[list[str]]:
     rng = random.Random(0)
     words = [token for token in tokens if token[:1] not in "<>_" and len(token) > 1] or tokens
     return [rng.choices(words, k=length) for length in lengths]
-
-
-def _is_unsafe(error: Exception) -> bool:
-    """Whether torch's safe loading refused the weights."""
-    cause = error.__cause__ or error.__context__
-    refused = isinstance(error, pickle.UnpicklingError) or isinstance(cause, pickle.UnpicklingError)
-    return refused or "weights_only" in str(error)  # the format of torch before 0.1.10
 
 
 @contextmanager
@@ -342,7 +268,3 @@ def _quiet() -> Iterator[None]:
         theirs.set_verbosity(level)
         if bars:
             theirs.enable_progress_bar()
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,92 +1,96 @@
-"""Subwords of texts, by SentencePiece or by a `tokenizer.json`."""
+"""Subwords of texts, by SentencePiece or by a `tokenizer.json`; tags of languages are none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from paraloom.models.errors import UserError, in_one_line
 
 if TYPE_CHECKING:
     import sentencepiece
-    import tokenizers
-
-
-class Subwords(Protocol):
-    """Segmentation of both sides. Languages' tags are not added here."""
-
-    def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """The subwords of source texts."""
-
-    def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """The subwords of texts in the target language."""
-
-    def decode(self, pieces: Sequence[str]) -> str:
-        """The text of target subwords."""
 
 
 class SentencePieces:
-    """SentencePiece models, one for both sides or one for each.
+    """SentencePiece models, one for both sides or one for each."""
 
-    Args:
-        prompt: text before every source that is not blank.
-    """
-
-    def __init__(self, source: Path, target: Path | None = None, prompt: str = "") -> None:
+    def __init__(self, source: Path, target: Path | None = None) -> None:
         self._source = load_sentencepiece(source)
         self._target = load_sentencepiece(target) if target else self._source
-        self._prompt = prompt
 
     def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """See `Subwords`."""
-        found: list[list[str]] = self._source.encode(_with(self._prompt, texts), out_type=str)
+        """The subwords of source texts."""
+        found: list[list[str]] = self._source.encode(list(texts), out_type=str)
         return found
 
     def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """See `Subwords`."""
+        """The subwords of texts in the target language."""
         found: list[list[str]] = self._target.encode(list(texts), out_type=str)
         return found
 
     def decode(self, pieces: Sequence[str]) -> str:
-        """See `Subwords`."""
+        """The text of target subwords."""
         text: str = self._target.decode(list(pieces))
         return text
+
+    def vocabulary(self) -> list[str]:
+        """The source's subwords by id."""
+        found: list[str] = self._source.id_to_piece(list(range(self._source.get_piece_size())))
+        return found
 
 
 class TokenizerJson:
     """A `tokenizer.json` of Hugging Face, for both sides; slower than SentencePiece.
 
-    Args:
-        prompt: text before every source that is not blank.
+    What it asks for and the library cannot do is a UserError.
     """
 
-    def __init__(self, path: Path, prompt: str = "") -> None:
-        self._tokenizer = load_tokenizer(path)
+    def __init__(self, path: Path) -> None:
+        import tokenizers
+
+        with in_one_line(f"{path}: not a tokenizer.json"):
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self._failure = f"{path}: the tokenizer fails"
         self._tokenizer.encode_special_tokens = True  # `</s>` in a text is text
-        self._prompt = prompt
 
     def encode_source(self, texts: Sequence[str]) -> list[list[str]]:
-        """See `Subwords`."""
-        return self.encode_target(_with(self._prompt, texts))
-
-    def encode_target(self, texts: Sequence[str]) -> list[list[str]]:
-        """See `Subwords`; raises UserError if the file asks for what the library cannot do."""
+        """The subwords of texts."""
         with in_one_line(self._failure):
             found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [encoding.tokens for encoding in found]
 
+    encode_target = encode_source
+
     def decode(self, pieces: Sequence[str]) -> str:
-        """See `Subwords`; raises as `encode_target`."""
+        """The text of target subwords."""
         if self._tokenizer.decoder is None:
             return "".join(pieces).replace("▁", " ")
         with in_one_line(self._failure):
             return str(self._tokenizer.decoder.decode(list(pieces)))
 
+    def vocabulary(self) -> list[str]:
+        """All tokens by id."""
+        by_token = self._tokenizer.get_vocab(with_added_tokens=True)
+        return sorted(by_token, key=by_token.__getitem__)
 
-def _with(prompt: str, texts: Sequence[str]) -> list[str]:
-    return [prompt + text if text.strip() else "" for text in texts] if prompt else list(texts)
+
+Subwords = SentencePieces | TokenizerJson
+
+
+def open_subwords(folder: Path, names: Sequence[str]) -> Subwords:
+    """The subword models of a folder: the first of these files that it has.
+
+    `source.spm` has `target.spm` beside it.
+    """
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise UserError(
+            f"{folder}: the tokeniser is missing from the model folder ({' or '.join(names)})"
+        )
+    if path.suffix == ".json":
+        return TokenizerJson(path)
+    return SentencePieces(path, folder / "target.spm" if path.name == "source.spm" else None)
 
 
 def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
@@ -95,15 +99,5 @@ def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
 
     if not path.is_file():
         raise UserError(f"{path}: missing from the model folder")
-    try:
+    with in_one_line(f"{path}: not a SentencePiece model"):
         return sentencepiece.SentencePieceProcessor(model_file=str(path))
-    except (RuntimeError, OSError) as error:
-        raise UserError(f"{path}: not a SentencePiece model") from error
-
-
-def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
-    """Load a `tokenizer.json`."""
-    import tokenizers
-
-    with in_one_line(f"{path}: not a tokenizer.json"):
-        return tokenizers.Tokenizer.from_file(str(path))

@@ -17,10 +17,7 @@ needed = needed_by_scorers("translation_model")
 
 def scoring_model(run: Run) -> TranslatorFactory | None:
     """The translation model, if a scorer reads it."""
-    if not needed(run.config):
-        return None
-    model = backward(run)
-    return TranslatorFactory(model.pinned, model.options, model.languages)
+    return backward(run).factory if needed(run.config) else None
 
 
 def fingerprint(run: Run) -> Any:

@@ -27,6 +27,7 @@ from paraloom.beam_jobs.runners import rejections
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.runners.rejections import Limit, RejectionWatch, check_not_stopped
 from paraloom.beam_jobs.transforms.conditions import parse_condition
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.beam_jobs.transforms.unit_dofn import UnitDoFn
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
@@ -153,10 +154,9 @@ def test_translations_are_judged_while_they_are_made(
     place = tmp_path / "out"
 
     def run(max_rejected: float) -> Result:
-        options = NmtOptions(beam=1)
-        return back_translate.run(
-            work, str(place), "model", options, ONE, distinct=distinct, max_rejected=max_rejected
-        )
+        model = TranslatorFactory("model", NmtOptions(beam=1))
+        job = back_translate.TranslationJob(model=model, distinct=distinct)
+        return back_translate.run(work, str(place), job, ONE, max_rejected=max_rejected)
 
     with pytest.raises(UserError, match=r"back_translate: .*\(66.7%\).*begins with x, see ") as e:
         run(0.5)

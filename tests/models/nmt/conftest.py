@@ -1,7 +1,7 @@
-"""A real model where the data is there, and a toy one that is trained here in seconds."""
+"""A toy model that is trained here in seconds, and models to change."""
 
-import gzip
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.models.nmt.options import NmtTrainingOptions
+from paraloom.models.nmt import NmtOptions, Translator
+from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.options import Engine, NmtTrainingOptions
 from paraloom.models.nmt.train import train_nmt
 from tests.once import made_once
 from tests.small_model import new_pairs
@@ -26,6 +28,22 @@ TINY = NmtTrainingOptions(
     pieces=150, layers=1, dim=64, heads=2, ffn=128, updates=120, warmup=30, batch_tokens=800,
     learning_rate=0.01, checkpoints=3, held_out=24,
 )  # fmt: skip
+CZECH = Languages("cs", "en")
+SHORT = NmtOptions(max_source_subwords=30)  # half of `tests.hub_models.LONGEST`
+
+
+class Malicious:
+    """An object that runs a command when it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, (f"touch {self.trace}",)
+
+
+def translator(folder: Path, engine: Engine = "ctranslate2") -> Translator:
+    return Translator(folder, SHORT.replace(engine=engine), languages=CZECH, threads=1)
 
 
 def toy_pairs() -> tuple[list[str], list[str]]:
@@ -70,13 +88,6 @@ def model(toy_model: Path, tmp_path: Path) -> Path:
 def czech() -> list[str]:
     """64 sentences that the small model was not trained on."""
     return [source for source, _ in new_pairs(64)]
-
-
-@pytest.fixture(scope="session")
-def captions(data: Path) -> list[str]:
-    """64 captions that the real model was not trained on."""
-    with gzip.open(data / "multi30k" / "val.cs.gz", "rt", encoding="utf-8") as lines:
-        return [line.rstrip("\n") for line in itertools.islice(lines, 64)]
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """Batches of fairseq's training are those that its compiled function cuts."""
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paraloom.models.nmt.fairseq_run import _batch_by_size
 
@@ -33,22 +30,3 @@ def test_batches_are_those_of_fairseq(
         required_batch_size_multiple=multiple,
     )
     assert [len(batch) for batch in batches] == sizes
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.integers(9, 99), st.integers(1, 8))
-def test_batches_hold_the_examples_in_order_and_at_most_so_many_tokens(
-    lengths: list[int], max_tokens: int, multiple: int
-) -> None:
-    indices = np.arange(len(lengths))[::-1]
-    batches = _batch_by_size(
-        indices,
-        lengths.__getitem__,
-        num_tokens_vec=np.array(lengths)[::-1],
-        max_tokens=max_tokens,
-        required_batch_size_multiple=multiple,
-    )
-    kept = np.concatenate([*batches, []]).tolist()
-    assert kept == indices.tolist()[: len(kept)]
-    assert len(kept) > len(lengths) - max_tokens  # at most the last batch is left out
-    for batch in batches:
-        assert len(batch) * max(lengths[index] for index in batch) <= max_tokens

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,39 +11,29 @@ import torch
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator
-from paraloom.models.nmt.engines.base import Pieces, Sampling
+from paraloom.models.nmt.families import pretrained
 from paraloom.models.nmt.families.base import Languages
-from paraloom.models.nmt.families.converted import ConvertedModel
 from paraloom.models.nmt.families.pretrained import PretrainedModel
 from paraloom.models.nmt.families.registry import open_model
-from paraloom.models.nmt.families.t5 import T5Model
-from paraloom.models.nmt.options import Engine
-from tests.hub_models import FAMILIES, LONGEST, expected_of, write_json
+from paraloom.models.nmt.families.table import MARIAN
+from paraloom.models.nmt.options import Engine, SamplingOptions
+from tests.hub_models import FAMILIES, expected_of, write_json
 
-CZECH = Languages("cs", "en")
-SHORT = NmtOptions(max_source_subwords=LONGEST // 2)
+from .conftest import CZECH, SHORT, translator
+
 ENGINES: tuple[Engine, ...] = ("ctranslate2", "transformers")
 SPM = ("source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "tokenizer.json")
 
 
-def translator(folder: Path, engine: Engine = "ctranslate2") -> Translator:
-    return Translator(folder, SHORT.replace(engine=engine), languages=CZECH, threads=1)
-
-
-def subwords(of: Translator, texts: Sequence[str]) -> list[Pieces]:
-    found = of._subwords.encode_source(texts)
-    return [*found]
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_hypotheses_and_scores_are_those_of_generate(
+def test_translations_and_scores_are_those_of_transformers(
     hub_model: Callable[[str], Path], family: str, engine: Engine
 ) -> None:
     folder = hub_model(family)
     expected = expected_of(folder)
     found = translator(folder, engine)
-    made = found._engine.submit(subwords(found, [row.source for row in expected]), 12)()
+    made = found._engine.submit(found._sources([row.source for row in expected]), 12)()
     same = lists = 0
     for row, hypotheses in zip(expected, made, strict=True):
         assert len(hypotheses) == 12
@@ -59,39 +49,30 @@ def test_hypotheses_and_scores_are_those_of_generate(
     assert lists >= 0.9 * len(expected)
     assert len({tuple(row.hypotheses[0]) for row in expected}) > 3, "degenerate"
 
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_score_of_a_reference_is_its_mean_log_probability(
-    hub_model: Callable[[str], Path], family: str, engine: Engine
-) -> None:
-    folder = hub_model(family)
-    expected = expected_of(folder)
     sources = [*(row.source for row in expected), "", "Slovo " * 100]
     references = [*(row.reference for row in expected), "A dog.", "A dog."]
-    found = translator(folder, engine).score(sources, references)
-    assert found.dtype == np.float32
-    assert np.isnan(found[-2:]).all()
-    rows = ~np.isnan(found[:-2])
+    scores = found.score(sources, references)
+    assert scores.dtype == np.float32
+    assert np.isnan(scores[-2:]).all()
+    rows = ~np.isnan(scores[:-2])
     if family != "t5":  # its prompt makes some too long
         assert rows.mean() > 0.9
     truth = np.array([row.reference_score for row in expected])
-    np.testing.assert_allclose(found[:-2][rows], truth[rows], atol=1e-4)
+    np.testing.assert_allclose(scores[:-2][rows], truth[rows], atol=1e-4)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("family", ["marian", "m2m100"])
-def test_sampling_repeats_for_a_seed(
-    hub_model: Callable[[str], Path], family: str, engine: Engine
-) -> None:
+def test_sampling_repeats_for_a_seed(hub_model: Callable[[str], Path], family: str) -> None:
     folder = hub_model(family)
-    found = translator(folder, engine)
-    sources = subwords(found, [row.source for row in expected_of(folder)[:16]])
+    options = SHORT.replace(sampling=SamplingOptions(top_k=8, temperature=0.8))
+    found = Translator(folder, options, languages=CZECH, threads=1)
+    sources = found._sources([row.source for row in expected_of(folder)[:16]])
 
     def draw(seed: int) -> list[list[tuple[list[str], float]]]:
-        with found._engine.sampler(Sampling(top_k=8, temperature=0.8, seed=seed), 8) as sampler:
-            made = [row for at in (0, 8) for row in sampler.submit(sources[at : at + 8], 3)()]
+        with found._engine.sampler(seed, 8) as submit:
+            made = [row for at in (0, 8) for row in submit(sources[at : at + 8], 3)()]
         for source, hypotheses in zip(sources, made, strict=True):
+            assert [h.score for h in hypotheses] == sorted(h.score for h in hypotheses)[::-1]
             for drawn in hypotheses:
                 if drawn.ended:
                     (score,) = found._engine.score([source], [drawn.pieces])
@@ -112,15 +93,12 @@ def test_fairseq_scores_its_own_translations(toy_model: Path) -> None:
         scores = found.score(["Muž vidí dům.", "Pes nese vodu."], texts)
         # CTranslate2 gives an end of sentence in the first place no probability, as fairseq does.
         np.testing.assert_allclose(scores, rows["translation_score"].to_numpy(), atol=1e-3)
-        (best, second), _ = found._engine.submit(subwords(found, ["Muž vidí dům.", "Pes."]), 2)()
+        (best, second), _ = found._engine.submit(found._sources(["Muž vidí dům.", "Pes."]), 2)()
         assert best.score > second.score
         assert best.pieces != second.pieces
 
 
-CONVERTED = ["marian", "marian2", "m2m100", "nllb", "mbart25", "mbart50", "madlad"]
-
-
-@pytest.mark.parametrize("family", CONVERTED)
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "t5"])
 def test_a_converted_folder_needs_only_its_tokeniser(
     hub_model: Callable[[str], Path], tmp_path: Path, family: str
 ) -> None:
@@ -152,6 +130,12 @@ def test_a_converted_folder_of_another_version(
     with pytest.raises(UserError, match=r"CTranslate2 cannot load it .*version") as error:
         translator(copied)
     assert "\n" not in str(error.value)
+    (copied / "shared_vocabulary.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"shared_vocabulary.json: not a list of tokens"):
+        open_model(copied, CZECH)
+    (copied / "shared_vocabulary.json").unlink()
+    with pytest.raises(UserError, match=r"shared_vocabulary.json: missing"):
+        open_model(copied, CZECH)
 
 
 @pytest.mark.parametrize("family", ["madlad", "marian", "mbart50"])
@@ -161,18 +145,17 @@ def test_a_conversion_that_differs_is_refused(
     """Scaled logits in T5 1.1; a forgotten token, or position, elsewhere."""
     folder, cache = copy(family), tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    make_spec = PretrainedModel._spec
     if family == "madlad":
-        plain = PretrainedModel.make_spec
-        monkeypatch.setattr(T5Model, "make_spec", plain)
+        monkeypatch.setattr(pretrained, "T5", MARIAN)  # its special case is left out
     else:
-        make_spec = PretrainedModel.make_spec
 
         def damaged(self: PretrainedModel, network: torch.nn.Module) -> object:
             spec = make_spec(self, network)
             spec.decoder.layer[0].ffn.linear_0.bias = torch.ones(64)
             return spec
 
-        monkeypatch.setattr(PretrainedModel, "make_spec", damaged)
+        monkeypatch.setattr(PretrainedModel, "_spec", damaged)
     with pytest.raises(UserError, match="gives other probabilities than in torch"):
         translator(folder)
     assert not [path for path in cache.glob("paraloom/nmt/*") if path.is_dir()]
@@ -196,27 +179,6 @@ def test_a_folder_of_ctranslate2s_own_converter(
     assert set(rows["reason"].to_pylist()) == {None}
 
 
-def test_old_vocabularies_of_lines_may_have_any_token(
-    hub_model: Callable[[str], Path], tmp_path: Path
-) -> None:
-    converted = open_model(hub_model("m2m100"), CZECH).converted().path
-    copied = Path(shutil.copytree(converted, tmp_path / "converted"))
-    shutil.copy(hub_model("m2m100") / "sentencepiece.bpe.model", copied)
-    path = copied / "shared_vocabulary.json"
-    tokens = [*json.loads(path.read_text()), "\u2028", "\x85"]
-    path.unlink()
-    path.with_suffix(".txt").write_text("".join(f"{token}\n" for token in tokens))
-    model = open_model(copied, CZECH)
-    assert isinstance(model, ConvertedModel)
-    assert model._target_tokens == tokens
-    path.with_suffix(".txt").write_bytes(b"\xff\n")
-    with pytest.raises(UserError, match=r"shared_vocabulary.txt: not UTF-8"):
-        open_model(copied, CZECH)
-    path.write_text("[" * 100_000)
-    with pytest.raises(UserError, match=r"shared_vocabulary.json: not a list of tokens"):
-        open_model(copied, CZECH)
-
-
 def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str], Path]) -> None:
     folder = copy("marian")
     vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
@@ -235,16 +197,12 @@ def test_a_marian_model_with_several_languages_wants_a_tag(copy: Callable[[str],
         (
             "m2m100",
             ("cz", "en"),
-            "input.source_language: the model has no language 'cz'; near ones are cs",
+            "input.source_language: .* no language 'cz'; near .* cs",
         ),
         ("m2m100", ("cs", "tlh"), "input.target_language: the model has no language 'tlh'; near"),
         ("nllb", ("ces_Cyrl", "en"), "no language 'ces_Cyrl'; near ones are ces_Latn"),
         ("mbart25", ("sk", "en"), "input.source_language: the model has no language 'sk'"),
-        (
-            "mbart50",
-            ("cs", "English"),
-            "input.target_language: the model has no language 'English'",
-        ),
+        ("mbart50", ("cs", "English"), "input.target_language: .* no language 'English'"),
         ("madlad", ("cs", "de"), "input.target_language: the model has no language 'de'"),
         ("t5", ("de", "en"), "input.source_language: the model has no language 'de'"),
     ],
@@ -289,5 +247,12 @@ def test_an_engine_takes_its_own_models(hub_model: Callable[[str], Path], toy_mo
         translator(hub_model("marian"), "fairseq")
     with pytest.raises(UserError, match=r"nmt.engine: transformers does not take .* fairseq"):
         translator(toy_model, "transformers")
-    with pytest.raises(ValueError, match="compute_type: transformers has no int8"):
-        NmtOptions(engine="transformers", compute_type="int8")
+    for options, said in (
+        ({"engine": "transformers", "compute_type": "int8"}, "compute_type: transformers has no"),
+        ({"engine": "fairseq", "sampling": SamplingOptions()}, "sampling: fairseq does not sample"),
+        ({"device": "cpu", "compute_type": "float16"}, "compute_type: float16 needs a GPU"),
+        ({"device": "cpu", "devices": [0]}, "devices: these are GPUs, but device is cpu"),
+        ({"candidates": 13}, "candidates: 13 translations of a source need a beam of as many"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            NmtOptions.of(options)

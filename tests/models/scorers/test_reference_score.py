@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import NmtOptions, Translator
-from paraloom.models.nmt.checkpoint import build_model, read_checkpoint
 from paraloom.models.nmt.engines.base import Pieces
 from paraloom.models.nmt.families.base import Languages
+from paraloom.models.nmt.families.fairseq import SENTENCEPIECE, FairseqModel
 from paraloom.models.nmt.families.subwords import load_sentencepiece
-from paraloom.models.nmt.model_folder import SENTENCEPIECE, ModelFolder
 from paraloom.models.scorers import PairScorer
 from tests.hub_models import LONGEST, expected_of
 from tests.small_model import new_pairs
@@ -47,10 +46,10 @@ def test_each_pair_is_scored_once_and_pairs_that_are_crossed_are_others() -> Non
     assert sorted(model.pairs) == sorted(set(pairs))
 
 
-def fairseq_log_prob(folder: ModelFolder, source: str, reference: str) -> float:
+def fairseq_log_prob(model: FairseqModel, source: str, reference: str) -> float:
     """The mean of the network's log probabilities for the reference, end of sentence included."""
-    network, from_, into = build_model(folder, read_checkpoint(folder))
-    encode = load_sentencepiece(folder.path / SENTENCEPIECE).encode
+    network, from_, into, *_ = model.load()
+    encode = load_sentencepiece(model.path / SENTENCEPIECE).encode
     given = [*(from_.index(piece) for piece in encode(source, out_type=str)), from_.eos()]
     wanted = [*(into.index(piece) for piece in encode(reference, out_type=str)), into.eos()]
     inputs = torch.tensor([given]), torch.tensor([len(given)])
@@ -63,7 +62,7 @@ def fairseq_log_prob(folder: ModelFolder, source: str, reference: str) -> float:
 def check_against_fairseq(model: Path, pairs: Sequence[tuple[str, str]]) -> None:
     sources, references = zip(*pairs, strict=True)
     found = score(Translator(model, threads=2), sources, references)
-    expected = [fairseq_log_prob(ModelFolder(model), *pair) for pair in pairs]
+    expected = [fairseq_log_prob(FairseqModel(model), *pair) for pair in pairs]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert (found < 0).all()
     swapped = score(Translator(model, threads=2), sources, [*references[1:], references[0]])

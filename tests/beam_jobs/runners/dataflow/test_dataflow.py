@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from paraloom.beam_jobs.analysis import idf
 from paraloom.beam_jobs.io.bitext import Bitext
 from paraloom.beam_jobs.io.shards import Shard, content_key, units
 from paraloom.beam_jobs.runners import dataflow, launch
+from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt.options import NmtOptions
 
@@ -84,15 +86,12 @@ def jobs(tmp_path: Path) -> Jobs:
     (text := tmp_path / "a.tsv").write_text("pes\tdog\n")
     bitext = Bitext(format="tsv", paths=(str(text),), name="1-a.tsv")
     reading = ingest.Reading(shard_rows=10, max_characters=100)
-    model = NmtOptions(model="/opt/model")
+    model = TranslatorFactory("/opt/model", NmtOptions(model="/opt/model"))
+    job = back_translate.TranslationJob(model=model, accelerator=GPU)
     return {
         "ingest": lambda a: ingest.run([bitext], at, "", reading, a),
-        "back_translate": lambda a: back_translate.run(
-            work, at, "/opt/model", model, a, accelerator=GPU
-        ),
-        "distinct": lambda a: back_translate.run(
-            work, at, "/opt/model", model, a, accelerator=GPU, distinct="key"
-        ),
+        "back_translate": lambda a: back_translate.run(work, at, job, a),
+        "distinct": lambda a: back_translate.run(work, at, replace(job, distinct="key"), a),
         "idf": lambda a: idf.run(work, at, a),
         "score": lambda a: score.run(work, at, score.Scoring(scorers), a),
         "bucket": lambda a: bucket.run(work, at, scorers, a),

@@ -1,0 +1,153 @@
+"""The known families of models in Hugging Face's format: how they differ."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from paraloom.models.errors import UserError
+from paraloom.models.nmt.families.base import Languages, TokenLayout
+from paraloom.models.nmt.families.languages import find_tag, tags_by_language
+
+SOURCE, TARGET = "source", "target"
+"""Stand for the languages' tags among the tokens of a `Family`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """What distinguishes a family.
+
+    A family that forces no tag on the decoder may have models without tags, for two languages only;
+    its models name the decoder's first input.
+
+    Attributes:
+        architecture: the model's class in `transformers`; no other class is ever loaded.
+        loader: the class in `ctranslate2.converters.transformers` that converts it.
+        settings: keys of config.json that the loader needs, and Transformers' own files lack.
+        tokenizers: names of the tokeniser's file; the first that is there is read.
+        codes: the module in `transformers.models` that lists the languages.
+        tags: pattern of the languages' tags in the vocabulary; group 1 is the language.
+        before: tokens before the source.
+        after: tokens after the source.
+        forced: tokens that every translation starts with.
+        start: the decoder's first input; None if `forced` is.
+        barred: tokens that are never generated.
+    """
+
+    name: str
+    architecture: str
+    loader: str
+    settings: Mapping[str, bool] = field(default_factory=dict)
+    tokenizers: tuple[str, ...] = ("sentencepiece.bpe.model", "tokenizer.json")
+    codes: str = ""
+    tags: str
+    before: tuple[str, ...] = (SOURCE,)
+    after: tuple[str, ...] = ("</s>",)
+    forced: tuple[str, ...] = (TARGET,)
+    start: str | None = "</s>"
+    barred: tuple[str, ...] = ()
+
+    def layout(
+        self, tokens: list[str], languages: Languages, start: str | None = None
+    ) -> TokenLayout:
+        """The tokens around subwords, with the languages' tags in a vocabulary.
+
+        Args:
+            start: the decoder's first input that the model names.
+        """
+        tags = tags_by_language(tokens, self.tags)
+        languages_of = {
+            SOURCE: (languages.source_key, languages.source),
+            TARGET: (languages.target_key, languages.target),
+        }
+
+        def filled(given: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(
+                find_tag(*languages_of[token], tags) if token in languages_of else token
+                for token in given
+            )
+
+        return TokenLayout(
+            source_prefix=filled(self.before) if tags or self.forced else (),
+            source_suffix=filled(self.after),
+            decoder_start=self.start if self.forced else start,
+            target_prefix=filled(self.forced),
+            barred=self.barred,
+        )
+
+
+MARIAN = Family(
+    name="Marian",
+    architecture="MarianMTModel",
+    loader="BartLoader",
+    settings={"normalize_before": False, "normalize_embedding": False},
+    tokenizers=("source.spm",),
+    tags=r">>(.+)<<",
+    before=(TARGET,),
+    forced=(),
+    barred=("<pad>",),  # which the decoder starts with
+)
+M2M100 = Family(
+    name="M2M100",
+    architecture="M2M100ForConditionalGeneration",
+    loader="M2M100Loader",
+    codes="m2m_100.tokenization_m2m_100",
+    tags=r"__([a-z]{2,3})__",
+)
+NLLB = replace(
+    M2M100,
+    name="NLLB",
+    codes="nllb.tokenization_nllb",
+    tags=r"([a-z]{3}_[A-Z][a-z]{3})",
+)
+MBART50 = Family(
+    name="mBART-50",
+    architecture="MBartForConditionalGeneration",
+    loader="MBartLoader",
+    settings={"normalize_before": True, "normalize_embedding": True},
+    codes="mbart50.tokenization_mbart50",
+    tags=r"([a-z]{2,3})_[A-Z]{2}",  # the region is that of the training data: `en_XX`
+)
+MBART25 = replace(
+    MBART50,
+    name="mBART-25",
+    codes="mbart.tokenization_mbart",
+    before=(),
+    after=("</s>", SOURCE),
+    start=None,
+)
+T5 = Family(
+    name="T5",
+    architecture="T5ForConditionalGeneration",
+    loader="T5Loader",
+    tokenizers=("spiece.model", "sentencepiece.model", "tokenizer.json"),
+    tags=r"<2([a-z]{2,3}(?:_\w+)?)>",  # MADLAD's; T5 has prompts in their place
+    before=(TARGET,),
+    forced=(),
+)
+_KNOWN = "Marian (OPUS-MT), M2M100, NLLB, mBART-25, mBART-50, T5 and MADLAD"
+
+
+def find_family(path: Path, config: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Family:
+    """The family of a folder, by its config.json and tokenizer_config.json."""
+    kind = config.get("model_type")
+    name = str(tokenizer.get("tokenizer_class") or config.get("tokenizer_class") or "")
+    if kind == "marian":
+        return MARIAN
+    if kind == "m2m_100":
+        m2m100 = name.startswith("M2M100") or (path / "vocab.json").is_file()
+        if m2m100 and not name.startswith("Nllb"):
+            return M2M100
+        if tokenizer.get("legacy_behaviour") is True:  # as NLLB was first released
+            return replace(NLLB, before=(), after=("</s>", SOURCE))
+        return NLLB
+    if kind == "mbart":
+        # mBART-25 starts with a language, mBART-50 with the end of sentence.
+        starts = config.get("decoder_start_token_id") == config.get("eos_token_id", 2)
+        return MBART50 if name.startswith("MBart50") or starts else MBART25
+    if kind == "t5":
+        return T5
+    raise UserError(
+        f"{path}/config.json: model_type {kind!r} is of no family that is known here; known are "
+        f"{_KNOWN}"
+    )
