@@ -68,8 +68,9 @@ def score_table(
     if target is None:
         target = schema.scored(tuple(scorers), candidates=schema.has_candidates(table))
     scored, missing = table, {}
-    for name in given.column_names if given is not None else ():
-        scored = scored.append_column(target.field(name), given[name])
+    if given is not None:
+        for name in given.column_names:
+            scored = scored.append_column(target.field(name), given[name])
     if lacking := [name for name in target.names if name not in scored.column_names]:
         texts = ["reference", "translation", *(["source"] if scorer.reads("source") else [])]
         columns = {name: table[name].combine_chunks() for name in texts}

@@ -51,21 +51,24 @@ def diff_shards(first: Sequence[Shard], second: Sequence[Shard]) -> Mapping[str,
     """
     found: dict[str, ColumnDiff] = {}
     common = Counter(s.digest for s in first) & Counter(s.digest for s in second)
-    equal, others = zip(*(_divided(side, Counter(common)) for side in (first, second)), strict=True)
-    storage.several(_verify, [shard for side in equal for shard in side])
+    divided = [_divided(side, Counter(common)) for side in (first, second)]
+    others = [other for _, other in divided]
+    storage.several(_verify, [shard for equal, _ in divided for shard in equal])
     partitions = 1 + max(sum(shard.rows for shard in side) for side in others) // _ROWS_AT_ONCE
     with tempfile.TemporaryDirectory() as folder:
         folders = [Path(folder, name) for name in ("first", "second")]
         for place, side in zip(folders, others, strict=True):
             _spread(side, place, partitions)
         for number in range(partitions):
-            _compare(*(_gather(place / str(number)) for place in folders), found)
+            one, other = (_gather(place / str(number)) for place in folders)
+            _compare(one, other, found)
     return found
 
 
 def _divided(shards: Sequence[Shard], common: Counter[str]) -> tuple[list[Shard], list[Shard]]:
     """The part files whose content the other side has too (`common` counts them); the others."""
-    equal, others = [], []
+    equal: list[Shard] = []
+    others: list[Shard] = []
     for shard in shards:
         (equal if common[shard.digest] > 0 else others).append(shard)
         common[shard.digest] -= 1

@@ -90,7 +90,8 @@ def _checked(
     words: list[bytes], vectors: list[bytes], dim: int, path: Path, before: int
 ) -> tuple[pa.StringArray, np.ndarray]:
     matrix = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, dim).astype(np.float32)
-    good = (np.abs(matrix) <= LARGEST).all(axis=1) & [_is_word(word) for word in words]
+    texts = np.array([_is_word(word) for word in words], bool)
+    good: np.ndarray = np.all(np.abs(matrix) <= LARGEST, axis=1) & texts
     if not good.all():
         raise UserError(
             f"{path}: word {before + 1 + np.argmin(good):,} of the binary file is empty or not "

@@ -67,7 +67,7 @@ def test_a_file_that_changes_after_it_was_digested(
     (tmp_path / "run.yaml").write_text(text.format(run=tmp_path, idf="null"))
     run = Run(read_config(tmp_path / "run.yaml"), Manifest(str(tmp_path)), ONE)
     _make_stages(run, [stage], _State(forced=set()))
-    read = columns.store
+    from paraloom.models.scorers.elsewhere.columns import store as read
 
     def change_and_read(*arguments: Any) -> Any:
         path.write_text("a\t17\n")

@@ -122,7 +122,7 @@ class Context(Encoder):
         if not self.decoders:
             chances = torch.log_softmax(self.to_words(codes), dim=1)
             rows = [np.repeat(np.arange(n), column.lengths - 1) for column in batch[1:]]
-            entries = np.concatenate(rows) * self.outputs + np.concatenate(targets)
+            entries = np.concatenate(rows) * self.to_words.out_features + np.concatenate(targets)
             index = torch.from_numpy(entries).to(codes.device)
             return -chances.flatten().index_select(0, index).mean()
         total, count = codes.new_zeros(()), 0

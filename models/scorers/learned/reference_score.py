@@ -25,7 +25,7 @@ def reference_score(pairs: PairText, translation_model: Translator) -> np.ndarra
     assert pairs.source_text is not None
     distinct, back = distinct_pairs(pairs.source_text, pairs.reference_text)
     scores = translation_model.score(*map(list, zip(*distinct, strict=True)))
-    return np.minimum(scores, np.float32(0))[back]
+    return np.asarray(np.minimum(scores, np.float32(0))[back])
 
 
 def distinct_pairs(first: pa.Array, second: pa.Array) -> tuple[list[tuple[str, str]], np.ndarray]:

@@ -55,7 +55,8 @@ def cross_encoder(pairs: PairText, cross_encoder_model: CrossEncoder) -> np.ndar
             batch_size=_BATCH.get(cross_encoder_model.device.type, 32),
             show_progress_bar=False,
         )
-    return np.asarray(scores, np.float32).reshape(len(distinct))[back]
+    values = np.asarray(scores, np.float32).reshape(len(distinct))
+    return np.asarray(values[back])
 
 
 def find_sentence_model(name: str) -> Path:

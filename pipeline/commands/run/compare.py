@@ -79,7 +79,8 @@ def compare(first: str, second: str) -> list[Comparison]:
                 for side in done
             ]
             rows = [None if side is None else sum(shard.rows for shard in side) for side in sides]
-            differences = diff_shards(*sides) if None not in sides else {}
+            one, other = sides
+            differences = {} if one is None or other is None else diff_shards(one, other)
             found.append(
                 Comparison(name=stage + kind, rows=(rows[0], rows[1]), differences=differences)
             )

@@ -30,6 +30,7 @@ from paraloom.beam_jobs.transforms.order_statistics import (
     sample,
     sortable,
 )
+from paraloom.models.hashing import text_hashes
 
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 ties = st.sampled_from([-0.0, 0.0, 1.0, -1.0, np.float32(1e-45), 0.5])
@@ -57,7 +58,7 @@ def check(
     ]
     bounds = select(shards, ranks, seed, fan)["s"]
     found = np.concatenate([position(shard["s"], bounds, seed) for shard in shards])
-    order = np.lexsort((order_statistics.text_hashes(ids, seed), sortable(score)))
+    order = np.lexsort((text_hashes(ids, seed), sortable(score)))
     expected = np.searchsorted(sorted(ranks(rows)), np.arange(rows), side="right")
     assert found[order].tolist() == expected.tolist()
 

@@ -164,7 +164,8 @@ def test_other_content_in_a_file_of_the_same_name_starts_afresh(
 
     monkeypatch.setattr(PairTrainer, "fit", interrupted)
     path = folder / kind
-    options, vectors = OPTIONS.replace(initial_vectors="auto"), str(path)
+    vectors: str | None = str(path)
+    options = OPTIONS.replace(initial_vectors="auto")
     if kind == "pairs":
         options, vectors = OPTIONS.replace(pairs=[PairsOptions(paths=[str(path)])]), None
     afresh = []
