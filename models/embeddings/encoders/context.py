@@ -44,6 +44,8 @@ class Context(Encoder):
         max_words: sentences are truncated to so many words.
     """
 
+    outputs: int
+
     def __init__(
         self,
         encoder: TokenEncoder,

@@ -83,7 +83,6 @@ HUGE = 10**9
         options(phrases=3),
         changed(outputs=-1),
         changed(sentence_transformers={"native": "yes"}),
-        changed(sentence_transformers={"native": True}),
         of_head(name="evil"),
         of_head(units=HUGE),
         of_head(units=-1),

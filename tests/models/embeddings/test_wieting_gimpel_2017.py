@@ -192,7 +192,8 @@ def test_an_encoder_with_an_end_tag_loads_in_sentence_transformers(tmp_path: Pat
     encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)}).eval()
     made = SentenceEncoder(encoder, {"words": vocabulary}, options)
     made.save(tmp_path / "model")
-    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(["dog runs"])
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True)
+    theirs = loaded.encode(["dog runs"])
     assert np.allclose(theirs, made.embed(["dog runs"]), atol=1e-6)
     assert load_encoder(tmp_path / "model").vocabularies["words"].tags == "end"
 

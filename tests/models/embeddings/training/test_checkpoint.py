@@ -164,10 +164,10 @@ def test_other_content_in_a_file_of_the_same_name_starts_afresh(
 
     monkeypatch.setattr(PairTrainer, "fit", interrupted)
     path = folder / kind
-    vectors: str | None = str(path)
-    options = OPTIONS.replace(initial_vectors="auto")
+    vectors = str(path) if kind == "vectors" else None
+    options = OPTIONS
     if kind == "pairs":
-        options, vectors = OPTIONS.replace(pairs=[PairsOptions(paths=[str(path)])]), None
+        options = OPTIONS.replace(pairs=[PairsOptions(paths=[str(path)])])
     afresh = []
     for number in (1, 1, 2):
         path.write_text(f"w1\tw{number}\n" if kind == "pairs" else f"w1 {number}{' 0' * 7}\n")
