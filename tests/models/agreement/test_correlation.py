@@ -53,7 +53,7 @@ def test_the_interval_holds_the_true_correlation() -> None:
     pearson = 1 / np.sqrt(2 * 2.5)
     true = 6 / np.pi * np.arcsin(pearson / 2)  # of normal variables
     inside = 0
-    for seed in range(60):
+    for seed in range(40):
         effect = np.repeat(random.normal(size=50), 4)
         labels = effect + random.normal(size=200)
         scores = 0.5 * labels + np.repeat(random.normal(size=50), 4) + random.normal(size=200)
@@ -61,7 +61,7 @@ def test_the_interval_holds_the_true_correlation() -> None:
         interval = spearman({"s": scores}, labels, references, count=200, seed=seed)["s"].interval
         assert interval is not None
         inside += interval[0] <= true <= interval[1]
-    assert inside >= 52
+    assert inside >= 34
 
 
 def test_nothing_and_one_reference_have_no_interval() -> None:
