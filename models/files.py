@@ -88,9 +88,7 @@ def user_cache() -> Path:
 def locked_folder(folder: Path, name: str, busy: str) -> Iterator[None]:
     """Make a folder, and keep a second process out of it as long as the block runs.
 
-    Args:
-        name: of the folder in messages.
-        busy: the message if another process is there.
+    Messages call the folder `name`; `busy` is the message if another process is there.
     """
     with in_one_line(f"{name}: cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,9 +109,7 @@ def open_lock(path: Path) -> IO[bytes]:
 def lock(stream: IO[bytes], path: Path, *, wait: bool = True) -> None:
     """Lock the file of `open_lock` for this process alone, until it is closed.
 
-    Raises:
-        BlockingIOError: another process has locked it; only without `wait`.
-        UserError: its file system has no locks; names `path`.
+    Without `wait`, a BlockingIOError says that another process has locked it.
     """
     if os.environ.get(LOCKS) == "off":
         return
@@ -146,9 +142,7 @@ def digest(path: Path | str, *, ignored: Container[str] = ()) -> str:
 
     Hidden files and folders (names that begin with a dot) are ignored: they hold caches. So are
     the model cards that Paraloom writes: they change with the results of a run, the models do not.
-
-    Args:
-        ignored: relative paths in the folder of other files to ignore.
+    `ignored` has the relative paths of further files to ignore.
     """
     path = Path(path)
     if path.is_dir():

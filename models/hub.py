@@ -30,10 +30,8 @@ def is_hub_name(model: str) -> bool:
 def fetch(model: str, key: str = "nmt.model") -> Path:
     """The folder of a model: `model` itself, or a snapshot in the Hub's cache of what it names.
 
-    The whole snapshot is of one commit. What is in the cache needs no network.
-
-    Args:
-        key: of the configuration, for errors.
+    The whole snapshot is of one commit. What is in the cache needs no network. Errors name the
+    configuration's `key`.
     """
     if not is_hub_name(model):
         return Path(model)

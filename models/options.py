@@ -88,8 +88,7 @@ class Options(BaseModel):
     def files(self, select: Callable[[InputPath], bool] = lambda _: True) -> dict[str, str]:
         """The input files and folders by dotted key; `data[0]` where the key holds a list.
 
-        Args:
-            select: which of them, by the mark on their key.
+        `select` chooses by the mark on a key.
         """
         found: dict[str, str] = {}
 

@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
 
 def find_model(name: str, option: str, settings: str) -> Path:
-    """The folder of a model, which has a file `settings`.
+    """The folder of a model, named as a folder or as on the Hub; it has a file `settings`.
 
-    Args:
-        name: a folder, or a name on Hugging Face's Hub.
-        option: the option or configuration key that names it, for errors.
+    Errors begin with the option or configuration key that names the model.
     """
     folder = hub.fetch(name, option)
     if not (folder / settings).is_file():

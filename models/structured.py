@@ -36,8 +36,7 @@ def parse_yaml(text: str, where: str) -> Any:
 def read_json(path: Path, kind: type[T], what: str) -> T:
     """The content of a JSON file of a type, which may be a pydantic model.
 
-    Args:
-        what: the file is, for errors.
+    An error says that the file is not `what`.
     """
     with in_one_line(f"{path}: cannot be read"):
         data = path.read_bytes()
@@ -60,8 +59,7 @@ def parse_json(data: bytes | str, kind: type[T]) -> T:
 def check_sizes(path: Path, values: Any, largest: Mapping[str, int]) -> None:
     """Check the whole numbers in a file's values, at any depth, against bounds.
 
-    Args:
-        largest: bounds, by a pattern of keys; the first that fits a key holds.
+    `largest` has bounds by patterns of keys; the first pattern that fits a key holds.
     """
     for inner in values if isinstance(values, list) else ():
         check_sizes(path, inner, largest)

@@ -31,11 +31,9 @@ def spearman(
     count: int = RESAMPLES,
     seed: int = 1,
 ) -> dict[str, RankCorrelation]:
-    """The correlation of each score [n] with the labels [n].
+    """The correlation of each score [n] with the labels [n]; `count` resamples of references.
 
-    Args:
-        references: of each pair [n]; the interval is that of other references.
-        count: of resamples.
+    The interval is the one to expect with other references.
     """
     if not len(labels):
         return dict.fromkeys(scores, RankCorrelation(None, None))

@@ -56,12 +56,8 @@ class Sums(NamedTuple):
 class Judged:
     """Judged pairs, summed up by reference and decile, with weights as `weights_of` gives them.
 
-    Args:
-        deciles: of each score: int [n], 0 to 9.
-        higher_is_better: of each score.
-        good: whether each pair is good: bool [n].
-        references: of each pair: any [n].
-        rows: of the run in each decile of each score, from decile 0: [10].
+    `deciles` are int [n], 0 to 9, for each score; `good` is bool [n]; `references` may be of any
+    type; `rows` [10] has the run's rows in each decile of each score, from decile 0.
     """
 
     def __init__(
@@ -108,10 +104,8 @@ def recommend(
     """The cut that keeps most rows while its Wilson interval begins at `wanted` or above.
 
     Of several that keep the same percentage of all rows, the one with the highest precision; if
-    there is none, the cut with the interval that begins highest.
-
-    Returns:
-        None if no score has a judged pair in its best decile with rows.
+    there is none, the cut with the interval that begins highest. None if no score has a judged pair
+    in its best decile with rows.
     """
     if not judged.references:
         return None

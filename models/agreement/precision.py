@@ -63,11 +63,8 @@ def best_deciles(good: Floats, judged: Floats, squares: Floats, rows: Floats) ->
     same variance (Kish 1965). A decile that has rows but no judged pair ends the deciles that are
     measured.
 
-    Args:
-        good: sum of the weights of the good pairs.
-        judged: sum of the weights of the judged pairs.
-        squares: sum of the squares of these weights.
-        rows: of the run.
+    `good` and `judged` are sums of the weights of good and of judged pairs, `squares` sums of the
+    squares of the latter; `rows` are the run's.
     """
     measured = np.logical_and.accumulate((judged > 0) | (rows == 0), axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -84,9 +81,8 @@ def weights_of(decile: Ints, rows: Sequence[int]) -> Floats:
     `_HEAVIEST` forbids it. (Weights for the deciles of all scores together, by raking, leave so few
     effective pairs in a run with many copies that their precisions mislead.)
 
-    Args:
-        decile: of the judged pairs by a score: [n], 0 to 9.
-        rows: of the run in each decile: [10].
+    `decile` [n] has the deciles (0 to 9) of the judged pairs by a score, `rows` [10] the number of
+    rows of the run in each decile.
     """
     judged = np.bincount(decile, minlength=DECILES)
     of_decile = np.asarray(rows, float) / np.maximum(judged, 1)

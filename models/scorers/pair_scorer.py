@@ -47,12 +47,9 @@ class PairScorer:
     >>> {name: values.tolist() for name, values in scores.items()}
     {'reference_tokens': [5], 'translation_tokens': [4], 'trigram_overlap': [0.5]}
 
-    Args:
-        names: of the scorers.
-        sources: of scorers that are not in `SCORERS`.
-        language: of both sides.
-        resources: by the names of `Resource`, each as a path, already open, or as a
-            `functools.partial` that opens it when a scorer first needs it.
+    `sources` give the scorers that are not in `SCORERS`. Resources are given by the names of
+    `Resource`: as a path, already open, or as a `functools.partial` that opens the resource when a
+    scorer first needs it.
     """
 
     def __init__(
@@ -100,9 +97,7 @@ class PairScorer:
     ) -> Scores:
         """Token counts (int16 [n]) of both sides and every scorer's values (float32 [n]).
 
-        Args:
-            source: only for scorers that read it.
-            ids: of the rows, only for scorers that read them.
+        Only scorers that read sources or ids of rows need these.
         """
         if source is None and self.reads("source"):
             names = [name for name in self.names if "source" in self.scorers[name].reads]

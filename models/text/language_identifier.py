@@ -41,11 +41,7 @@ _MOST = 10  # languages of probability 0.1 or more
 
 
 def check_language(code: str) -> None:
-    """Check that the identifier knows a language.
-
-    Raises:
-        ValueError: it does not; names its code of the same language, or similar codes.
-    """
+    """Check that the identifier knows a language; the ValueError names similar codes."""
     if code not in LANGUAGES:
         if (short := short_code(code)) in LANGUAGES:
             raise ValueError(

@@ -16,11 +16,7 @@ _UNUSED = ("ner", "entity_linker", "lemmatizer", "textcat", "textcat_multilabel"
 
 
 class Parser:
-    """A spaCy pipeline that parses.
-
-    Args:
-        name: name or folder of an installed pipeline, such as `en_core_web_sm`.
-    """
+    """A spaCy pipeline that parses, by its name (such as `en_core_web_sm`) or folder."""
 
     def __init__(self, name: str) -> None:
         import spacy

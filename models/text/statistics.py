@@ -65,8 +65,7 @@ def merge_moments(parts: Iterable[Moments]) -> Moments:
 def entropy(occurrences: np.ndarray) -> Moments:
     """Moments of −ln p over all occurrences: the mean is the entropy of the counts, in nats.
 
-    Args:
-        occurrences: count of each kind; p is its share of all occurrences.
+    p is the share of a kind's count of all occurrences.
 
     >>> round(entropy(np.array([1, 1, 2])).mean / math.log(2), 6)
     1.5

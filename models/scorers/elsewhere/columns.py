@@ -95,10 +95,8 @@ class StoredColumn:
 def store(folder: Path, blocks: Iterable[tuple[pa.Array, np.ndarray]]) -> int:
     """Write a column into a new folder; returns the number of its values.
 
-    The files depend on the set of rows alone, not on their order.
-
-    Args:
-        blocks: ids [n] and their values, float32 [n]; every n may differ.
+    A block has ids [n] and their values, float32 [n]; every n may differ. The files depend on the
+    set of rows alone, not on their order.
     """
     folder.mkdir()
     with tempfile.TemporaryDirectory(dir=folder) as scratch:

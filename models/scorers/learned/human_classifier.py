@@ -40,11 +40,9 @@ class Classifier:
     bias: np.ndarray
 
     def probability(self, tokens: TokenIds, hashes: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """P(human | text) for n texts, each by the model of its fold: float32 [n].
+        """P(human | text) for n texts, each by the model of its fold (int [n]): float32 [n].
 
-        Args:
-            hashes: hash of each token of the vocabulary, uint64 [V].
-            fold: int [n].
+        `hashes` are those of the tokens of the vocabulary: uint64 [V].
         """
         from scipy.special import expit
 
@@ -77,12 +75,10 @@ def train_classifier(
 ) -> dict[str, Any]:
     """Train the models on a sample of pairs and write them to `folder`.
 
-    Args:
-        sample: `reference`, `translation`, and for each text the folds in which it occurs in the
-            whole corpus, one bit per fold: `reference_folds`, `translation_folds` (uint8). The
-            model of a fold is trained on the texts that do not occur in the fold, so no model is
-            trained on a text that it scores.
-        language: of the texts.
+    The sample has `reference`, `translation`, and for each text the folds in which it occurs in the
+    whole corpus, one bit per fold: `reference_folds`, `translation_folds` (uint8). The model of a
+    fold is trained on the texts that do not occur in the fold, so no model is trained on a text
+    that it scores.
 
     Returns:
         results on held-out texts: balanced accuracy (0.5 is chance), accuracy on references and on
