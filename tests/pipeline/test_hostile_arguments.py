@@ -21,6 +21,22 @@ def line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
+def write(folder: Path, text: str = "a\tb\n", **values: Any) -> str:
+    """The file of a configuration that reads a.tsv, with some values changed."""
+    (folder / "a.tsv").write_text(text)
+    config: dict[str, Any] = {
+        "run": str(folder / "run"),
+        "input": {"format": "tsv", "paths": [str(folder / "a.tsv")]},
+        "score": {"scorers": ["trigram_overlap"]},
+        "select": {"by": "trigram_overlap"},
+    }
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        (config.setdefault(section, {}) if section else config)[name] = value
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    return str(folder / "config.yaml")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -54,18 +70,7 @@ def test_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], mes
 def test_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: Any, message: str
 ) -> None:
-    (tmp_path / "a.tsv").write_text("a\tb\n")
-    config: dict[str, Any] = {
-        "run": str(tmp_path / "run"),
-        "input": {"format": "tsv", "paths": [str(tmp_path / "a.tsv")]},
-        "score": {"scorers": ["trigram_overlap"]},
-        "select": {"by": "trigram_overlap"},
-    }
-    section, _, name = key.rpartition(".")
-    (config.setdefault(section, {}) if section else config)[name] = value
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(config))
-    assert message in line(capsys, "select", "--config", str(path))
+    assert message in line(capsys, "select", "--config", write(tmp_path, **{key: value}))
 
 
 def test_a_negative_number_of_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,14 +102,8 @@ def test_errors_of_the_system_are_one_line(
 
 def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(f"{tmp_path}/a\udcff.tsv").write_text("a\tb\n")
-    config = {
-        "run": str(tmp_path / "run"),
-        "input": {"format": "tsv", "paths": [f"{tmp_path}/*.tsv"]},
-        "score": {"scorers": ["trigram_overlap"]},
-        "select": {"by": "trigram_overlap"},
-    }
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
-    found = line(capsys, "ingest", "--config", str(tmp_path / "config.yaml"))
+    config = write(tmp_path, **{"input.paths": [f"{tmp_path}/*.tsv"]})
+    found = line(capsys, "ingest", "--config", config)
     assert r"/a\udcff.tsv: its name is not UTF-8; rename it" in found
     assert len(digest(tmp_path)) == 64
 
@@ -114,16 +113,8 @@ def test_rows_send_nothing_to_the_terminal(
 ) -> None:
     escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
     text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
-    (tmp_path / "a.tsv").write_text(text)
-    config = {
-        "run": str(tmp_path / "run"),
-        "input": {"format": "tsv", "paths": [str(tmp_path / "a.tsv")]},
-        "score": {"scorers": ["trigram_overlap"]},
-        "select": {"by": "trigram_overlap"},
-    }
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     one = ["--", "--direct_num_workers", "1"]
-    assert main(["ingest", "--config", str(tmp_path / "config.yaml"), *one]) == 0
+    assert main(["ingest", "--config", write(tmp_path, text), *one]) == 0
     for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), ("1-a.tsv:2", r"x\u202ey")):
         assert main(["explain", str(tmp_path / "run"), id]) == 0
         out, err = capsys.readouterr()
