@@ -11,7 +11,7 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import receipts
 from paraloom.models.errors import UserError
 from paraloom.models.languages import ENGLISH
-from paraloom.models.text import statistics as text_statistics
+from paraloom.models.text.statistics import Moments
 from paraloom.pipeline.console import number_table
 from paraloom.pipeline.records import CorpusStatistics, Spread, Statistics
 
@@ -113,7 +113,7 @@ def _names(found: Sequence[Mapping[str, object]]) -> list[str]:
     return list(dict.fromkeys([*_FIRST, *(name for of in found for name in of)]))
 
 
-def _moments(moments: text_statistics.Moments | None) -> Spread | None:
+def _moments(moments: Moments | None) -> Spread | None:
     if moments is None or not moments.count:
         return None
     return Spread(mean=moments.mean, deviation=moments.deviation, count=moments.count)

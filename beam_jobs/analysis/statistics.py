@@ -62,7 +62,7 @@ _MOMENTS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class CorpusBlock:
     """A unit of work: some row groups of a Parquet file."""
 
     corpus: int
@@ -82,7 +82,7 @@ class Block:
         return f"{self.corpus:03d}-{self.index:06d}"
 
 
-def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> list[Block]:
+def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> list[CorpusBlock]:
     """The blocks of a corpus of Parquet files in `language`."""
     groups: list[tuple[str, tuple[int, ...], int]] = []
     with_ids = set()
@@ -101,7 +101,7 @@ def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> l
                 groups.append((path, (group,), rows))
     sampled_share = min(1.0, SAMPLED / max(sum(rows for _, _, rows in groups), 1))
     return [
-        Block(
+        CorpusBlock(
             corpus=corpus,
             index=i,
             path=path,
@@ -116,7 +116,7 @@ def find_blocks(corpus: int, paths: Sequence[str], language: str = ENGLISH) -> l
 
 
 def run(
-    blocks: Sequence[Block],
+    blocks: Sequence[CorpusBlock],
     output: str,
     arguments: Sequence[str],
     *,
@@ -180,7 +180,7 @@ class _Count(OneCoreDoFn):
 
             self.parser = Parser(self.spacy)
 
-    def process(self, block: Block) -> Iterator[tuple[tuple[int, str], WordCounts]]:
+    def process(self, block: CorpusBlock) -> Iterator[tuple[tuple[int, str], WordCounts]]:
         parts: dict[str, list[WordCounts]] = {}
         for batch in _batches(block, (*SIDES, *["id"] * block.ids)):
             sampled = _sampled(batch, block.sampled_share)
@@ -210,7 +210,7 @@ class _Measure(OneCoreDoFn):
         super().setup()
         self.table: WordVectors = open_vectors(remote.localise(self.idf))
 
-    def process(self, block: Block) -> Iterator[pa.Table]:
+    def process(self, block: CorpusBlock) -> Iterator[pa.Table]:
         parts: dict[str, list[Moments]] = {}
         for batch in _batches(block):
             found = {}
@@ -244,7 +244,9 @@ def _open(path: str) -> pq.ParquetFile:
         return pq.ParquetFile(path, memory_map=True)
 
 
-def _batches(block: Block, columns: Sequence[str] | None = None) -> Iterator[dict[str, pa.Array]]:
+def _batches(
+    block: CorpusBlock, columns: Sequence[str] | None = None
+) -> Iterator[dict[str, pa.Array]]:
     """Some columns, in batches of rows; by default the texts and all floating-point columns."""
     file = _open(block.path)
     floating = [f.name for f in file.schema_arrow if pa.types.is_floating(f.type)]

@@ -85,7 +85,7 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
         found = read_shard(shard).filter(wanted)
     else:
         with reading(shard.path):
-            found = pq.read_table(shard.path, filters=wanted)
+            found = pq.read_table(shard.path, filters=wanted, partitioning=None)
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 

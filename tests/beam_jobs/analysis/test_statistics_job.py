@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.plain_scoring import fast_tokenizer
 from paraloom.beam_jobs.analysis import statistics
-from paraloom.beam_jobs.analysis.statistics import Block, find_blocks, run
+from paraloom.beam_jobs.analysis.statistics import CorpusBlock, find_blocks, run
 from paraloom.models.errors import UserError
 from tests.models.parsers import TREES, train_parser
 from tests.sample import english_sentences
@@ -40,7 +40,7 @@ def corpora() -> list[pa.Table]:
     return [corpus(0, 900), corpus(5000, 2500)]
 
 
-def write(folder: Path, corpora: list[pa.Table], rows: int) -> list[Block]:
+def write(folder: Path, corpora: list[pa.Table], rows: int) -> list[CorpusBlock]:
     """Blocks of corpora that are cut into files of so many rows."""
     blocks = []
     for number, table in enumerate(corpora):
