@@ -12,7 +12,7 @@ from paraloom.beam_jobs import back_translate
 from paraloom.beam_jobs.back_translate import TranslationJob
 from paraloom.beam_jobs.io import schema
 from paraloom.beam_jobs.io.shards import Unit, units, write_shard
-from paraloom.beam_jobs.runners.launch import Result, beam_options
+from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.translations import COUNTERS, TranslatorFactory
 from paraloom.models.errors import UserError
 from paraloom.models.nmt import gpu
@@ -102,42 +102,6 @@ def test_a_process_loads_the_model_once(
     assert loads == [os.getpid()]
 
 
-def test_a_sentence_that_breaks_the_engine_is_set_apart(
-    tmp_path: Path,
-    work: Callable[..., list[Unit]],
-    sentences: list[str],
-    nmt_model: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Engine:
-        batch_tokens, max_source_subwords, parallel, converted = 1000, 100, 1, None
-        compute_type = "float32"
-
-        def submit(self, batch: list[list[str]], count: int = 1) -> Callable[[], list[Ranked]]:
-            def wait() -> list[Ranked]:
-                if any("zlomyslná" in "".join(pieces) for pieces in batch):
-                    raise RuntimeError("out of\nmemory [here]")
-                return [[Hypothesis(list(p), -0.5, len(p) + 1, True)] for p in batch]
-
-            return wait
-
-    monkeypatch.setattr(paraloom.models.nmt.translate, "build_engine", lambda *args: Engine())
-    texts = [*sentences[:5], "zlomyslná věta", *sentences[5:], "slovo " * 200]
-    result = run(work(texts), tmp_path / "out", nmt_model)
-    assert [row["source"] for row in rows(result)] == sentences
-    assert [receipt.rejected for receipt in result.receipts] == [
-        {},
-        {"engine failed: RuntimeError: out of memory [here]": 1},
-        {},
-        {"source of more than 100 subwords": 1},
-    ]
-    rejected = pq.read_table(result.receipts[1].rejected_shards[0].path)
-    assert rejected.schema == schema.rejected(schema.INGEST)
-    assert rejected["id"].to_pylist() == ["id-5"]
-    assert result.metrics["rejects"] == 2
-    assert result.metrics["retries"] >= 2
-
-
 def test_an_engine_that_is_broken_ends_the_run_and_rejects_nothing(
     tmp_path: Path,
     work: Callable[..., list[Unit]],
@@ -185,20 +149,6 @@ def test_finished_shards_are_not_translated_twice(
     assert texts == [row["source"] for row in rows(first)[4:8]]
     assert rows(again) == rows(first)
     assert [r.seconds for r in again.receipts][::2] == [r.seconds for r in first.receipts][::2]
-
-
-def test_only_this_stage_asks_for_an_accelerator(tmp_path: Path, nmt_model: Path) -> None:
-    import apache_beam as beam
-
-    hint = "type:nvidia-l4;count:1"
-    pipeline = beam.Pipeline(options=beam_options(ONE))
-    job = TranslationJob(model=TranslatorFactory(str(nmt_model), FAST), accelerator=hint)
-    stage = back_translate.TranslateUnits(str(tmp_path / "out"), job)
-    _ = pipeline | beam.Create([1]) | stage
-    environments = pipeline.to_runner_api().components.environments.values()
-    hinted = [e for e in environments if hint.encode() in e.resource_hints.values()]
-    assert len(hinted) == 1
-    assert len(environments) > 1
 
 
 def test_a_worker_without_the_gpu_that_was_asked_for(
