@@ -163,7 +163,8 @@ def test_a_failing_sentence_is_isolated(
             assert (text, reason) == (sources[row], None)
     assert counters.rejects == len(bad)
     assert (counters.retries > 0) == bool(bad)
-    assert counters.batches == len(engine.sizes)
+    checks = len(bad)  # that the engine works on anything else
+    assert counters.batches == len(engine.sizes) - checks
 
 
 def test_a_sentence_that_fails_once_is_not_rejected(
