@@ -24,16 +24,17 @@ SAMPLED = NmtOptions(candidates=3, batch_tokens=64, sampling=SamplingOptions())
 
 
 def test_engines_agree(nmt_model: Path, czech: list[str]) -> None:
-    fast, counters = Translator(nmt_model, threads=2).translate(czech)
-    slow, _ = Translator(nmt_model, NmtOptions(engine="fairseq"), threads=2).translate(czech)
+    sources = czech[:24]
+    fast, counters = Translator(nmt_model, threads=2).translate(sources)
+    slow, _ = Translator(nmt_model, NmtOptions(engine="fairseq"), threads=2).translate(sources)
     assert fast.schema == slow.schema == SCHEMA
-    assert fast["reason"].null_count == slow["reason"].null_count == 64
+    assert fast["reason"].null_count == slow["reason"].null_count == 24
     assert fast["translation"].equals(slow["translation"])
     assert fast["translation_subwords"].equals(slow["translation_subwords"])
     np.testing.assert_allclose(
         fast["translation_score"].to_numpy(), slow["translation_score"].to_numpy(), atol=5e-3
     )
-    assert (counters.sentences, counters.rejects, counters.retries) == (64, 0, 0)
+    assert (counters.sentences, counters.rejects, counters.retries) == (24, 0, 0)
     assert counters.tokens == sum(fast["translation_subwords"].to_pylist())
 
 
