@@ -410,7 +410,7 @@ def test_killed_while_the_best_round_is_copied(
     [
         ({"loop": {"rounds": 0}}, "loop.rounds: must be at least 1"),
         ({"select": {"labelled": []}}, "select.labelled: loop.rounds is 2, and labelled pairs"),
-        ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but without a selec"),
+        ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but without deciles"),
         (
             {"score": {"scorers": ["trigram_overlap", "encoder_similarity"]}},
             "score.scorers: encoder_similarity needs an encoder of a first round; set loop.rounds",
