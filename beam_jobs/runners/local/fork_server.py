@@ -173,7 +173,7 @@ def serve(requests: socket.socket) -> None:
     logging.root.setLevel(level)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the watchers
     while True:
-        message, (*descriptors,), _, _ = socket.recv_fds(requests, _REQUEST, 2)
+        message, descriptors, _, _ = socket.recv_fds(requests, _REQUEST, 2)
         if not message:
             return
         if not _fork(descriptors[0]):
