@@ -21,7 +21,7 @@ def line(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
-def write(folder: Path, text: str = "a\tb\n", **values: Any) -> str:
+def write(folder: Path, values: dict[str, Any], text: str = "a\tb\n") -> str:
     """The file of a configuration that reads a.tsv, with some values changed."""
     (folder / "a.tsv").write_text(text)
     config: dict[str, Any] = {
@@ -70,7 +70,7 @@ def test_arguments(capsys: pytest.CaptureFixture[str], arguments: list[str], mes
 def test_values(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: Any, message: str
 ) -> None:
-    assert message in line(capsys, "select", "--config", write(tmp_path, **{key: value}))
+    assert message in line(capsys, "select", "--config", write(tmp_path, {key: value}))
 
 
 def test_a_negative_number_of_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ def test_errors_of_the_system_are_one_line(
 
 def test_a_file_name_that_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path(f"{tmp_path}/a\udcff.tsv").write_text("a\tb\n")
-    config = write(tmp_path, **{"input.paths": [f"{tmp_path}/*.tsv"]})
+    config = write(tmp_path, {"input.paths": [f"{tmp_path}/*.tsv"]})
     found = line(capsys, "ingest", "--config", config)
     assert r"/a\udcff.tsv: its name is not UTF-8; rename it" in found
     assert len(digest(tmp_path)) == 64
@@ -114,7 +114,7 @@ def test_rows_send_nothing_to_the_terminal(
     escape = "\x1b]8;;http://evil\x1b\\\x1b[2J\x07"
     text = f"a\u202eb\tc{escape}\nx\u202ey\tz\n"
     one = ["--", "--direct_num_workers", "1"]
-    assert main(["ingest", "--config", write(tmp_path, text), *one]) == 0
+    assert main(["ingest", "--config", write(tmp_path, {}, text), *one]) == 0
     for id, shown in (("1-a.tsv:1", r"c\x1b]8;;http://evil"), ("1-a.tsv:2", r"x\u202ey")):
         assert main(["explain", str(tmp_path / "run"), id]) == 0
         out, err = capsys.readouterr()
