@@ -77,7 +77,10 @@ def test_hashes_with_the_same_leading_bits_are_told_apart(
         return np.array([int(i) for i in ids.to_pylist()], np.uint64)
 
     score, ids = np.zeros(len(hashes), np.float32), pa.array([str(h) for h in hashes])
-    with mock.patch.object(order_statistics, "text_hashes", read):
+    with (
+        mock.patch.object(order_statistics, "text_hashes", read),
+        mock.patch(f"{__name__}.text_hashes", read),
+    ):
         check(score, ids, cuts, lambda n: ranks)
 
 
