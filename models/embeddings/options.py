@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from paraloom.models.embeddings.tasks.options import (
     SCRAMBLE,
@@ -252,10 +252,21 @@ class Loading(_Settings):
 class EncoderSettings(_Settings):
     """config.json in the folder of an encoder, which may come from others."""
 
-    format: Literal[2]  # bump it when this code could not read the folder
+    format: Literal[1, 2]  # 1: of version 0.2. Bump it when this code could not read the folder
     options: EmbeddingOptions
     vocabularies: dict[str, int]  # entries, by kind
     language: str = ENGLISH
     outputs: Count | None = None
     head: dict[str, Any] | None = None  # the arguments of `open_head`
     sentence_transformers: Loading
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former_options(cls, values: Any) -> Any:
+        """Leave out what trained an encoder of format 1 and is no option any more."""
+        if isinstance(values, dict) and values.get("format") == 1:
+            options = {
+                k: v for k, v in values["options"].items() if k in EmbeddingOptions.model_fields
+            }
+            return {**values, "options": options}
+        return values

@@ -25,7 +25,7 @@ Tags = bool | Literal["start", "end"]
 
 _MAGIC = "paraloom-vocabulary"
 _TAGS: dict[str, Tags] = {"tags": True, "no-tags": False, "start-tag": "start", "end-tag": "end"}
-_HEAD = rf"{_MAGIC} (words|trigrams) ({'|'.join(_TAGS)}) ([^ ]*)"
+_HEAD = rf"{_MAGIC} (words|trigrams) ({'|'.join(_TAGS)}) \d+ ([^ ]*)"
 _MAX_DISTINCT = 4_000_000  # distinct words held while counting; about 200 MB
 _MERGE_AT = 1_000_000  # rows of unmerged counts
 _CODE = 21  # bits of a Unicode code point; three of them fill 63 bits
@@ -123,14 +123,14 @@ class Vocabulary:
         return np.where(self._keys[nearest] == keys, self._key_ids[nearest], np.int32(0)), starts
 
     def save(self, path: Path | str) -> None:
-        """Write a header line (kind, tags, checksum), then one entry per line, UTF-8."""
+        """Write a header line (kind, tags, size, checksum), then one entry per line, UTF-8."""
         entries = self.words[self.specials :]
         body = "".join(f"{word}\n" for word in entries).encode()
         if body.count(b"\n") != len(entries):
             raise ValueError("an entry contains a line feed")
         check = hashlib.sha256(body).hexdigest()[:16]
         (tags,) = (name for name, tags in _TAGS.items() if tags == self.tags)
-        head = f"{_MAGIC} {self.kind} {tags} {check}\n"
+        head = f"{_MAGIC} {self.kind} {tags} {len(entries)} {check}\n"
         with atomic_file(path) as temporary:
             temporary.write_bytes(head.encode() + body)
 

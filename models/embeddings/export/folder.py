@@ -42,8 +42,16 @@ def write(folder: Path, weights: Mapping[str, Tensor], tokenizer: Tokenizer | No
 
 def read_weights(folder: Path, *, native: bool) -> dict[str, Tensor]:
     """The weights of a folder by our names; `native` if the module is theirs."""
-    names = {_THEIR_NAME: _OUR_NAME} if native else {}
-    return {names.get(n, n): tensor for n, tensor in read_tensors(folder / WEIGHTS).items()}
+    found = read_tensors(folder / WEIGHTS)
+    if not native:
+        return found
+    names = {_THEIR_NAME: _OUR_NAME, "emb_layer.weight": _OUR_NAME}
+    if (folder / "1_LSTM").exists():  # format 1 had LSTMs as three modules of theirs
+        found |= read_tensors(folder / "1_LSTM" / WEIGHTS)
+        for number, suffix in enumerate(("", "_reverse")):
+            for gate in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
+                names[f"encoder.{gate}{suffix}"] = f"directions.{number}.weights.{gate}"
+    return {names.get(name, name): tensor for name, tensor in found.items()}
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

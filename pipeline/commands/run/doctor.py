@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paraloom.models.cpu import cores
+from paraloom.models.errors import missing_extra
 from paraloom.pipeline.console import console
 from paraloom.pipeline.manifest import versions
 
@@ -18,9 +19,9 @@ Finding = tuple[bool, str]  # whether it works, and what was found or what to do
 
 
 def command() -> None:
-    """Prints a table of checks; the exit code is 2 if something that every run needs is missing."""
+    """Prints a table of checks; the exit code is 2 if something fails that is installed."""
     checks: list[tuple[str, bool, Callable[[], Finding]]] = [
-        ("libraries", True, _libraries),
+        ("libraries", False, _libraries),
         ("engine ctranslate2, CPU", True, _ctranslate2),
         ("engine fairseq", True, _fairseq),
         ("Moses tokeniser", True, _tokeniser),
@@ -38,6 +39,8 @@ def command() -> None:
         except Exception as error:  # whatever an import or a driver raises is the finding
             first, *_ = str(error).splitlines() or [""]
             works, text = False, f"{type(error).__name__}: {first}".removesuffix(": ")
+            if extra := missing_extra(text):
+                text, required = extra, False
         mark = ("ok", "green") if works else ("fails", "red") if required else ("no", "yellow")
         table.add_row(name, Text(*mark), text)
         sound = sound and (works or not required)
@@ -50,7 +53,7 @@ def _libraries() -> Finding:
     found = versions()
     missing = [name for name, version in found.items() if version == "not installed"]
     if missing:
-        return False, f"{', '.join(missing)} missing: run make setup"
+        return False, f"{', '.join(missing)} missing: pip install 'paraloom[all]'"
     return True, ", ".join(f"{name} {version}" for name, version in found.items())
 
 

@@ -73,7 +73,7 @@ HUGE = 10**9
     "change",
     [
         lambda config: None,
-        changed(format=1),
+        changed(format=3),
         changed(vocabularies={"words": None}),
         options(dim=HUGE),
         options(dim=65_536, hidden=65_536, model="bilstm"),
@@ -137,3 +137,30 @@ def test_weights_of_another_shape_are_named(tmp_path: Path, file: str) -> None:
     name = next(iter(state))
     save_file({**state, name: torch.zeros(1, 2, 3)}, path)
     refused(tmp_path / "model", rf"{file}(.|\n)*size mismatch for {name}")
+
+
+@pytest.mark.parametrize("name", ["lstm-avg", "bilstm-avg", "gru"])
+def test_an_encoder_that_version_0_2_saved(tmp_path: Path, name: str) -> None:
+    """LSTMs were modules of sentence-transformers, and GRUs named ours without `paraloom.`."""
+    folder = saved(tmp_path / "model", model=name)
+    before = load_encoder(folder).embed(["a b", "c"])
+    config = json.loads((folder / "config.json").read_text())
+    options = {**config["options"], "mega_batch_growth": None, "l2": 0.0}
+    native = name != "gru"
+    former = {"format": 1, "options": options, "sentence_transformers": {"native": native}}
+    (folder / "config.json").write_text(json.dumps(config | former))
+    if native:
+        state = load_file(folder / "model.safetensors")
+        matrix = {"emb_layer.weight": state.pop("input.table.weight")}
+        (folder / "1_LSTM").mkdir()
+        save_file(matrix, folder / "model.safetensors")
+        lstm = {}
+        for key, tensor in state.items():
+            number, gate = re.fullmatch(r"directions\.(.)\.weights\.(.*)", key).groups()  # type: ignore[union-attr]
+            lstm[f"encoder.{gate}{'_reverse' if number == '1' else ''}"] = tensor
+        save_file(lstm, folder / "1_LSTM" / "model.safetensors")
+    else:
+        modules = json.loads((folder / "modules.json").read_text())
+        modules[0]["type"] = modules[0]["type"].removeprefix("paraloom.")
+        (folder / "modules.json").write_text(json.dumps(modules))
+    assert (load_encoder(folder).embed(["a b", "c"]) == before).all()

@@ -41,12 +41,20 @@ def test_what_this_machine_has(told: Told) -> None:
         assert rows[name][1]
 
 
-def test_what_is_missing_fails_with_what_to_do(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named_with_what_to_do(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = {"python": "3.11.9", "paraloom": "1", "fairseq-fixed": "not installed"}
     monkeypatch.setattr(doctor, "versions", lambda: found)
-    code, rows = told()
-    assert code == 2
-    assert rows["libraries"] == ("fails", "fairseq-fixed missing: run make setup")
+
+    def no_fairseq() -> NoReturn:
+        raise ModuleNotFoundError("No module named 'fairseq'")
+
+    monkeypatch.setattr(doctor, "_fairseq", no_fairseq)
+    _, rows = told()
+    assert rows["libraries"] == ("no", "fairseq-fixed missing: pip install 'paraloom[all]'")
+    needed = "fairseq is not installed: pip install 'paraloom[fairseq]'"
+    assert rows["engine fairseq"] == ("no", needed)
 
 
 def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
