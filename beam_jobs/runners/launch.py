@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import difflib
 import io
 import os
 import sys
@@ -147,10 +148,16 @@ def parse_options(arguments: Sequence[str]) -> PipelineOptions:
     except SystemExit as error:  # argparse has printed its usage and the reason
         reason = printed.getvalue().strip().rpartition("error: ")[2]
         raise UserError(f"Beam options: {reason}") from error
-    unknown = [name for name in parsers[0].parse_known_args(arguments)[1] if name.startswith("-")]
+    _, unknown = parsers[0].parse_known_args(arguments)
     # A job server may have options that only it knows; other runners would ignore them.
     if unknown and options.view_as(StandardOptions).runner in _WITHOUT_SERVER:
-        raise UserError(f"Beam options: {unknown[0].partition('=')[0]}: no such option")
+        name = unknown[0].partition("=")[0]
+        if not name.startswith("-"):
+            raise UserError(f"Beam options: {name}: belongs to no option")
+        known = [option for action in parsers[0]._actions for option in action.option_strings]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(f"Beam options: {name}: no such option{hint}")
     if (workers := options.view_as(DirectOptions).direct_num_workers) < 0:
         raise UserError(f"Beam options: --direct_num_workers {workers}: must be 0 or more")
     return options

@@ -85,7 +85,7 @@ def test_the_corpus_is_that_of_a_local_run(
         ("input.paths.source=SCHEME://nobody/x", r"SCHEME://nobody/x: .*bucket does not exist"),
         ("input.paths.source=BUCKET/none", "BUCKET/none: no such file"),
         ("nmt.model=BUCKET/none", "nmt.model: BUCKET/none is not there"),
-        ("evaluate.sts=BUCKET/none", "evaluate.sts: BUCKET/none is not there"),
+        ("evaluate.sts=BUCKET/none", "evaluate.sts: BUCKET/none: no such file or folder"),
     ],
 )
 def test_what_is_not_there_is_one_line(

@@ -119,7 +119,10 @@ def test_the_record_has_the_chosen_epoch(
             ["--pairs", "{pairs}", "--out", "{out}", "--set", "embeddings.development=gone"],
             "embeddings.development: gone is not there",
         ),
-        (["--config", "{config}", "--set", "embeddings.language=cs"], "embeddings.language: is"),
+        (
+            ["--config", "{config}", "--set", "embeddings.language=cs"],
+            "embeddings.language: belongs to pairs",
+        ),
     ],
 )
 def test_mistakes_are_one_line(

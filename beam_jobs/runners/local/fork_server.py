@@ -136,6 +136,8 @@ class ForkServer:
     def _connected(self) -> socket.socket:
         if self._socket is None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            for end in (ours, theirs):  # libraries give all sockets a timeout
+                end.setblocking(True)
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST)
             path = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
             # Only `serve` unblocks it, where it is ignored: until then it would be a traceback.

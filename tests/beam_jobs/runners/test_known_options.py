@@ -20,9 +20,6 @@ FLINK = ["--runner", "FlinkRunner", "--flink_master", "host:8081"]
             ["--runner", "DataflowRunner", "--machin_type", "n1"],
             "--machin_type: .* --machine_type",
         ),
-        ([*FLINK, "--paralelism", "4"], "--paralelism: .* did you mean --parallelism"),
-        ([*FLINK, "4"], "4: belongs to no option"),
-        ([*FLINK, "--object_reuse=true", "4"], "4: belongs to no option"),
     ],
 )
 def test_an_unknown_option_is_one_line_without_its_value(
