@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -71,20 +72,18 @@ class Own:
         code = FILE.format(log=str(self.log("loud")), factor=factor, version=version, broken=broken)
         (self.folder / "loud.py").write_text(code)
 
-    def install(self, monkeypatch: pytest.MonkeyPatch, *, version: int = 1) -> None:
+    def install(self, *, version: int = 1) -> None:
         """Build the package's wheel and unpack it, as installers do."""
-        from setuptools import build_meta
-
         source = self.folder / f"source{version}"
         source.mkdir()
         code = PACKAGE.format(log=str(self.log("vowel")), version=version)
         (source / "vowel_score.py").write_text(code)
         (source / "pyproject.toml").write_text(PYPROJECT.format(version=version))
-        with monkeypatch.context() as patch:
-            patch.chdir(source)
-            wheel = build_meta.build_wheel(str(source))
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", str(source)]
+        subprocess.run(build, check=True, capture_output=True)
+        (wheel,) = (source / "dist").glob("*.whl")
         shutil.rmtree(self.site, ignore_errors=True)
-        zipfile.ZipFile(source / wheel).extractall(self.site)
+        zipfile.ZipFile(wheel).extractall(self.site)
 
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
@@ -101,7 +100,7 @@ class Own:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
     found = Own(tmp_path)
     found.write_file()
-    found.install(monkeypatch)
+    found.install()
     monkeypatch.syspath_prepend(str(found.site))
     return found
 
@@ -153,7 +152,7 @@ def test_the_whole_way(
     assert recorded["scorers"]["vowel_share"]["unit"] == "share"
 
     assert run("select") == []
-    own.install(monkeypatch, version=2)
+    own.install(version=2)
     assert run("select") == ["score"]  # the values are the same, so nothing after it runs
     assert (own.rows("vowel"), own.rows("loud")) == (len(bucket), 0)
 
