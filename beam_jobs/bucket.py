@@ -13,7 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import Deciles, Measurements, Receipt, Unit, read_shard
+from paraloom.beam_jobs.io.part_files import decode, extended
+from paraloom.beam_jobs.io.shards import (
+    Deciles,
+    Measurements,
+    Receipt,
+    Unit,
+    read_shard,
+    read_whole,
+)
 from paraloom.beam_jobs.runners.launch import Result, UnitJob, launch
 from paraloom.beam_jobs.transforms.order_statistics import (
     Column,
@@ -113,16 +121,15 @@ class _AssignDeciles(UnitDoFn):
     scorers: tuple[str, ...]
 
     def make(self, unit: Unit, bounds: Targets) -> Receipt:
-        table = read_shard(unit.shard)
+        data = read_whole(unit.shard)
+        table = decode(data, [*schema.ROW, *self.scorers])
         columns = deciles_of(table, self.scorers, bounds)
         deciles = {
             name: _by_decile(table[name].to_numpy(), columns[schema.decile(name)])
             for name in self.scorers
         }
         target = schema.bucketed(self.scorers, candidates=schema.has_candidates(table))
-        for name, values in columns.items():
-            table = table.append_column(name, pa.array(values))
-        pieces = [(unit.name, table.select(target.names).cast(target), _NOTHING)]
+        pieces = [(unit.name, extended(data, pa.table(columns), target), _NOTHING)]
         return self.commit(unit, table.num_rows, pieces, Measurements(deciles=deciles))
 
 

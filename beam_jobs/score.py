@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from apache_beam.utils.shared import Shared
 
 from paraloom.beam_jobs.io import schema
+from paraloom.beam_jobs.io.part_files import decode, extended
 from paraloom.beam_jobs.io.remote import localise
 from paraloom.beam_jobs.io.shards import (
     EARLIER,
@@ -29,6 +30,7 @@ from paraloom.beam_jobs.io.shards import (
     content_key,
     read_receipt,
     read_shard,
+    read_whole,
 )
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.beam_jobs.runners import dataflow
@@ -211,7 +213,8 @@ class _Score(UnitDoFn):
     scorer: PairScorer | None = None
 
     def make(self, unit: Unit) -> Receipt:
-        table = read_shard(unit.shard)
+        data = read_whole(unit.shard)
+        table = decode(data)
         scorers = self.scoring.scorers
         if self.scorer is None:  # all units of a worker have the same columns
             self.scorer = self.scoring.open([n for n in scorers if n not in table.column_names])
@@ -228,6 +231,10 @@ class _Score(UnitDoFn):
         if len(parts) > 1:
             order = pc.index_in(schema.row_ids(accepted), value_set=schema.row_ids(table))
             accepted = accepted.take(pc.sort_indices(order))
+        # All rows and columns are still there: what is compressed stays as it is.
+        if not rejected.num_rows and set(table.column_names) <= set(accepted.column_names):
+            added = accepted.drop_columns(table.column_names)
+            accepted = extended(data, added, accepted.schema)
         numbers = Measurements(columns=keys) if keys else None
         return self.commit(unit, table.num_rows, [(unit.name, accepted, rejected)], numbers)
 

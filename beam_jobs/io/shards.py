@@ -28,10 +28,10 @@ from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field
 
 from paraloom.beam_jobs.io import storage
+from paraloom.beam_jobs.io.part_files import PartFile, decode, encode
 from paraloom.beam_jobs.io.storage import MissingError
 from paraloom.models.errors import UserError
 from paraloom.models.memory import peak_memory
@@ -214,32 +214,14 @@ def read_whole(shard: Shard) -> bytes:
     return data
 
 
-def write_shard(path: str, table: pa.Table, *, unique: bool = False) -> Shard:
+def write_shard(path: str, table: pa.Table | PartFile, *, unique: bool = False) -> Shard:
     """Write a part file atomically; its name is `unique` with digits of its checksum."""
-    data = encode(table)
+    data = table.data if isinstance(table, PartFile) else encode(table)
     digest = storage.digest(data)
     if unique:
         path = f"{path.removesuffix('.parquet')}-{digest[:8]}.parquet"
     storage.write_bytes(path, data)
     return Shard(path, table.num_rows, digest)
-
-
-def encode(table: pa.Table) -> bytes:
-    """A table as Parquet, of one row group or none."""
-    sink = pa.BufferOutputStream()
-    # Dictionaries of distinct texts only take space.
-    with pq.ParquetWriter(
-        sink, table.schema, compression="zstd", compression_level=3, use_dictionary=False
-    ) as writer:
-        if table.num_rows:  # `datasets` does not read an empty row group
-            writer.write_table(table, row_group_size=table.num_rows)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def decode(data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The table of a part file, or those of `columns` that it has."""
-    with pq.ParquetFile(pa.BufferReader(data)) as file:
-        return file.read(columns, use_threads=False)
 
 
 def finished(folder: str, name: str, key: str) -> Receipt | None:
@@ -260,7 +242,7 @@ def commit(
     name: str,
     key: str,
     rows_in: int | Callable[[], int],
-    pieces: Iterable[tuple[str, pa.Table, pa.Table]],
+    pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
     *,
     started: float,
     numbers: Measurements | Callable[[], Measurements] | None = None,

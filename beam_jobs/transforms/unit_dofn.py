@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import apache_beam as beam
 import pyarrow as pa
 
+from paraloom.beam_jobs.io.part_files import PartFile
 from paraloom.beam_jobs.io.shards import Measurements, Receipt, commit, finished
 from paraloom.beam_jobs.runners.launch import Unit
 from paraloom.beam_jobs.runners.rejections import check_not_stopped
@@ -53,7 +54,7 @@ class UnitDoFn(OneCoreDoFn):
         self,
         unit: Unit,
         rows_in: int | Callable[[], int],
-        pieces: Iterable[tuple[str, pa.Table, pa.Table]],
+        pieces: Iterable[tuple[str, pa.Table | PartFile, pa.Table]],
         measurements: Measurements | Callable[[], Measurements] | None = None,
     ) -> Receipt:
         """Write the unit's part files and its receipt; see `shards.commit`."""

@@ -135,7 +135,8 @@ def test_the_scores_are_read_twice_and_the_pairs_once(
         read.append(shard.name)
         return Path(shard.path).read_bytes()
 
-    monkeypatch.setattr(shard_files, "read_whole", counted)
+    for module in (shard_files, bucket):
+        monkeypatch.setattr(module, "read_whole", counted)
     shards = scored(np.arange(30, dtype=np.float32), 10)
     run(shards, tmp_path / "out")
     assert Counter(read) == {shard.name: 3 for shard in shards}

@@ -8,7 +8,8 @@ import pytest
 
 from paraloom.beam_jobs import score
 from paraloom.beam_jobs.io import schema
-from paraloom.beam_jobs.io.shards import encode, receipts, units, write_shard
+from paraloom.beam_jobs.io.part_files import encode
+from paraloom.beam_jobs.io.shards import receipts, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.score import Scoring, score_table
 from paraloom.models.errors import UserError
