@@ -67,7 +67,8 @@ def _build(folder: Path, target: str) -> Image:
             environment |= dict(word.split("=", 1) for word in words)
         elif instruction == "WORKDIR":
             place = folder / words[0].lstrip("/")
-            place.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(place, ignore_errors=True)  # an image begins without an earlier checkout
+            place.mkdir(parents=True)
         elif instruction == "COPY":
             for name in words[:-1]:
                 _copy(ROOT / name, place / words[-1], content)
