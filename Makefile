@@ -102,7 +102,7 @@ experiments: setup
 
 # After a change of a configuration key: docs/configuration.md and configs/schema.json.
 docs: setup
-	$(BIN)/python -m paraloom.pipeline.config.documentation
+	$(BIN)/python -m paraloom.papers.documentation
 
 # After a change in pyproject.toml. Versions stay where they fit; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-annotate \

@@ -16,9 +16,8 @@ from typing import Any
 from benchmarks import generated
 from benchmarks.measure import cost
 from benchmarks.report import Measured
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.options import PairsOptions
 
 TSV = "pairs.tsv.gz"
 _BLOCK = 50_000

@@ -2,7 +2,8 @@
 
 A command is one module below `pipeline/commands/` with a function `command`, which Typer reads,
 and one line in `COMMANDS`. Its module is imported only when it runs: help and completion are fast.
-`paraloom papers COMMAND …` leads to the papers' other systems and analyses, in `PAPERS`.
+`paraloom papers COMMAND …` leads to the papers' other systems and analyses, in `PAPERS`; commands
+that use a model are there a second time, for models of these systems.
 """
 
 import gc
@@ -48,6 +49,7 @@ class Command(NamedTuple):
     beam: bool = False  # whether it accepts Beam's options after `--`
     literal: bool = False  # whether arguments are values even if they begin with "-", as ids may
     folder: str = "paraloom.pipeline.commands"
+    systems: bool = False  # whether it works with the papers' other systems
 
     @property
     def panel(self) -> str:
@@ -56,6 +58,8 @@ class Command(NamedTuple):
 
     def load(self) -> Any:
         """Import the module and build the command that Typer runs."""
+        if self.systems:
+            importlib.import_module(f"{_ROOM}.systems")  # makes them known
         name = f"{self.folder}.{self.module}"
         if name not in sys.modules:
             gc.disable()  # modules leave no garbage, and visiting all their objects takes long
@@ -105,16 +109,20 @@ COMMANDS = (
     Command("plot", "model.plot", "Draw sentences by their vectors (SVG)"),
 )
 
-_in_the_room = partial(Command, folder="paraloom.papers")
+_ROOM = "paraloom.papers"
+_in_the_room = partial(Command, folder=_ROOM)
+_analysis = partial(_in_the_room, systems=True)
+_TRAINS = "Train one of the papers' other systems"
 PAPERS = (
-    _in_the_room("train", "train", "Train one of the papers' other systems", beam=True),
-    _in_the_room("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
-    _in_the_room("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
-    _in_the_room("compare-models", "analyses.compare_models", "Show where two models disagree"),
-    _in_the_room("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoders"),
-    _in_the_room("gate-analysis", "analyses.gate_analysis", "Show which words GRANs let pass"),
+    Command("train", "corpus.train_embeddings", _TRAINS, beam=True, systems=True),
+    *(entry._replace(systems=True) for entry in COMMANDS if entry.module.startswith("model.")),
+    _analysis("transfer", "analyses.transfer", "Evaluate on transfer tasks"),
+    _analysis("mteb", "analyses.mteb_tasks", "Evaluate on tasks of MTEB"),
+    _analysis("compare-models", "analyses.compare_models", "Show where two models disagree"),
+    _analysis("decoder-spaces", "analyses.decoder_spaces", "Compare encoder and decoders"),
+    _analysis("gate-analysis", "analyses.gate_analysis", "Show which words GRANs let pass"),
     _in_the_room("extract-phrases", "analyses.phrase_table", "Extract a phrase table", beam=True),
-    _in_the_room("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
+    _analysis("evaluate-phrases", "analyses.phrase_tests", "Evaluate on phrase tasks"),
 )
 """The commands of `paraloom papers`: the only way from here into that room."""
 

@@ -7,13 +7,13 @@ import torch
 
 from paraloom.models.embeddings.encoders import build_encoder
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import read_options
 from paraloom.models.embeddings.vocabulary import Vocabulary
 
 
 def small_encoder(words: Iterable[str], model: str = "word-avg", **options: Any) -> SentenceEncoder:
     """An encoder whose vectors have four dimensions, if `options` do not say otherwise."""
-    chosen = EmbeddingOptions(model=model, **{"dim": 4, **options})
+    chosen = read_options({"model": model, "dim": 4, **options})
     vocabulary = Vocabulary([*words], tags=chosen.tags)
     torch.manual_seed(0)
     vectors = torch.randn(len(vocabulary), chosen.dim)

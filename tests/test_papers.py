@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.pipeline.config.documentation import schema
+from paraloom.papers import systems  # noqa: F401  # makes their encoders known
+from paraloom.papers.documentation import schema
+from paraloom.papers.options import SystemOptions
 from tests.test_docs import ROOT, TABLES, text_of
 
 PAGE = text_of(ROOT / "docs" / "papers.md")
@@ -119,7 +120,7 @@ def _wrong_value(key: str, value: str) -> list[str]:
     typed = float(typed) if str(typed).replace(".", "").isdigit() else typed
     typed = int(typed) if isinstance(typed, float) and typed.is_integer() else typed
     try:
-        options = EmbeddingOptions(**{"scramble": 0.5, key: typed})
+        options = SystemOptions(**{"scramble": 0.5, key: typed})
         kinds(options.model)
     except ValueError as error:
         return [f"embeddings.{key}: {value}: {error}"]
@@ -140,19 +141,19 @@ def test_every_row_says_where_it_is_and_how_it_differs() -> None:
 
 def test_the_check_finds_what_does_not_exist() -> None:
     text = """
-    `paraloom.models.embeddings.encoders.gran.Gran` `paraloom.models.embeddings.nothing.GRAN`
+    `paraloom.papers.encoders.gran.Gran` `paraloom.models.embeddings.nothing.GRAN`
     `benchmarks.report.none`
-    [`GRAN.none`](../models/embeddings/encoders/gran.py) [`GRAN`](../models/none.py)
+    [`GRAN.none`](../benchmarks/papers/encoders/gran.py) [`GRAN`](../models/none.py)
     `embeddings.lambda` `embeddings.model: gran-6` `embeddings.cell: peep` `configs/none.yaml`
     table `wg7`, tables `wg1` and `wg10`
     """
     found = missing(text)
     assert len(found) == 11, found
     good = """
-    [`GRAN`](../models/embeddings/encoders/gran.py)
+    [`GRAN`](../benchmarks/papers/encoders/gran.py)
     [`paraloom.pipeline.rounds`](../pipeline/rounds.py)
-    [`uniform_vectors`](../models/embeddings/encoders/__init__.py)
-    `paraloom.models.embeddings.encoders.gran.GRAN.forward`
+    [`random_vectors`](../models/embeddings/encoders/__init__.py)
+    `paraloom.papers.encoders.gran.GRAN.forward`
     `paraloom.models.embeddings.options.EmbeddingOptions.tags`
     `embeddings.lambda_c` `embeddings.model: gran-3` `embeddings.pairs.weight`
     `embeddings.tags: end`

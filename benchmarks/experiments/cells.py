@@ -22,12 +22,12 @@ from paraloom.models.embeddings.datasets.phrases import read_phrases
 from paraloom.models.embeddings.datasets.similarity import read_sick, read_sts
 from paraloom.models.embeddings.model import load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
-from paraloom.models.embeddings.tasks import train
 from paraloom.models.embeddings.training.paragram import train_paragram
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_file
 from paraloom.models.files import digest as files_digest
 from paraloom.models.text.vectors import compact_vectors
+from paraloom.papers.tasks import train
 
 VERSION = 1  # bump when cells have other scores: all cells are then computed again
 digest = cache(files_digest)  # the data do not change while tables are made

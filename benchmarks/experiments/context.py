@@ -30,10 +30,7 @@ from benchmarks.experiments.cells import (
 )
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick, read_sts
-from paraloom.models.embeddings.encoders.context import Vector
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import ContextOptions
 from paraloom.papers import tasks
 from paraloom.papers.analyses.decoder_spaces import (
     Correlations,
@@ -43,6 +40,8 @@ from paraloom.papers.analyses.decoder_spaces import (
 )
 from paraloom.papers.analyses.transfer import evaluate
 from paraloom.papers.datasets.transfer import find_tasks
+from paraloom.papers.encoders.context import Vector
+from paraloom.papers.options import ContextOptions, SystemOptions
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 BOOKS = ("holmes.txt", "pride.txt", "cities.txt")
@@ -67,7 +66,7 @@ _SMALL = "Decoding Decoders on three books with 1000 words"
 class ContextCell:
     """A model trained on contiguous text; its options name the files."""
 
-    options: EmbeddingOptions
+    options: SystemOptions
 
 
 def cell_path(cell: ContextCell, seed: int, inputs: Inputs) -> Path:
@@ -246,14 +245,14 @@ def _transfer_tasks(models: Mapping[str, ContextCell]) -> Table:
     )
 
 
-def _options(encoder: str, decoder: str, inputs: Inputs) -> EmbeddingOptions:
+def _options(encoder: str, decoder: str, inputs: Inputs) -> SystemOptions:
     vectors = str(inputs.vectors)
     section = ContextOptions(
         text=[str(inputs.books / name) for name in BOOKS],
         decoder="gru" if decoder == "GRU" else "bow",
         expand=vectors,
     )
-    return EmbeddingOptions(
+    return SystemOptions(
         task="context",
         context=section,
         model="gru" if encoder == "GRU" else "word-sum",

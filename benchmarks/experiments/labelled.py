@@ -20,9 +20,8 @@ from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.applications.evaluation import agreement
 from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import MaLSTMOptions
 from paraloom.papers import tasks
+from paraloom.papers.options import MaLSTMOptions, SystemOptions
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
 YEARS = ("2012", "2013", "2014")
@@ -32,7 +31,7 @@ YEARS = ("2012", "2013", "2014")
 class LabelledCell:
     """A task trained on labelled pairs; its options name the files."""
 
-    options: EmbeddingOptions
+    options: SystemOptions
 
 
 def cell_path(cell: LabelledCell, seed: int, inputs: Inputs) -> Path:
@@ -78,7 +77,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
 
 def _malstm(years: list[str], inputs: Inputs) -> Table:
     def row(epochs: int = 80, **parts: Any) -> LabelledCell:
-        options = EmbeddingOptions(
+        options = SystemOptions(
             task="malstm",
             malstm=MaLSTMOptions(data=[str(inputs.sick)], patience=15, **parts),
             model="lstm",

@@ -32,8 +32,7 @@ from benchmarks.experiments.paranmt_cells import (
 )
 from benchmarks.experiments.tables import Claim, Table, printed_claims
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import PairsOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.training.negatives import hardest_negatives
 from paraloom.models.embeddings.training.pair_files import copy_pairs
 from paraloom.models.errors import UserError

@@ -23,8 +23,6 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Shard, units
 from paraloom.models.embeddings.comparison import Model, cosines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import PhrasesOptions
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
 from paraloom.papers import tasks
@@ -35,6 +33,7 @@ from paraloom.papers.analyses.phrase_tests import (
     semeval2013,
     turney2012,
 )
+from paraloom.papers.options import PhrasesOptions, SystemOptions
 from paraloom.papers.tasks.phrase_data import read_phrase_data
 
 VERSION = 2  # bump when cells have other scores: all cells are then computed again
@@ -47,15 +46,15 @@ _BATCH = 128
 class PhraseCell:
     """A model trained on phrases; its options name the table."""
 
-    options: EmbeddingOptions
+    options: SystemOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PhraseTaskCell:
     """A row of Table 1: the options of a training for each of the two tasks."""
 
-    semeval: EmbeddingOptions
-    turney: EmbeddingOptions
+    semeval: SystemOptions
+    turney: SystemOptions
 
 
 def cell_path(cell: PhraseCell | PhraseTaskCell, seed: int, inputs: Inputs) -> Path:
@@ -99,7 +98,7 @@ def _run_tasks(cell: PhraseTaskCell, seed: int, inputs: Inputs, path: Path) -> S
     scores: Scores = {}
     semeval, _, questions = _tasks(inputs)
 
-    def trained(options: EmbeddingOptions) -> SentenceEncoder:
+    def trained(options: SystemOptions) -> SentenceEncoder:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             tasks.train(options, Path(folder) / "model", seed=seed, threads=1)
             return load_encoder(Path(folder) / "model")
@@ -151,12 +150,10 @@ def tables(inputs: Inputs) -> dict[str, Table]:
     return found
 
 
-def _options(
-    inputs: Inputs, model: str = "gru", epochs: int = 40, **section: Any
-) -> EmbeddingOptions:
+def _options(inputs: Inputs, model: str = "gru", epochs: int = 40, **section: Any) -> SystemOptions:
     """The GRU's of the paper; `section` are options of the task."""
     values: dict[str, Any] = {"table": str(_table(inputs)), **section}
-    return EmbeddingOptions(
+    return SystemOptions(
         task="phrases",
         phrases=PhrasesOptions(**values),
         model=model,
@@ -215,7 +212,7 @@ def _table_1(inputs: Inputs) -> Table:
     semeval, turney, _ = map(str, _tasks(inputs))
 
     def row(model: str, *, own: bool) -> PhraseTaskCell:
-        def options(task: str) -> EmbeddingOptions:
+        def options(task: str) -> SystemOptions:
             section: dict[str, Any] = {"table": task} if own else {"development": task}
             return _options(inputs, model, **section)
 

@@ -30,8 +30,8 @@ from benchmarks.experiments.cells import (
 from benchmarks.experiments.tables import MEASURES, Claim, Table, printed_claims
 from paraloom.models.embeddings.applications.evaluation import correlation
 from paraloom.models.embeddings.datasets.similarity import SEMEVAL
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Tags
+from paraloom.papers.options import SystemOptions
 
 ENCODERS = {
     "AVG": "word-avg",
@@ -90,9 +90,9 @@ def _correlated(first: Mapping[str, float], second: Mapping[str, float]) -> Scor
     return {"pearson": found.pearson, "spearman": found.spearman}
 
 
-def options_of(name: str, vectors: Path) -> EmbeddingOptions:
+def options_of(name: str, vectors: Path) -> SystemOptions:
     """The setting of the paper for one of `ENCODERS`; `vectors` are the initial ones."""
-    return EmbeddingOptions(
+    return SystemOptions(
         model=ENCODERS[name],
         cell="peephole",
         combine="tanh",
@@ -140,7 +140,7 @@ def tables(inputs: Inputs) -> dict[str, Table]:
     }
 
 
-def _wg1(plain: dict[str, EmbeddingOptions]) -> Table:
+def _wg1(plain: dict[str, SystemOptions]) -> Table:
     """The pairs of PPDB are of single words here; the sentences are the corpus, not SimpWiki. Tags
     are those that help in footnote 4."""
     models = ("AVG", "LSTM", "LSTM Avg")
@@ -180,7 +180,7 @@ _TAGS: dict[tuple[str, str], tuple[Tags, str]] = {
 """The tag that helps an encoder trained on these pairs, and by how much (footnote 4)."""
 
 
-def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
+def _wg2(plain: dict[str, SystemOptions]) -> Table:
     paper = {
         "AVG": (68.5, 68.4),
         "AVG, dropout": (68.4, 68.3),
@@ -204,7 +204,7 @@ def _wg2(plain: dict[str, EmbeddingOptions]) -> Table:
     return _table("W&G Table 2: regularisers", rows, claims, figures)
 
 
-def _wg3(plain: dict[str, EmbeddingOptions]) -> Table:
+def _wg3(plain: dict[str, SystemOptions]) -> Table:
     paper = {
         "GRAN, no regulariser": (68.0, 68.0),
         "GRAN": (69.5, 68.9),
@@ -265,7 +265,7 @@ _WG4_ROWS = {name: name if name == "AVG" else f"{name}, {BOTH}" for name in _WG4
 """The regulariser of each."""
 
 
-def _wg4(plain: dict[str, EmbeddingOptions], inputs: Inputs) -> Table:
+def _wg4(plain: dict[str, SystemOptions], inputs: Inputs) -> Table:
     models = _WG4_MODELS
     rows = {name: _regular(_WG4_ROWS[name], plain) for name in models}
     sets = {f"STS {year} {name}" for year, names in SEMEVAL.items() for name in names}
@@ -288,7 +288,7 @@ def _wg4(plain: dict[str, EmbeddingOptions], inputs: Inputs) -> Table:
     return Table(title, rows, claims, measures=measures, paper=paper, transposed=True)
 
 
-def _correlations(plain: dict[str, EmbeddingOptions]) -> Table:
+def _correlations(plain: dict[str, SystemOptions]) -> Table:
     cells = {name: _regular(_WG4_ROWS[name], plain) for name in _WG4_MODELS}
     printed = {
         name: {key: figures[column] for key, figures in [*_WG4.items(), ("Twitter", _TWITTER)]}
@@ -315,13 +315,13 @@ def _correlations(plain: dict[str, EmbeddingOptions]) -> Table:
     )
 
 
-def _regular(name: str, plain: dict[str, EmbeddingOptions]) -> Cell:
+def _regular(name: str, plain: dict[str, SystemOptions]) -> Cell:
     """The cell of a row `encoder` or `encoder, regulariser`."""
     encoder, _, regulariser = name.partition(", ")
     return Cell(options=_regularised(plain[encoder], regulariser))
 
 
-def _regularised(options: EmbeddingOptions, regulariser: str) -> EmbeddingOptions:
+def _regularised(options: SystemOptions, regulariser: str) -> SystemOptions:
     return options.replace(**REGULARISERS[regulariser]) if regulariser else options
 
 

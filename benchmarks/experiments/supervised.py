@@ -20,9 +20,8 @@ from benchmarks.experiments.cells import Inputs
 from benchmarks.experiments.labelled import YEARS, LabelledCell
 from benchmarks.experiments.revisiting import BOTH, REGULARISERS, as_printed, options_of
 from benchmarks.experiments.tables import Table
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.options import SimilarityOptions
+from paraloom.papers.options import SimilarityOptions, SystemOptions
+from paraloom.papers.tasks import train
 
 _LAMBDA = 1e-5  # of both, towards the universal encoder
 _WG5 = {
@@ -87,7 +86,7 @@ def universal(name: str, inputs: Inputs) -> Path:
     return folder
 
 
-def _universal(name: str, inputs: Inputs) -> EmbeddingOptions:
+def _universal(name: str, inputs: Inputs) -> SystemOptions:
     options = _encoder(name, inputs)
     regulariser = _UNIVERSAL[name]
     return options.replace(**REGULARISERS[regulariser]) if regulariser else options
@@ -99,7 +98,7 @@ def _universal_folder(name: str, inputs: Inputs) -> Path:
     return inputs.folder / "universal" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def _encoder(name: str, inputs: Inputs) -> EmbeddingOptions:
+def _encoder(name: str, inputs: Inputs) -> SystemOptions:
     options = options_of(name, inputs.vectors)
     return options.replace(max_vocabulary=20_000)
 

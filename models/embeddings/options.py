@@ -1,19 +1,17 @@
 """Options of an encoder and its training."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, cast
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from paraloom.models.embeddings.tasks.options import (
-    SCRAMBLE,
-    ContextOptions,
-    InputFiles,
-    MaLSTMOptions,
-    PairsOptions,
-    PhrasesOptions,
-    SimilarityOptions,
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    model_validator,
 )
+
 from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.models.options import (
@@ -28,10 +26,42 @@ from paraloom.models.options import (
     Size,
 )
 
+InputFiles = Annotated[list[InputFile], Field(min_length=1)]
+Column = Annotated[str, Field(min_length=1)] | Count
+
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
-TASKS_WITH_A_SECTION = ("similarity", "malstm", "phrases", "context")
 AUTO = "auto"
+FOR_PAPERS = (
+    "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in Python, import "
+    "paraloom.papers.systems first"
+)
 _RUNTIME = ("checkpoint_every", "loaders", "device")
+
+
+class PairsOptions(Options):
+    """A source of paraphrase pairs to train on instead of the corpus; the key is a list of them."""
+
+    paths: InputFiles
+    """Parquet files, tab-separated files (plain or gzip), and folders of Parquet files."""
+    first: Column = "reference"
+    """Column of the first sentence: a name of Parquet's columns or of a tab-separated file's first
+    line, or a number from 1, for files without such a line. A tab-separated file that names neither
+    `reference` nor `translation` is read by numbers 1 and 2."""
+    second: Column = "translation"
+    """Column of its paraphrase, in the same way."""
+    negative: Column | None = None
+    """Column of a hard negative: a sentence that is no paraphrase of the two, or empty; null:
+    negatives come from the other pairs only."""
+    weight: PositiveNumber = 1.0
+    """How often an epoch trains on each pair of this source: 2 is twice; 0.25 is a random quarter
+    of the pairs, another one in each epoch."""
+
+
+class Task(NamedTuple):
+    """A training task of `embeddings.task`."""
+
+    module: str  # it defines `train`; see `paraloom.models.embeddings.tasks`
+    objective: str  # what it trains on and how, for people
 
 
 class EmbeddingOptions(Options):
@@ -40,18 +70,24 @@ class EmbeddingOptions(Options):
     W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
     """
 
+    tasks: ClassVar[dict[str, Task]] = {
+        "paraphrases": Task(
+            "paraloom.models.embeddings.tasks.paraphrases",
+            "paraphrase pairs, with a margin loss: the paraphrase of a sentence must have a higher "
+            "cosine than the most similar other sentence of several mini-batches (Wieting and "
+            "Gimpel, 2018)",
+        )
+    }
+    """The tasks that are known here; `paraloom.papers` has a class with more."""
+
     task: TaskName = "paraphrases"
     """Training task: paraphrases trains on the corpus, or on `pairs`; the others have a section of
-    their name. `paraloom papers train` trains malstm, phrases and context."""
+    their name, and `paraloom papers train` trains them."""
     pairs: Annotated[list[PairsOptions], Field(min_length=1)] | None = None
     """Pairs to train on instead of the corpus; null: the corpus."""
     language: str | None = None
     """Language code of the texts of `pairs`; null: `input.target_language`, English without
     `input`."""
-    similarity: SimilarityOptions | None = None
-    malstm: MaLSTMOptions | None = None
-    phrases: PhrasesOptions | None = None
-    context: ContextOptions | None = None
 
     # The encoder
     model: str = "word-avg"
@@ -139,20 +175,19 @@ class EmbeddingOptions(Options):
     precision: Literal["float32", "bfloat16"] = "float32"
     """Number type of matrix products on a GPU; weights are float32 in either case."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_known_task(cls, values: Any) -> Any:
+        """Name the command of other tasks, before their sections are called unknown keys."""
+        task = values.get("task") if isinstance(values, Mapping) else None
+        if task in get_args(TaskName) and task not in cls.tasks:
+            raise ValueError(f"task: {task} {FOR_PAPERS}")
+        return values
+
     def _check(self) -> None:
-        if self.scramble and self.task not in SCRAMBLE:
-            raise ValueError(f"scramble: task {self.task} has no scrambling; set it to 0")
         for key in ("scramble_variant", "scramble_swaps"):
             if getattr(self, key) is not None and not self.scramble:
                 raise ValueError(f"{key}: changes how `scramble` works, which is 0; set scramble")
-        if self.scramble_variant == "after_negatives" and self.task != "paraphrases":
-            raise ValueError(f"scramble_variant: task {self.task} has no negatives; set sentences")
-        if self.task in TASKS_WITH_A_SECTION and self.section is None:
-            raise ValueError(f"{self.task}: is missing; task {self.task} reads its data from there")
-        if self.task != "paraphrases":
-            for key in ("pairs", "development"):
-                if getattr(self, key) is not None:
-                    raise ValueError(f"{key}: is for task paraphrases, not for {self.task}")
         if self.language is not None and self.pairs is None:
             raise ValueError("language: belongs to pairs; a run has input.target_language")
         if self.false_negative_margin is not None and self.false_negative_margin >= self.margin:
@@ -162,11 +197,6 @@ class EmbeddingOptions(Options):
             )
         if self.patience is not None and self.development is None:
             raise ValueError("patience: needs development data; set development")
-
-    def keys_in_use(self) -> Iterable[str]:
-        """All keys but the sections of other tasks."""
-        others = {name for name in TASKS_WITH_A_SECTION if name != self.task}
-        return [name for name in super().keys_in_use() if name not in others]
 
     def chosen(self) -> dict[str, Any]:
         """The keys that count, for JSON and content keys.
@@ -202,7 +232,21 @@ class EmbeddingOptions(Options):
     @property
     def score(self) -> Literal["cosine", "dot"]:
         """What the task trains: the cosines of vectors, or their dot products."""
-        return "dot" if self.task in ("phrases", "context") else "cosine"
+        return "cosine"
+
+    @property
+    def start(self) -> str | None:
+        """The folder of the encoder that training starts from."""
+        return None
+
+    @property
+    def vector(self) -> str | None:
+        """What a sentence's vector is, if not the output of the encoder `model`."""
+        return None
+
+    def completed(self, encoder: Any, words: int) -> Any:
+        """The encoder with what the task adds to it, for a vocabulary of so many words."""
+        return encoder
 
     @property
     def vector_file(self) -> str | None:
@@ -215,10 +259,22 @@ class EmbeddingOptions(Options):
         found = self.development
         return [found] if isinstance(found, str) else found if isinstance(found, list) else []
 
-    @property
-    def section(self) -> Options | None:
-        """The section of the chosen task; None for paraphrases, which has none."""
-        return cast(Options | None, getattr(self, self.task, None))
+
+KNOWN: list[type[EmbeddingOptions]] = [EmbeddingOptions]
+"""The last of these classes reads configurations and saved encoders."""
+
+
+def read_options(values: Any) -> EmbeddingOptions:
+    """The options that a mapping gives, with the tasks that are known to this process."""
+    return KNOWN[-1].of(values)
+
+
+def _opened(values: Any) -> Any:
+    return read_options(values) if isinstance(values, Mapping) else values
+
+
+AnyEmbeddingOptions = Annotated[SerializeAsAny[EmbeddingOptions], BeforeValidator(_opened)]
+"""A section `embeddings`, also one of the papers' other systems."""
 
 
 class ParagramOptions(Options):
@@ -253,7 +309,7 @@ class EncoderSettings(_Settings):
     """config.json in the folder of an encoder, which may come from others."""
 
     format: Literal[1, 2]  # 1: of version 0.2. Bump it when this code could not read the folder
-    options: EmbeddingOptions
+    options: AnyEmbeddingOptions
     vocabularies: dict[str, int]  # entries, by kind
     language: str = ENGLISH
     outputs: Count | None = None
@@ -265,8 +321,6 @@ class EncoderSettings(_Settings):
     def _without_former_options(cls, values: Any) -> Any:
         """Leave out what trained an encoder of format 1 and is no option any more."""
         if isinstance(values, dict) and values.get("format") == 1:
-            options = {
-                k: v for k, v in values["options"].items() if k in EmbeddingOptions.model_fields
-            }
+            options = {k: v for k, v in values["options"].items() if k in KNOWN[-1].model_fields}
             return {**values, "options": options}
         return values

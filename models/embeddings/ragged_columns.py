@@ -72,14 +72,6 @@ def take(column: RaggedIds, rows: NDArray[np.integer]) -> RaggedIds:
     return RaggedIds(column.ids[ranges(starts, lengths)], offsets_of(lengths))
 
 
-def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
-    """Sentences with at most so many words each besides their `tags`, 0 or 2, which remain."""
-    keep = positions(column.offsets) < max_words + tags // 2
-    if tags:
-        keep |= edges(column.offsets, head=False)
-    return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))
-
-
 def join(columns: Sequence[RaggedIds]) -> RaggedIds:
     """All sentences of all columns, in order."""
     if not columns:

@@ -11,7 +11,7 @@ import yaml
 from huggingface_hub import EvalResult
 
 from paraloom.beam_jobs.io import storage
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, read_options
 from paraloom.models.files import CARD, OWN_CARD
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
@@ -43,16 +43,6 @@ _KINDS = {
     "bilstm": "the last states of an LSTM over its words, in both directions",
     "bilstm-avg": "the mean of the states of an LSTM over its words, in both directions",
     "bilstm-max": "the maximum of the states of an LSTM over its words, in both directions",
-}
-_TASKS = {
-    "paraphrases": "paraphrase pairs, with a margin loss: the paraphrase of a sentence must have a "
-    "higher cosine than the most similar other sentence of several mini-batches (Wieting and "
-    "Gimpel, 2018)",
-    "similarity": "labelled pairs, with a layer that predicts the label (Tai et al., 2015)",
-    "malstm": "labelled pairs, by the distance of the two vectors (Mueller and Thyagarajan, 2016)",
-    "phrases": "phrase pairs, with a margin on dot products (Zhou, Huang and Ji, 2017)",
-    "context": "contiguous text, by predicting the sentences before and after each (Zhelezniak et "
-    "al., 2018)",
 }
 _SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
 _SPLITS = {"train", "test", "trial", "dev"}
@@ -101,7 +91,7 @@ def _is_as_written(card: str) -> bool:
 def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> str:
     """The card of an encoder as text, from its config.json and the view of the run (`final_view`)
     or of its round (`round_view`)."""
-    options = EmbeddingOptions.of(settings["options"])
+    options = read_options(settings["options"])
     language = settings.get("language", ENGLISH)
     trained = view.find(TrainingRecord, "embeddings") or TrainingRecord()
     on_corpus = options.reads_the_corpus
@@ -136,7 +126,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         scores=_SCORES[score],
         export=export,
         arguments=Markdown(_arguments(score, native=export["native"])),
-        task=_TASKS[options.task],
+        task=options.tasks[options.task].objective,
         metrics=trained.training,
         evaluation=table,
         evaluation_rows=[(head, *cells) for head, cells, _ in table.rows] if table else [],
@@ -163,7 +153,7 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         files=list(_files(view, trained, on_corpus=on_corpus)),
         config=Markdown(
             yaml.safe_dump(
-                harmless(chosen, EmbeddingOptions), sort_keys=False, allow_unicode=True, width=10**6
+                harmless(chosen, type(options)), sort_keys=False, allow_unicode=True, width=10**6
             )
         ),
     )
@@ -175,8 +165,8 @@ def _encoders(options: EmbeddingOptions) -> list[str]:
 
 def _kind(options: EmbeddingOptions) -> str:
     """The vector of a sentence in words."""
-    if options.context and options.context.vector != "encoder":
-        return "made of the states of its decoders"
+    if options.vector:
+        return options.vector
     network = "the output of the recurrent network `{}` over its words"
     kinds = [_KINDS.get(name, network.format(name)) for name in _encoders(options)]
     if len(kinds) == 1:
@@ -203,8 +193,8 @@ def _arguments(score: str, *, native: bool) -> str:
 
 def _initial(options: EmbeddingOptions, metrics: dict[str, Any]) -> str:
     """Where the training of word vectors started."""
-    if options.similarity and options.similarity.start:
-        return f"those of the encoder {PurePath(options.similarity.start).name}"
+    if options.start:
+        return f"those of the encoder {PurePath(options.start).name}"
     if options.vector_file:
         return f"the file {PurePath(options.vector_file).name}"
     return str(metrics.get("initial_vectors", "random numbers"))

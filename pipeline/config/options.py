@@ -12,7 +12,11 @@ from paraloom.beam_jobs.io.bitext import READERS, Format
 from paraloom.beam_jobs.select import PerSource
 from paraloom.beam_jobs.transforms.conditions import parse_condition
 from paraloom.beam_jobs.transforms.predicates import Predicate
-from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
+from paraloom.models.embeddings.options import (
+    AnyEmbeddingOptions,
+    EmbeddingOptions,
+    ParagramOptions,
+)
 from paraloom.models.languages import ENGLISH, is_code, short_code
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
@@ -287,7 +291,7 @@ class Config(Options):
     score: ScoreOptions = ScoreOptions()
     select: SelectOptions = SelectOptions()
     statistics: StatisticsOptions | None = None
-    embeddings: EmbeddingOptions = EmbeddingOptions()
+    embeddings: AnyEmbeddingOptions = EmbeddingOptions()
     loop: LoopOptions = LoopOptions()
     evaluate: EvaluateOptions = EvaluateOptions()
     _written: Written | None = PrivateAttr(None)

@@ -79,10 +79,9 @@ def make(run: Run, key: str) -> TrainingRecord:
 
 
 def check(config: Config) -> None:
-    """Check the task and the options of the encoder."""
+    """Check the options of the encoder."""
     from paraloom.models.embeddings.encoders import check_encoder
 
-    tasks.module_of(config.embeddings.task)
     try:
         check_encoder(config.embeddings)
     except ValueError as error:

@@ -3,8 +3,7 @@ from benchmarks.experiments.labelled import LabelledCell, cell_path, run, tables
 from benchmarks.experiments.report import judgements, lines
 from benchmarks.experiments.tables import Claim, Table
 from paraloom.models.embeddings.encoders import kinds
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import SimilarityOptions
+from paraloom.papers.options import SimilarityOptions, SystemOptions
 
 
 def test_tables_name_encoders_and_claims_name_rows(inputs: Inputs) -> None:
@@ -18,7 +17,7 @@ def test_tables_name_encoders_and_claims_name_rows(inputs: Inputs) -> None:
 
 
 def test_a_cell_of_each_kind_of_data(inputs: Inputs) -> None:
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="similarity", similarity=SimilarityOptions(data=[str(inputs.sick)]), dim=8, epochs=2
     )
     sick = LabelledCell(options=options)
@@ -65,7 +64,7 @@ def test_malstms_ablation_takes_parts_from_the_whole_model(inputs: Inputs) -> No
 
 
 def test_errors_have_three_digits_and_the_papers_figure_stands_beside() -> None:
-    cell = LabelledCell(options=EmbeddingOptions())
+    cell = LabelledCell(options=SystemOptions())
     table = Table(
         "Title",
         {"A": cell},

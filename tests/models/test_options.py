@@ -8,15 +8,15 @@ import pytest
 from pydantic import ValidationError
 
 from paraloom.beam_jobs.io.shards import content_key
-from paraloom.models.embeddings.options import EmbeddingOptions, ParagramOptions
-from paraloom.models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
+from paraloom.models.embeddings.options import ParagramOptions
 from paraloom.models.nmt.options import NmtOptions, NmtTrainingOptions
+from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions
 from paraloom.pipeline.config.options import AutoOptions
 
 SMALL = NmtTrainingOptions(pieces=2000, learning_rate=0.004)
 SIMILARITY = SimilarityOptions(data=["a", "b"], start="s", held_out=0.2)
 MALSTM = MaLSTMOptions(data=["a"], pretrain=["p"], synonyms="t")
-CHANGED = EmbeddingOptions(
+CHANGED = SystemOptions(
     dim=50, model="lstm-avg", hidden=20, dropout=0.1, similarity=SIMILARITY, initial_vectors=None
 )
 
@@ -41,15 +41,15 @@ def test_finished_stages_keep_their_keys(values: object, key: str) -> None:
 
 
 def test_the_keys_that_count_give_the_options_back() -> None:
-    options = EmbeddingOptions(initial_vectors=None, max_vocabulary=None, hidden=3)
+    options = SystemOptions(initial_vectors=None, max_vocabulary=None, hidden=3)
     chosen = options.chosen()
-    assert EmbeddingOptions.of(json.loads(json.dumps(chosen))) == options
+    assert SystemOptions.of(json.loads(json.dumps(chosen))) == options
     assert "pairs" not in chosen and "similarity" not in CHANGED.chosen()
 
 
 def test_files_count_by_their_content(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
-    options = EmbeddingOptions.of({"pairs": [{"paths": [str(path)]}], "initial_vectors": None})
+    options = SystemOptions.of({"pairs": [{"paths": [str(path)]}], "initial_vectors": None})
     keys = []
     for text in ("a", "b", "a"):
         path.write_text(text)
@@ -65,7 +65,7 @@ def test_options_cannot_change() -> None:
         options.beam = 3
     assert options.replace(beam=3).beam == 3
     assert pickle.loads(pickle.dumps(CHANGED)) == CHANGED
-    assert EmbeddingOptions.of(json.loads(json.dumps(CHANGED.model_dump()))) == CHANGED
+    assert SystemOptions.of(json.loads(json.dumps(CHANGED.model_dump()))) == CHANGED
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_options_cannot_change() -> None:
 )
 def test_an_error_is_one_line_that_names_the_key(values: object, message: str) -> None:
     with pytest.raises(ValueError) as error:
-        EmbeddingOptions.of(values)
+        SystemOptions.of(values)
     assert str(error.value) == message
 
 
@@ -110,9 +110,9 @@ def test_options_that_do_not_fit_each_other(
     values: dict[str, object], remedy: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError) as error:
-        EmbeddingOptions.of(values)
+        SystemOptions.of(values)
     assert str(error.value) == message
-    assert EmbeddingOptions.of({**values, **remedy})
+    assert SystemOptions.of({**values, **remedy})
 
 
 def test_a_constructor_reports_errors_in_one_line_too() -> None:
@@ -123,7 +123,7 @@ def test_a_constructor_reports_errors_in_one_line_too() -> None:
 
 
 def test_input_files_are_found_and_replaced() -> None:
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="malstm", malstm=MALSTM, similarity=SIMILARITY, initial_vectors="v"
     )
     files = {"malstm.data[0]": "a", "malstm.pretrain[0]": "p", "malstm.synonyms": "t"}

@@ -1,37 +1,101 @@
-"""`paraloom papers train`: runs that train the papers' other systems."""
+"""`paraloom papers train`: no bitext, no run before, and keys by content; refused elsewhere."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from paraloom.pipeline import cli
-from tests.pipeline.test_tasks import made
+
+WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    table = tmp_path / "table.txt"
-    nouns = [f"{a}{b}" for a in "bcdfg" for b in ("at", "en", "ig", "od", "ull")]
-    rows = [f"{one} {noun}" for one in ("big", "small", "old", "new") for noun in nouns]
-    table.write_text("".join(f"{row}\tthe {row}\n" for row in rows))
-    section = {"task": "phrases", "phrases": {"table": str(table)}, "model": "gru"}
-    values = {"run": str(tmp_path / "run"), "embeddings": section | {"dim": 8, "epochs": 2}}
+    random = np.random.default_rng(0)
+    sick = tmp_path / "sick"
+    sick.mkdir()
+    for name, rows in (("train", 60), ("trial", 20)):
+        lines = ["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"]
+        for i in range(rows):
+            sides = (" ".join(random.choice(WORDS, 3)) for _ in range(2))
+            lines.append("\t".join([str(i), *sides, str(1 + i % 5), "NEUTRAL"]))
+        (sick / f"SICK_{name}.txt").write_text("\n".join(lines) + "\n")
+    values = {
+        "run": str(tmp_path / "run"),
+        "embeddings": {
+            "task": "similarity",
+            "similarity": {"data": [str(sick)]},
+            "dim": 8,
+            "epochs": 2,
+        },
+        "evaluate": {"sick": str(sick)},
+    }
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(values))
     return path
 
 
-def train(config: Path, *changes: str) -> int:
+def run(config: Path, capsys: pytest.CaptureFixture[str], *changes: str) -> tuple[int, str, str]:
     sets = [part for change in changes for part in ("--set", change)]
-    return cli.main(["papers", "train", "--config", str(config), *sets])
+    code = cli.main(["papers", "train", "--config", str(config), *sets])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
 
 
-def test_phrases_to_the_report(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(config) == 0 and "the best of 2" in capsys.readouterr().out
-    assert (config.parent / "run" / "report" / "index.html").exists()
-    before = made(config)
-    assert train(config) == 0 and made(config) == before
+def made(config: Path) -> dict[str, str]:
+    stages = json.loads((config.parent / "run" / "manifest.json").read_text())["stages"]
+    return {name: account["key"] for name, account in stages.items()}
+
+
+def test_training_needs_no_bitext_and_is_not_repeated(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, out, _ = run(config, capsys)
+    assert code == 0 and "MSE" in out and list(made(config)) == ["embeddings", "evaluate"]
+    assert (tmp_path / "run" / "report" / "index.html").exists()
+    first = made(config)
+    weights = (tmp_path / "run" / "embeddings" / "model.safetensors").stat().st_mtime_ns
+    assert run(config, capsys)[0] == 0
+    now = (tmp_path / "run" / "embeddings" / "model.safetensors").stat().st_mtime_ns
+    assert made(config) == first and now == weights
+
+    # The same labels elsewhere are the same; another label is not.
+    (tmp_path / "sick").rename(tmp_path / "moved")
+    text = config.read_text().replace(str(tmp_path / "sick"), str(tmp_path / "moved"))
+    config.write_text(text)
+    assert run(config, capsys)[0] == 0 and made(config) == first
+    path = tmp_path / "moved" / "SICK_train.txt"
+    path.write_text(path.read_text().replace("\t5\tNEUTRAL", "\t4.5\tNEUTRAL"))
+    assert run(config, capsys)[0] == 0
+    assert made(config)["embeddings"] != first["embeddings"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("embeddings.similarity.data=[nothing]", "embeddings.similarity.data[0]: nothing is not"),
+        (
+            "embeddings.similarity.start=nothing",
+            "embeddings.similarity.start: nothing is not there",
+        ),
+        ("embeddings.similarity=null", "embeddings.similarity: is missing; task similarity reads"),
+        ("embeddings.similarity.sata=[a]", "embeddings.similarity.sata: unknown key; did you mean"),
+        ("embeddings.similarity.data=a", "embeddings.similarity.data: must be a list, not 'a'"),
+        ("embeddings.task=guessing", "embeddings.task: must be paraphrases, similarity,"),
+        ("embeddings.task=paraphrases", "input: is missing"),
+        ("embeddings.task=malstm", "embeddings.malstm: is missing"),
+    ],
+)
+def test_mistakes_are_one_line(
+    config: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
+) -> None:
+    code, _, error = run(config, capsys, change)
+    assert code == 2 and message in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -47,7 +111,43 @@ def test_files_that_are_wrong(
 ) -> None:
     path = config.with_name("file.tsv")
     path.write_text(content)
-    assert train(config, f"embeddings={change.replace('FILE', str(path))}") == 2
-    (line,) = (of for of in capsys.readouterr().err.splitlines() if of.startswith("paraloom:"))
+    code, _, error = run(config, capsys, f"embeddings={change.replace('FILE', str(path))}")
+    (line,) = (of for of in error.splitlines() if of.startswith("paraloom:"))
+    assert code == 2
     assert message.replace("FILE", str(path)) in line
     assert not list((config.parent / "run").glob("embeddings*"))
+
+
+def test_other_commands_name_the_papers(
+    config: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In a process that does not know these systems: their tasks, encoders, cells and models."""
+    assert run(config, capsys, "embeddings.model=gran")[0] == 0
+    model = str(tmp_path / "run" / "embeddings")
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a dog\ta cat\n")
+    train = ["train-embeddings", "--pairs", str(pairs), "--out", str(tmp_path / "other")]
+    commands = [
+        ["train-embeddings", "--config", str(config)],
+        [*train, "--set", "embeddings.model=gran"],
+        [*train, "--set", "embeddings={model: gru, cell: cho}"],
+        ["similarity", "--model", model],
+        ["papers", "similarity", "--model", model],
+    ]
+    code = (
+        "import json, sys; from paraloom.pipeline.cli import main\n"
+        "print([main(command) for command in json.loads(sys.argv[1])])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(commands)],
+        input="a dog runs\ta dog sleeps\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    label, codes = done.stdout.splitlines()
+    assert codes == "[2, 2, 2, 2, 0]" and 1 <= float(label) <= 5
+    lines = [line for line in done.stderr.splitlines() if line.startswith("paraloom: ")]
+    whats = ("task: similarity", "model: gran", "cell: cho", "task: similarity")
+    for line, what in zip(lines, whats, strict=True):
+        assert f"{what} is for `paraloom papers`" in line

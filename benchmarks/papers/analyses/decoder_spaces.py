@@ -13,10 +13,11 @@ from rich.table import Table
 from paraloom.models.embeddings.applications.evaluation import correlation
 from paraloom.models.embeddings.comparison import Vectors, cosines, dots
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
-from paraloom.models.embeddings.encoders.context import Context, Vector
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses.options import Sts, labelled_pairs
+from paraloom.papers.encoders.context import Context, Vector
+from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.commands.options import (
     JsonFile,
     Model,
@@ -50,10 +51,10 @@ def in_space(model: SentenceEncoder, space: Space) -> SentenceEncoder:
     if space.steps and not encoder.decoders:
         raise UserError(f"{space}: a bow decoder has no states to unroll")
     encoder.vector, encoder.steps = space.vector, space.steps or encoder.steps
-    section = model.options.context
-    assert section is not None
-    chosen = section.replace(vector=encoder.vector, steps=encoder.steps)
-    options = model.options.replace(context=chosen)
+    options = model.options
+    assert isinstance(options, SystemOptions) and options.context is not None
+    chosen = options.context.replace(vector=encoder.vector, steps=encoder.steps)
+    options = options.replace(context=chosen)
     return SentenceEncoder(encoder, model.vocabularies, options, model.head)
 
 

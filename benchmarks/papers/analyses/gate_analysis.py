@@ -19,7 +19,6 @@ from rich.columns import Columns
 from rich.table import Table
 
 from paraloom.models.embeddings.applications.embed import line_batches
-from paraloom.models.embeddings.encoders.gran import GRAN
 from paraloom.models.embeddings.encoders.ragged_batches import Input
 from paraloom.models.embeddings.encoders.recurrent import Recurrent
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
@@ -29,6 +28,7 @@ from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.statistics import Moments, merge_moments
 from paraloom.models.text.tokens import moses_tokens
+from paraloom.papers.encoders.gran import GRAN
 from paraloom.pipeline.commands.options import JsonFile, Model, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.notices import notify, of_parser

@@ -16,6 +16,7 @@ from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.commands.options import JsonFile, write_json
 from paraloom.pipeline.console import console
 from paraloom.pipeline.notices import notify, of_models
@@ -235,8 +236,11 @@ def _split_of(
     encoders: Sequence[tuple[str, SentenceEncoder]],
 ) -> Literal["pairs", "phrases"]:
     """How the training of all these models held out pairs."""
-    sections = {folder: encoder.options.phrases for folder, encoder in encoders}
-    found = {folder: of.split for folder, of in sections.items() if of is not None}
+    found = {
+        folder: encoder.options.phrases.split
+        for folder, encoder in encoders
+        if isinstance(encoder.options, SystemOptions) and encoder.options.phrases is not None
+    }
     if len(set(found.values())) > 1:
         each = ", ".join(f"{folder}: {how}" for folder, how in found.items())
         raise UserError(

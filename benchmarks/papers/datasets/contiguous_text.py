@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.datasets.lines import numbered_lines, wrong_columns
-from paraloom.models.embeddings.ragged_columns import RaggedIds, truncated
+from paraloom.models.embeddings.ragged_columns import RaggedIds, edges, offsets_of, positions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder
@@ -164,3 +164,11 @@ def _rows(path: Path, format: TextFormat) -> Iterator[tuple[int, str]]:
             raise wrong_columns(path, number, columns, _COLUMNS)
         elif text := columns[-1].strip():
             yield document, text
+
+
+def truncated(column: RaggedIds, max_words: int, *, tags: int) -> RaggedIds:
+    """Sentences with at most so many words each besides their `tags`, 0 or 2, which remain."""
+    keep = positions(column.offsets) < max_words + tags // 2
+    if tags:
+        keep |= edges(column.offsets, head=False)
+    return RaggedIds(column.ids[keep], offsets_of(np.minimum(column.lengths, max_words + tags)))

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from paraloom.models.embeddings.datasets.lines import numbered_lines
 from paraloom.models.embeddings.datasets.phrases import read_phrases
-from paraloom.models.embeddings.datasets.similarity import LabelledPairs, take
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
+from paraloom.papers.datasets.splits import take
 
 _WORDNET = ("data.noun", "data.verb", "data.adj", "data.adv")
 

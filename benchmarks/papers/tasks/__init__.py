@@ -1,7 +1,6 @@
-"""The training tasks of the papers' other systems; importing this package makes them known."""
+"""The training tasks of the papers' other systems; `paraloom.papers.options` lists them."""
 
-from paraloom.models.embeddings.tasks import TASKS, train
+from paraloom.models.embeddings.tasks import train
+from paraloom.papers import systems  # noqa: F401  # makes them known
 
 __all__ = ["train"]
-
-TASKS |= {name: f"{__name__}.{name}" for name in ("malstm", "phrases", "context")}

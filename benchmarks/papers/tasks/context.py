@@ -4,33 +4,35 @@
 decoders is skip-thought; the paper also has the two other combinations.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.encoders.context import Context, Neighbours
 from paraloom.models.embeddings.model import SentenceEncoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import take
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.training.trainer import Pool, Trainer
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
+from paraloom.models.languages import ENGLISH
 from paraloom.models.text.vectors import WordVectors, load_vectors
 from paraloom.papers.datasets.contiguous_text import TextIds, read_text
+from paraloom.papers.encoders.context import Context, Neighbours, uniform_vectors
+from paraloom.papers.options import SystemOptions
 
 _POOL = 200_000  # sentences shuffled together
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+    options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on contiguous text.
 
@@ -41,7 +43,7 @@ def train(
     assert section is not None
     options = options.replace(tags=True, mega_batch=1)  # saved with the model
     texts = (block.sentences for block in read_text(section.text, section.format, language))
-    model = new_model(options, texts, seed, language=language)
+    model = untrained(options, texts, seed, language)
     words = model.vocabularies["words"]
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{folder.name}.text.", dir=folder.parent) as work:
@@ -55,6 +57,19 @@ def train(
         model, metrics["expanded"] = expanded(model, load_vectors(Path(section.expand)))
     model.save(folder, metrics=metrics)
     return metrics
+
+
+def untrained(
+    options: SystemOptions, texts: Iterable[pa.StringArray], seed: int, language: str = ENGLISH
+) -> SentenceEncoder:
+    """A new model, the words of which start uniformly if there are no initial vectors."""
+    model = new_model(options, texts, seed, language=language)
+    assert isinstance(model.encoder, Context)
+    if not options.vector_file:
+        table = model.encoder.encoder.input.table
+        vectors = uniform_vectors(len(table.weight), options.dim, seed)
+        table.weight = vectors.to(table.weight)
+    return model
 
 
 class ContextTrainer(Trainer[Neighbours]):

@@ -15,28 +15,22 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from paraloom.models.embeddings.applications.evaluation import (
-    embed_pairs,
-    label_errors,
-)
+from paraloom.models.embeddings.applications.evaluation import embed_pairs
 from paraloom.models.embeddings.comparison import Embed
 from paraloom.models.embeddings.datasets.similarity import (
     SICK_SCALE,
     LabelledPairs,
-    LabelledSplit,
-    pool,
     read_labelled,
-    shares,
-    split,
 )
-from paraloom.models.embeddings.heads.manhattan import Manhattan
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model
-from paraloom.models.embeddings.training.label_trainer import LabelTrainer
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses.transfer import pair_features
+from paraloom.papers.datasets.splits import LabelledSplit, pool, shares, split
 from paraloom.papers.datasets.synonyms import augmented, read_synonyms
+from paraloom.papers.heads.manhattan import Manhattan
+from paraloom.papers.label_trainer import LabelTrainer, label_errors
+from paraloom.papers.options import SystemOptions
 
 _SCALE = 0.01  # standard deviation of the initial weights; chosen on held-out pairs of SICK
 _FORGET = 2.5  # initial bias of the forget gates
@@ -46,7 +40,7 @@ _GAMMA = (0.1, 0.3, 1.0)  # over the number of features
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+    options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels.
 

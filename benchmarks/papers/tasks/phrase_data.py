@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from paraloom.models.embeddings.comparison import Model
-from paraloom.models.embeddings.tasks.options import PhrasesOptions
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes, threshold
 from paraloom.papers.analyses.phrase_tests import (
@@ -22,6 +21,7 @@ from paraloom.papers.analyses.phrase_tests import (
     turney2012,
 )
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.papers.options import PhrasesOptions
 
 AMONG = 100  # phrases, one of which is the paraphrase (Zhou et al. 2017, 3.1)
 

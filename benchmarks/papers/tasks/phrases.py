@@ -19,7 +19,6 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from paraloom.models.embeddings.encoders.base import Encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind, Sentences, fingerprints, take_all
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import new_model
@@ -27,11 +26,12 @@ from paraloom.models.embeddings.training.trainer import Memory, Pool, Progress, 
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import load_vectors
+from paraloom.papers.options import SystemOptions
 from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+    options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on phrase pairs.
 
@@ -137,7 +137,7 @@ class PhraseTrainer(Trainer[PhraseExamples]):
         encoder: Encoder,
         source: Memory[PhraseExamples],
         phrases: Sentences,
-        options: EmbeddingOptions,
+        options: SystemOptions,
         seed: int,
         *,
         margin: float = 1.0,

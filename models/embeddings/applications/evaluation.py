@@ -272,20 +272,6 @@ def embed_pairs(
     return vectors[: len(first)], vectors[len(first) :]
 
 
-def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
-    """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
-    found: dict[str, Any] = {}
-    for data in sets:
-        agreed = _judge(model, data).correlation
-        found[f"{data.group} {data.name}"] = {"pairs": len(data), **agreed._asdict()}
-    if len(found) > 1:
-        found["mean"] = {
-            key: float(np.mean([of[key] for of in found.values()]))
-            for key in ("pearson", "spearman", "mse")
-        }
-    return found
-
-
 def correlation(predicted: NDArray[np.floating], labels: NDArray[np.floating]) -> LabelCorrelation:
     """Pearson's r and Spearman's ρ (ties share their mean rank), × 100.
 

@@ -1,4 +1,5 @@
 """Encoders by name. To add one, write a module in this folder and a line in `ENCODERS`.
+`paraloom.papers.systems` adds those of the papers' other systems.
 
 An encoder is a subclass of `Encoder`; one of words or trigrams subclasses `TokenEncoder` and only
 defines `encode`. Its `Input` gives it dropout, and sparse but exact updates of the word vectors.
@@ -12,11 +13,10 @@ from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.average import Average, Sum
 from paraloom.models.embeddings.encoders.base import Encoder, Mixed, TokenEncoder
-from paraloom.models.embeddings.encoders.context import INITIAL_RANGE, Context
 from paraloom.models.embeddings.encoders.embedding_matrix import EmbeddingMatrix
 from paraloom.models.embeddings.encoders.ragged_batches import Input
 from paraloom.models.embeddings.encoders.recurrent import gru, recurrent
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import FOR_PAPERS, EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind
 
 INITIAL_SCALE = 0.1  # standard deviation of random vectors; chosen on STS 2012–2014
@@ -39,21 +39,20 @@ ENCODERS: dict[str, Entry] = {
     "bilstm": Entry(recurrent("last", both=True)),
     "bilstm-avg": Entry(recurrent("mean", both=True)),
     "bilstm-max": Entry(recurrent("max", both=True)),
-    "gran": Entry(recurrent("mean", gran=1)),
-    "gran-2": Entry(recurrent("mean", gran=2)),
-    "gran-3": Entry(recurrent("last-over-length", gran=3)),
-    "gran-4": Entry(recurrent("last-over-length", gran=4)),
-    "gran-5": Entry(recurrent("mean", gran=5)),
-    "gran-tanh": Entry(recurrent("mean", gran="tanh")),
-    "gran-relu": Entry(recurrent("mean", gran="relu")),
-    "bigran": Entry(recurrent("mean", gran=1, both=True)),
 }
+
+
+OF_THE_PAPERS = (
+    *("gran", "gran-2", "gran-3", "gran-4", "gran-5", "gran-tanh", "gran-relu", "bigran"),
+)
 
 
 def names(model: str) -> list[str]:
     """The names of the encoders in `model`, joined by `+`."""
     found = [name.strip() for name in model.split("+")]
     for name in found:
+        if name in OF_THE_PAPERS and name not in ENCODERS:
+            raise ValueError(f"model: {name} {FOR_PAPERS}")
         if name not in ENCODERS:
             known = ", ".join(ENCODERS)
             raise ValueError(f"model: no encoder is named {name!r}, there are {known}")
@@ -70,26 +69,18 @@ def build_encoder(
 ) -> Encoder:
     """The encoder `options.model`; with several, each gets its own copy of the word vectors.
 
-    For the task `context` it includes decoders, which predict the first `outputs` words (None:
-    all). Other weights are initialised with torch's global random generator.
+    `outputs` is the number of words that its decoders predict, if its task trains some (None: all).
+    Other weights are initialised with torch's global random generator.
     """
     noise = {"dropout": options.dropout, "word_dropout": options.word_dropout}
     built: list[TokenEncoder] = []
     for build, kind in (ENCODERS[name] for name in names(options.model)):
         input = Input(EmbeddingMatrix(vectors[kind].clone()), kind, **noise)
         built.append(build(input, options))
-    if options.context is None or options.task != "context":
-        return built[0] if len(built) == 1 else Mixed(built, options.mix)
-    if len(built) > 1 or kinds(options.model) != ["words"]:
-        raise ValueError(f"model: {options.model}, but task context needs one encoder of words")
-    return Context(
-        built[0],
-        decoder=options.context.decoder,
-        outputs=len(vectors["words"]) if outputs is None else outputs,
-        vector=options.context.vector,
-        steps=options.context.steps,
-        max_words=options.context.max_words,
-    )
+    encoder = built[0] if len(built) == 1 else Mixed(built, options.mix)
+    size = max(map(len, vectors.values()))
+    completed: Encoder = options.completed(encoder, size if outputs is None else outputs)
+    return completed
 
 
 def check_encoder(options: EmbeddingOptions) -> None:
@@ -110,10 +101,3 @@ def random_vectors(size: int, dim: int, seed: int) -> Tensor:
     vectors = torch.randn(size, dim, generator=generator) * INITIAL_SCALE
     vectors[0] = 0
     return vectors
-
-
-def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
-    """Initial word vectors of the task `context`, [size, dim], also for the unknown word
-    (Zhelezniak et al. 2018, section 4)."""
-    generator = torch.Generator().manual_seed(seed)
-    return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE

@@ -1,7 +1,7 @@
 """Sentence vectors from the outputs of recurrent networks: pooling, and combined directions."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import TokenEncoder
-from paraloom.models.embeddings.encoders.gran import GRAN, Variant
-from paraloom.models.embeddings.encoders.gru import GRU, ChoGRU, NormalisedGRU, SteppedGRU
+from paraloom.models.embeddings.encoders.gru import GRU
 from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch, means
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import FOR_PAPERS, EmbeddingOptions
 
-Pooling = Literal["last", "last-over-length", "mean", "max"]
+Pooling = Literal["last", "mean", "max"]
 Combination = Literal["concat", "mean", "tanh"]
 Build = Callable[[Input, EmbeddingOptions], TokenEncoder]
 
@@ -24,8 +23,9 @@ class Recurrent(TokenEncoder):
     """Pools the outputs of one or two directions to one vector per sentence.
 
     Args:
-        directions: one network, or one that reads forward and one that reads backward.
-        pooling: `last-over-length` is the last output divided by the number of words.
+        directions: one network, or one that reads forward and one that reads backward. A network
+            gives the outputs at the nodes of a batch's trie, [nodes, dim], and the trie.
+        pooling: what is taken of a sentence's outputs.
         combination: how the outputs of two directions are combined (W&G 4.2): concatenated,
             averaged, or by a layer tanh(W [forward; backward] + b) of one direction's length.
     """
@@ -33,7 +33,7 @@ class Recurrent(TokenEncoder):
     def __init__(
         self,
         input: Input,
-        directions: Sequence[LSTM | GRU | SteppedGRU | GRAN],
+        directions: Sequence[Any],
         pooling: Pooling,
         combination: Combination = "concat",
     ) -> None:
@@ -48,7 +48,7 @@ class Recurrent(TokenEncoder):
         outputs, tries = zip(*(network(batch) for network in self.directions), strict=True)
         # The pooled nodes: one per word, or the last of every non-empty sentence.
         nodes, offsets = [trie.paths for trie in tries], batch.offsets
-        if self.pooling.startswith("last"):
+        if self.pooling == "last":
             nodes = [trie.ends[trie.ends >= 0] for trie in tries]
             offsets = np.concatenate([[0], np.cumsum(tries[0].ends >= 0)])
         if self.layer is not None or (self.combination == "mean" and self.pooling == "max"):
@@ -59,9 +59,6 @@ class Recurrent(TokenEncoder):
             _pool(RaggedBatch(output, of.astype(np.int32), offsets), self.pooling)
             for output, of in zip(outputs, nodes, strict=True)
         ]
-        if self.pooling == "last-over-length":
-            lengths = torch.from_numpy(np.maximum(np.diff(batch.offsets), 1)).unsqueeze(1)
-            pooled = [last / lengths.to(last) for last in pooled]
         if self.combination == "mean":
             return torch.stack(pooled).mean(dim=0)
         return torch.cat(pooled, dim=1)
@@ -96,19 +93,25 @@ def _pool(batch: RaggedBatch, pooling: Pooling) -> Tensor:
     return zeros.scatter_reduce(0, index, words, "amax", include_self=False)
 
 
-def recurrent(pooling: Pooling, *, gran: Variant | None = None, both: bool = False) -> Build:
-    """A builder of LSTMs, or of a variant of GRAN, in one direction or both."""
+def recurrent(
+    pooling: Pooling,
+    *,
+    both: bool = False,
+    around: Callable[[LSTM, int], nn.Module] | None = None,
+) -> Build:
+    """A builder of LSTMs in one direction or both, or of networks `around` an LSTM and the length
+    of a word vector."""
 
     def build(input: Input, options: EmbeddingOptions) -> Recurrent:
         if options.cell in ("normalised", "cho"):
             raise ValueError(
                 f"cell: {options.cell}, but only a GRU can be; an LSTM is torch or peephole"
             )
-        networks: list[LSTM | GRAN] = []
+        networks: list[nn.Module] = []
         for backward in (False, True)[: 1 + both]:
             size, peepholes = options.hidden or input.dim, options.cell == "peephole"
             lstm = LSTM(input.dim, size, peepholes=peepholes, backward=backward)
-            networks.append(lstm if gran is None else GRAN(lstm, input.dim, gran))
+            networks.append(around(lstm, input.dim) if around else lstm)
         return Recurrent(input, networks, pooling, options.combine)
 
     return build
@@ -117,10 +120,7 @@ def recurrent(pooling: Pooling, *, gran: Variant | None = None, both: bool = Fal
 def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
     """Build a GRU in one direction."""
     if options.cell == "peephole":
-        raise ValueError("cell: peephole, but a GRU has none; it is torch, cho or normalised")
-    kinds: dict[str, type[GRU | SteppedGRU]] = {
-        "torch": GRU,
-        "cho": ChoGRU,
-        "normalised": NormalisedGRU,
-    }
-    return Recurrent(input, [kinds[options.cell](input.dim, options.hidden or input.dim)], "last")
+        raise ValueError("cell: peephole, but a GRU has none")
+    if options.cell != "torch":
+        raise ValueError(f"cell: {options.cell} {FOR_PAPERS}")
+    return Recurrent(input, [GRU(input.dim, options.hidden or input.dim)], "last")

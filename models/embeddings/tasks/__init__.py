@@ -1,31 +1,21 @@
-"""Training tasks, by their names in `embeddings.task`.
+"""Training tasks: `embeddings.task` names one, whose module is in `EmbeddingOptions.tasks`.
 
-A task is a module in `TASKS` with one function; it is imported when it is chosen:
+A task is a module with one function; it is imported when it is chosen:
 
     train(options, folder, *, run, seed, language) -> metrics
 
-`options` are the `EmbeddingOptions`; a section with the name of the task has the options and data
-files of this task only (`models/embeddings/tasks/options.py`). The task writes a model folder for
-`load_encoder`, completely or not at all. `run` is what task `paraphrases` reads of the run; others
-read nothing of it. `new_model` takes the `language` of the sentences.
+The task writes a model folder for `load_encoder`, completely or not at all. `run` is what the task
+`paraphrases` reads of the run; others read nothing of it. `new_model` takes the `language` of the
+sentences.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from paraloom.models.errors import UserError
+from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.languages import ENGLISH
-
-if TYPE_CHECKING:
-    from paraloom.models.embeddings.options import EmbeddingOptions
-
-
-TASKS = {name: f"{__name__}.{name}" for name in ("paraphrases", "similarity")}
-"""The modules of the tasks by name. `paraloom papers train` adds the papers' tasks."""
 
 
 class RunInputs(NamedTuple):
@@ -54,14 +44,7 @@ def train(
         import torch
 
         torch.set_num_threads(threads)
-    task = import_module(module_of(options.task))
+    task = import_module(options.tasks[options.task].module)
     run = RunInputs(shards, vectors)
     metrics: dict[str, Any] = task.train(options, folder, run=run, seed=seed, language=language)
     return metrics
-
-
-def module_of(task: str) -> str:
-    """The name of the module of a task."""
-    if task not in TASKS:
-        raise UserError(f"embeddings.task: {task} is for `paraloom papers train --config FILE`")
-    return TASKS[task]

@@ -12,7 +12,6 @@ from paraloom.models.embeddings.encoders import (
     build_encoder,
     kinds,
     random_vectors,
-    uniform_vectors,
 )
 from paraloom.models.embeddings.encoders.ragged_batches import Input
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
@@ -113,8 +112,6 @@ def _initial_vectors(
     vocabulary: Vocabulary, options: EmbeddingOptions, initial: WordVectors | None, seed: int
 ) -> Tensor:
     """The vectors of `initial`, [size, dim]; random ones for words without."""
-    if initial is None and options.task == "context":
-        return uniform_vectors(len(vocabulary), options.dim, seed)
     vectors = random_vectors(len(vocabulary), options.dim, seed)
     if initial is not None:
         if initial.dim != options.dim:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paraloom.models.embeddings.datasets.lines import tab_separated
-from paraloom.models.embeddings.tasks.options import PairsOptions
+from paraloom.models.embeddings.options import PairsOptions
 from paraloom.models.embeddings.training.data import PairColumns, opened_parquet
 from paraloom.models.errors import UserError, reading
 from paraloom.models.files import atomic_folder

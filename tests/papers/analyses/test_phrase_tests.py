@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from paraloom.models.embeddings.comparison import Model, Scores, Vectors, dots
-from paraloom.models.embeddings.tasks.options import PhrasesOptions
 from paraloom.models.errors import UserError
 from paraloom.papers.analyses import phrase_tests
 from paraloom.papers.analyses.phrase_tests import (
@@ -25,6 +24,7 @@ from paraloom.papers.analyses.phrase_tests import (
     turney2012,
 )
 from paraloom.papers.datasets.phrases import PhrasePairs, read_phrase_pairs, split
+from paraloom.papers.options import PhrasesOptions
 from paraloom.pipeline import cli
 from tests.small_encoder import small_encoder
 

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.models.embeddings.ragged_columns import RaggedIds, take, truncated
+from paraloom.models.embeddings.ragged_columns import RaggedIds, take
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.papers.datasets import contiguous_text
-from paraloom.papers.datasets.contiguous_text import TextFormat, TextIds, read_text
+from paraloom.papers.datasets.contiguous_text import TextFormat, TextIds, read_text, truncated
 
 BOOK = """\
 Project Gutenberg's A Book, by Somebody

@@ -14,21 +14,19 @@ from scipy.stats import spearmanr
 from paraloom.models.embeddings.comparison import cosines, dots
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.encoders import build_encoder, check_encoder, embedding_matrices
-from paraloom.models.embeddings.encoders.context import Context, Neighbours
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import ContextOptions
-from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
 from paraloom.models.text.vectors import WordVectors, write_vectors
 from paraloom.papers import tasks
 from paraloom.papers.analyses.decoder_spaces import Space, compare_spaces, in_space
 from paraloom.papers.datasets.contiguous_text import TextIds, read_text
+from paraloom.papers.encoders.context import Context, Neighbours
+from paraloom.papers.options import ContextOptions, SystemOptions
 from paraloom.papers.tasks import context as context_task
 from paraloom.papers.tasks.context import expanded
 from tests.models.embeddings.encoders.test_encoders import flat, gradient_of
-from tests.models.embeddings.encoders.test_gru import normalised
+from tests.papers.encoders.test_gru import normalised
 
 D, H, V = 5, 4, 9
 Decoder = Literal["gru", "bow"]
@@ -38,8 +36,8 @@ BEFORE = [[1, 7, 2], [1, 3, 4, 5, 2], [1, 8, 8, 2]]
 BEHIND = [[1, 5, 5, 2], [1, 8, 2], [1, 7, 3, 4, 6, 2]]
 
 
-def options_of(encoder: str, decoder: Decoder, **section: Any) -> EmbeddingOptions:
-    return EmbeddingOptions(
+def options_of(encoder: str, decoder: Decoder, **section: Any) -> SystemOptions:
+    return SystemOptions(
         task="context",
         context=ContextOptions(text=["t"], decoder=decoder, **section),
         model="gru" if encoder == "gru" else "word-sum",
@@ -75,7 +73,7 @@ def code(model: Any, words: list[int]) -> torch.Tensor:
 def normalised_step(cell: Any, x: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
     """One step of the equations in test_gru, whose size is the one of its own tests."""
     assert cell.dim in (H, D)
-    import tests.models.embeddings.encoders.test_gru as module
+    import tests.papers.encoders.test_gru as module
 
     size, module.HIDDEN = module.HIDDEN, cell.dim
     try:
@@ -154,7 +152,7 @@ def test_spaces_of_one_model() -> None:
 
 def test_what_does_not_fit() -> None:
     for model in ("word-avg+gru", "trigram-avg"):
-        options = EmbeddingOptions(task="context", context=ContextOptions(text=["t"]), model=model)
+        options = SystemOptions(task="context", context=ContextOptions(text=["t"]), model=model)
         with pytest.raises(ValueError, match=f"model: {model.replace('+', '.')}, but task context"):
             check_encoder(options)
 
@@ -180,7 +178,7 @@ def train(
     story: str, folder: Path, encoder: str = "gru", decoder: Decoder = "gru", **changes: Any
 ) -> dict[str, Any]:
     section = ContextOptions(text=[story], decoder=decoder, **changes)
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="context",
         context=section,
         model="gru" if encoder == "gru" else "word-sum",
@@ -285,7 +283,7 @@ def test_all_weights_start_uniformly(encoder: str) -> None:
     """From U[−0.1, 0.1], word vectors included; normalisation starts as the identity."""
     options = options_of(encoder, "gru").replace(dim=40, hidden=40 if encoder == "gru" else None)
     texts = [pa.array([f"word{i}" for i in range(200)])]
-    model = new_model(options, texts, 1)
+    model = context_task.untrained(options, texts, 1)
     matrix = words_of(model)
     weights = [w for w in model.encoder.parameters() if w.dim() > 1] + [matrix]
     for weight in weights:
@@ -295,7 +293,7 @@ def test_all_weights_start_uniformly(encoder: str) -> None:
     for name, vector in model.encoder.named_parameters():
         if vector.dim() == 1:
             assert (vector == (1 if name.endswith("weight") else 0)).all(), name
-    again = new_model(options.replace(dim=40), texts, 1)
+    again = context_task.untrained(options.replace(dim=40), texts, 1)
     assert torch.equal(words_of(again), matrix)
 
 
@@ -312,7 +310,7 @@ def test_spaces_need_decoders(tmp_path: Path, story: str) -> None:
     assert list(compare_spaces(model, [labelled()])) == [Space("encoder")]
     with pytest.raises(UserError, match="concat 3: a bow decoder has no states to unroll"):
         in_space(model, Space("concat", 3))
-    options = EmbeddingOptions(dim=3)
+    options = SystemOptions(dim=3)
     model.encoder = build_encoder(options, {"words": torch.zeros(4, 3)})
     with pytest.raises(UserError, match="has no decoders; embeddings"):
         compare_spaces(model, [labelled()])

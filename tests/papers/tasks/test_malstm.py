@@ -10,19 +10,18 @@ import torch
 from paraloom.models.embeddings.datasets.similarity import read_sick
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
-from paraloom.models.embeddings.tasks.options import MaLSTMOptions
 from paraloom.models.embeddings.training.initial_model import new_model
 from paraloom.models.errors import UserError
 from paraloom.papers import tasks
+from paraloom.papers.options import MaLSTMOptions, SystemOptions
 from paraloom.papers.tasks.malstm import initialise, rescaled, split_data
-from tests.models.embeddings.training.test_label_trainer import WORDS, sick
+from tests.papers.test_label_trainer import WORDS, sick
 
 __all__ = ["sick"]  # the fixture
 
 
-def malstm(sick: Path, **section: Any) -> EmbeddingOptions:
-    options = EmbeddingOptions(model="lstm", dim=12, hidden=6, epochs=8, batch_size=10, clip=1.0)
+def malstm(sick: Path, **section: Any) -> SystemOptions:
+    options = SystemOptions(model="lstm", dim=12, hidden=6, epochs=8, batch_size=10, clip=1.0)
     return options.replace(task="malstm", malstm=MaLSTMOptions(data=[str(sick)], **section))
 
 

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.encoders import embedding_matrices
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import join_all, take_all
-from paraloom.models.embeddings.tasks.options import PhrasesOptions
 from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.text.vectors import load_vectors, write_vectors
 from paraloom.papers import tasks
 from paraloom.papers.analyses.phrase_tests import read_turney2012, turney2012
 from paraloom.papers.datasets.phrases import PhrasePairs
+from paraloom.papers.options import PhrasesOptions, SystemOptions
 from paraloom.papers.tasks import phrases
 from paraloom.papers.tasks.phrase_data import PhraseData, read_phrase_data
 from paraloom.papers.tasks.phrases import PhraseExamples, Phrases, PhraseTrainer, contrastive_loss
@@ -172,7 +171,7 @@ def write_table(path: Path) -> str:
 
 def test_train_save_load(tmp_path: Path) -> None:
     section = PhrasesOptions(table=write_table(tmp_path / "table.txt"), samples=9, dropout=0.0)
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="phrases", phrases=section, model="gru", dim=DIM, epochs=12, batch_size=20
     )
     runs = [tasks.train(options, tmp_path / name, seed=1, threads=1) for name in "ab"]
@@ -204,7 +203,7 @@ def test_the_seed_chooses_the_share(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     own = {"samples": 5, "margin": 0.6, "dropout": 0.1, "learning_rate": 0.2, "clip": 3.0}
     table = write_table(tmp_path / "table.txt")
     section = PhrasesOptions.of({"table": table, "fraction": 0.1, **own})
-    options = EmbeddingOptions(task="phrases", phrases=section, dim=4, epochs=1)
+    options = SystemOptions(task="phrases", phrases=section, dim=4, epochs=1)
     for seed in (1, 1, 2):
         tasks.train(options, tmp_path / "m", seed=seed)
     assert chosen[0] == chosen[1] == sorted(set(chosen[0])) and chosen[2] != chosen[0]
@@ -234,7 +233,7 @@ def test_given_vectors_are_not_trained(tmp_path: Path) -> None:
         ("word-avg", True, True),
     ):
         section = PhrasesOptions(table=table, train_words=trains)
-        options = EmbeddingOptions(
+        options = SystemOptions(
             task="phrases", phrases=section, model=model, dim=8, epochs=1, initial_vectors=vectors
         )
         metrics = tasks.train(options, tmp_path / "m", seed=1)
@@ -267,7 +266,7 @@ def test_training_on_turneys_questions(tmp_path: Path) -> None:
     assert (back, again) == (solution, stem)
     assert [texts[row] for row in reverse if row >= 0] == [" ".join(reversed(stem.split()))]
     assert len(data.train) == 2 * (len(lines) - data.development_pairs) and not len(data.test)
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="phrases",
         phrases=PhrasesOptions(table=str(path), development=str(path), dropout=0.0),
         model="gru",
@@ -289,7 +288,7 @@ def test_training_on_semevals_set(tmp_path: Path) -> None:
         rows = [f"{pairs[(i + shift) % 32][0]}\t{phrase}" for i, (_, phrase) in enumerate(pairs)]
         (folder / f"en.trainSet.{kind}Instances-v2").write_text("\n".join(rows) + "\n")
     section = PhrasesOptions(table=str(folder), held_out=0.2, dropout=0.0)
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="phrases", phrases=section, model="gru", dim=16, epochs=4, batch_size=4
     )
     data = read_phrase_data(section, None)

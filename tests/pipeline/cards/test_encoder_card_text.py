@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from paraloom.papers import systems  # noqa: F401  # makes their tasks known
 from paraloom.pipeline.cards import encoder_card as card
 from paraloom.pipeline.cards.encoder_metadata import model_index
 from paraloom.pipeline.records import Evaluation, RunRecord
@@ -182,7 +183,7 @@ def test_labelled_tasks_have_the_results_of_their_test_data() -> None:
     assert [m["type"] for m in other["metrics"]] == ["spearman", "mse"]
     assert head["metrics"] == ["pearson", "spearman", "mse"]
     assert "| SICK test | 5 | 80.0 | 75.0 | 0.400 |" in text
-    assert "`paraloom similarity` gives the label" in text and "not evaluated" not in text
+    assert "`paraloom papers similarity` gives the label" in text and "not evaluated" not in text
 
 
 def test_results_of_other_versions_of_the_evaluation() -> None:

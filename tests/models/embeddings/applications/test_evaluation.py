@@ -16,11 +16,11 @@ from paraloom.models.embeddings.applications.evaluation import (
     correlation,
     evaluate_models,
     evaluate_on,
-    label_errors,
 )
 from paraloom.models.embeddings.comparison import Embed, Model, cosines
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
+from paraloom.papers.label_trainer import label_errors
 
 
 def constant(text: pa.StringArray) -> np.ndarray:

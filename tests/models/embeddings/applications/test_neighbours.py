@@ -9,8 +9,8 @@ import pytest
 from paraloom.models.embeddings.applications import embed
 from paraloom.models.embeddings.applications.embed import nearest, neighbour_lines
 from paraloom.models.embeddings.comparison import Embed
-from paraloom.models.embeddings.heads.manhattan import Manhattan
 from paraloom.models.errors import UserError
+from paraloom.papers.heads.manhattan import Manhattan
 from tests.sample import english_sentences
 
 

@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paraloom.models.embeddings.datasets.similarity import missing, read_sick, read_sts, take
+from paraloom.models.embeddings.datasets.similarity import missing, read_sick, read_sts
 from paraloom.models.errors import UserError
+from paraloom.papers.datasets.splits import take
 
 
 def write(path: Path, text: str) -> Path:

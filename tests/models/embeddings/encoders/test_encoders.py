@@ -10,12 +10,13 @@ from torch import nn
 
 from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, embedding_matrices, kinds
 from paraloom.models.embeddings.encoders.base import Encoder
-from paraloom.models.embeddings.encoders.gran import GRAN
 from paraloom.models.embeddings.encoders.lstm import LSTM
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
 from paraloom.models.embeddings.encoders.recurrent import _pool
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import RaggedIds
+from paraloom.papers import systems  # noqa: F401  # makes their encoders known, too
+from paraloom.papers.encoders.gran import GRAN
+from paraloom.papers.options import SystemOptions
 
 D = 5
 SENTENCES = [[1, 2, 3], [1, 2, 3], [1, 2, 4, 4, 1], [2], [], [3, 2, 3, 1], [1], [1, 2, 3, 5, 6, 7]]
@@ -31,7 +32,7 @@ def encoder_of(model: str, **options: Any) -> Any:
     """An encoder; its attributes depend on the model, so it has no closer type."""
     torch.manual_seed(0)
     vectors = {kind: torch.randn(9, D) for kind in kinds(model)}
-    return build_encoder(EmbeddingOptions(model=model, dim=D, **options), vectors).double()
+    return build_encoder(SystemOptions(model=model, dim=D, **options), vectors).double()
 
 
 def encode(encoder: Encoder, sentences: Sequence[Sequence[int]] = SENTENCES) -> torch.Tensor:

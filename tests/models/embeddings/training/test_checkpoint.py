@@ -18,9 +18,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import RunInputs, train
-from paraloom.models.embeddings.tasks.options import PairsOptions
 from paraloom.models.embeddings.tasks.paraphrases import _fingerprint
 from paraloom.models.embeddings.training import data, trainer
 from paraloom.models.embeddings.training.checkpoint import TrainingFolder

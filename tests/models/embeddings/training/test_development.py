@@ -15,9 +15,8 @@ from scipy.stats import rankdata
 from paraloom.models.embeddings.comparison import cosines
 from paraloom.models.embeddings.datasets.similarity import read_labelled
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.options import PairsOptions
 from paraloom.models.embeddings.training import data, development
 from paraloom.models.embeddings.training.development import mean_agreement, reciprocal_rank
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer

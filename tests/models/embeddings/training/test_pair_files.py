@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from paraloom.models.embeddings.encoders import build_encoder, random_vectors
 from paraloom.models.embeddings.model import load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import EmbeddingOptions, PairsOptions
 from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.options import PairsOptions
 from paraloom.models.embeddings.training import pair_trainer
 from paraloom.models.embeddings.training.data import PairColumns, Shards, learnable
 from paraloom.models.embeddings.training.negatives import nearer_given

@@ -1,5 +1,6 @@
 """Training of an encoder and its head on labelled pairs; development data select the epoch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -8,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paraloom.models.embeddings.applications.evaluation import agreement
+from paraloom.models.embeddings.applications.evaluation import agreement, evaluate_on
+from paraloom.models.embeddings.comparison import Model
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
@@ -116,3 +118,17 @@ class LabelTrainer(Trainer[LabelledExamples]):
         found = self.evaluations()
         kept = {key: found[key] for key in ("development", "best_epoch", "epochs")}
         return {**kept, "seconds": round(self.progress.seconds, 2)}
+
+
+def label_errors(model: Model, sets: Sequence[LabelledPairs]) -> dict[str, Any]:
+    """Pearson, Spearman and mean squared error of predicted labels, by data set and on average."""
+    found: dict[str, Any] = {}
+    (correlations,) = evaluate_on(list(sets), [model]).correlations
+    for data, agreed in zip(sets, correlations, strict=True):
+        found[f"{data.group} {data.name}"] = {"pairs": len(data), **agreed._asdict()}
+    if len(found) > 1:
+        found["mean"] = {
+            key: float(np.mean([of[key] for of in found.values()]))
+            for key in ("pearson", "spearman", "mse")
+        }
+    return found

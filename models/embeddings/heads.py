@@ -1,10 +1,9 @@
 """Heads: they predict a label from the vectors of two sentences.
 
-A head is a module in this folder and a line in `HEADS`. It is trained with its encoder and saved in
-the same folder: its settings in config.json, its weights in head.safetensors.
+A head is trained with its encoder and saved in the same folder: its settings in config.json, its
+weights in head.safetensors. The tasks of `paraloom.papers` train some.
 """
 
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.comparison import cosine_matrix
-
-HEADS = {
-    "distribution": "paraloom.models.embeddings.heads.distribution.Distribution",
-    "manhattan": "paraloom.models.embeddings.heads.manhattan.Manhattan",
-}
 
 
 class Head(nn.Module):
@@ -55,9 +49,10 @@ class Head(nn.Module):
         return np.asarray(self(*sides).double().cpu().numpy())
 
 
+HEADS: dict[str, type[Head]] = {}
+
+
 def open_head(settings: dict[str, Any]) -> Head:
     """The head with these settings; its weights are not loaded."""
     values = dict(settings)
-    module, _, name = HEADS[values.pop("name")].rpartition(".")
-    head: Head = getattr(import_module(module), name)(**values)
-    return head
+    return HEADS[values.pop("name")](**values)

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,7 +27,7 @@ class GRAN(nn.Module):
         relu    aₜ = max(0, Wₓ xₜ + Wₕ hₜ + b)          the mean; no gate (footnote 2)
 
     With all gates at 1, GRAN is a Word Avg; GRAN-5 is one with gates (1, 0), and an LSTM Avg with
-    (0, 1).
+    (0, 1). The outputs of GRAN-3 and GRAN-4 are divided by the number of words up to them.
     """
 
     def __init__(self, lstm: LSTM, dim: int, variant: Variant) -> None:
@@ -43,7 +44,9 @@ class GRAN(nn.Module):
         """The outputs at the nodes of the LSTM's trie, and the trie."""
         words, states, gates, trie = self._read(batch)
         if self.variant in (3, 4):
-            return self._recur(words, gates, trie), trie
+            length = np.repeat(np.arange(1, len(trie.starts)), np.diff(trie.starts))
+            outputs = self._recur(words, gates, trie)
+            return outputs / torch.from_numpy(length).unsqueeze(1).to(outputs), trie
         if self.variant == "tanh":
             return torch.tanh(gates), trie
         if self.variant == "relu":

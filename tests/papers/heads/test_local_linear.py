@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.heads import manhattan
-from paraloom.models.embeddings.heads.manhattan import LocalLinear
+from paraloom.papers.heads import manhattan
+from paraloom.papers.heads.manhattan import LocalLinear
 
 
 def by_least_squares(x: NDArray[np.float64], y: NDArray[np.float64], h: float, at: float) -> float:

@@ -10,25 +10,24 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from paraloom.models.embeddings import tasks
 from paraloom.models.embeddings.applications.evaluation import LabelCorrelation
 from paraloom.models.embeddings.comparison import Compare, Embed
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs, read_sick
 from paraloom.models.embeddings.encoders import embedding_matrices
-from paraloom.models.embeddings.heads.distribution import Distribution
 from paraloom.models.embeddings.model import load_encoder, weights
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Sentences
-from paraloom.models.embeddings.tasks import train
-from paraloom.models.embeddings.tasks.options import MaLSTMOptions, SimilarityOptions
-from paraloom.models.embeddings.training import label_trainer as module
 from paraloom.models.embeddings.training.initial_model import new_model, trained_model
-from paraloom.models.embeddings.training.label_trainer import LabelledExamples, LabelTrainer
 from paraloom.models.errors import UserError
+from paraloom.papers import label_trainer as module
+from paraloom.papers import tasks
+from paraloom.papers.heads.distribution import Distribution
+from paraloom.papers.label_trainer import LabelledExamples, LabelTrainer
+from paraloom.papers.options import MaLSTMOptions, SimilarityOptions, SystemOptions
+from paraloom.papers.tasks import train
 from tests.models.embeddings.encoders.test_encoders import gradient_of
 
 WORDS = ("dog", "cat", "man", "woman", "runs", "sleeps", "eats", "sings")
-SMALL = EmbeddingOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
+SMALL = SystemOptions(dim=12, epochs=15, batch_size=10, learning_rate=0.02)
 JUDGMENTS = ("NEUTRAL", "CONTRADICTION", "ENTAILMENT")
 
 
@@ -51,7 +50,7 @@ def sick(tmp_path: Path) -> Path:
     return folder
 
 
-def similarity(sick: Path, **section: Any) -> EmbeddingOptions:
+def similarity(sick: Path, **section: Any) -> SystemOptions:
     return SMALL.replace(
         task="similarity", similarity=SimilarityOptions(data=[str(sick)], **section)
     )
@@ -189,7 +188,7 @@ def test_a_trained_model_to_start_from(tmp_path: Path, sick: Path) -> None:
     pairs = next(pairs for pairs in read_sick(sick) if pairs.name == "train")
     table = pa.table({"reference": pairs.first, "translation": pairs.second})
     pq.write_table(table, tmp_path / "a.parquet")
-    encoder = EmbeddingOptions(model="lstm", dim=10, hidden=6, epochs=1, loaders=0)
+    encoder = SystemOptions(model="lstm", dim=10, hidden=6, epochs=1, loaders=0)
     train(encoder, tmp_path / "universal", shards=[str(tmp_path / "a.parquet")], seed=1)
     start = load_encoder(tmp_path / "universal")
     options = similarity(sick, start=str(tmp_path / "universal")).replace(dropout=0.5, epochs=3)
@@ -216,18 +215,18 @@ def test_sections_and_tasks_fit() -> None:
     with pytest.raises(
         ValueError, match="malstm: is missing; task malstm reads its data from there"
     ):
-        EmbeddingOptions(task="malstm")
+        SystemOptions(task="malstm")
     with pytest.raises(ValueError, match="data: must not be empty"):
         SimilarityOptions(data=[])
     with pytest.raises(ValueError, match="held_out: must be less than 1, not 1"):
         MaLSTMOptions(data=["a"], held_out=1)
-    options = EmbeddingOptions(
+    options = SystemOptions(
         task="similarity", similarity=SimilarityOptions(data=["a", "b"], start="c")
     )
-    assert EmbeddingOptions.of(json.loads(json.dumps(options.chosen()))) == options
+    assert SystemOptions.of(json.loads(json.dumps(options.chosen()))) == options
     assert options.files() == {
         "similarity.data[0]": "a",
         "similarity.data[1]": "b",
         "similarity.start": "c",
     }
-    assert "similarity" not in EmbeddingOptions(similarity=options.similarity).chosen()
+    assert "similarity" not in SystemOptions(similarity=options.similarity).chosen()

@@ -1,35 +1,19 @@
-"""Options of each training task; the section of `embeddings` has the name of its task."""
+"""Options of the papers' other systems; the section of `embeddings` has the name of its task."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from paraloom.models.embeddings.options import EmbeddingOptions, InputFiles, Task
 from paraloom.models.options import Count, Fraction, InputFile, Options, PositiveNumber, Rate, Size
+from paraloom.pipeline.config import Config
 
-SCRAMBLE = ("paraphrases", "similarity", "malstm")
-"""The tasks that can scramble sentences."""
-
-InputFiles = Annotated[list[InputFile], Field(min_length=1)]
-Column = Annotated[str, Field(min_length=1)] | Count
-
-
-class PairsOptions(Options):
-    """A source of paraphrase pairs to train on instead of the corpus; the key is a list of them."""
-
-    paths: InputFiles
-    """Parquet files, tab-separated files (plain or gzip), and folders of Parquet files."""
-    first: Column = "reference"
-    """Column of the first sentence: a name of Parquet's columns or of a tab-separated file's first
-    line, or a number from 1, for files without such a line. A tab-separated file that names neither
-    `reference` nor `translation` is read by numbers 1 and 2."""
-    second: Column = "translation"
-    """Column of its paraphrase, in the same way."""
-    negative: Column | None = None
-    """Column of a hard negative: a sentence that is no paraphrase of the two, or empty; null:
-    negatives come from the other pairs only."""
-    weight: PositiveNumber = 1.0
-    """How often an epoch trains on each pair of this source: 2 is twice; 0.25 is a random quarter
-    of the pairs, another one in each epoch."""
+_DOT = ("phrases", "context")
+_MARGINS = "phrase pairs, with a margin on dot products (Zhou, Huang and Ji, 2017)"
+_NEIGHBOURS = (
+    "contiguous text, by predicting the sentences before and after each (Zhelezniak et al., 2018)"
+)
 
 
 class SimilarityOptions(Options):
@@ -127,3 +111,89 @@ class ContextOptions(Options):
     def _check(self) -> None:
         if self.decoder == "bow" and self.vector != "encoder":
             raise ValueError(f"vector: {self.vector}, but a bow decoder has no states to unroll")
+
+
+class SystemOptions(EmbeddingOptions):
+    """The encoder and its training. Defaults are those of the papers where they agree.
+
+    W&G is Wieting & Gimpel 2017, ParaNMT is Wieting & Gimpel 2018.
+    """
+
+    tasks: ClassVar[dict[str, Task]] = {
+        **EmbeddingOptions.tasks,
+        "similarity": Task(
+            "paraloom.papers.tasks.similarity",
+            "labelled pairs, with a layer that predicts the label (Tai et al., 2015)",
+        ),
+        "malstm": Task(
+            "paraloom.papers.tasks.malstm",
+            "labelled pairs, by the distance of the two vectors (Mueller and Thyagarajan, 2016)",
+        ),
+        "phrases": Task("paraloom.papers.tasks.phrases", _MARGINS),
+        "context": Task("paraloom.papers.tasks.context", _NEIGHBOURS),
+    }
+
+    similarity: SimilarityOptions | None = None
+    malstm: MaLSTMOptions | None = None
+    phrases: PhrasesOptions | None = None
+    context: ContextOptions | None = None
+
+    def _check(self) -> None:
+        if self.task in _DOT and self.scramble:
+            raise ValueError(f"scramble: task {self.task} has no scrambling; set it to 0")
+        if self.scramble_variant == "after_negatives" and self.task != "paraphrases":
+            raise ValueError(f"scramble_variant: task {self.task} has no negatives; set sentences")
+        if self.task != "paraphrases":
+            if getattr(self, self.task) is None:
+                raise ValueError(
+                    f"{self.task}: is missing; task {self.task} reads its data from there"
+                )
+            for key in ("pairs", "development"):
+                if getattr(self, key) is not None:
+                    raise ValueError(f"{key}: is for task paraphrases, not for {self.task}")
+        super()._check()
+
+    def keys_in_use(self) -> Iterable[str]:
+        """All keys but the sections of other tasks."""
+        others = self.tasks.keys() - {self.task}
+        return [name for name in super().keys_in_use() if name not in others]
+
+    @property
+    def score(self) -> Literal["cosine", "dot"]:
+        """What the task trains: the cosines of vectors, or their dot products."""
+        return "dot" if self.task in _DOT else "cosine"
+
+    @property
+    def start(self) -> str | None:
+        """The folder of the encoder that training starts from."""
+        return self.similarity.start if self.similarity else None
+
+    @property
+    def vector(self) -> str | None:
+        """What a sentence's vector is, if not the output of the encoder `model`."""
+        decoded = self.context is not None and self.context.vector != "encoder"
+        return "made of the states of its decoders" if decoded else None
+
+    def completed(self, encoder: Any, words: int) -> Any:
+        """The encoder, for the task `context` with decoders that predict so many words."""
+        section = self.context
+        if section is None or self.task != "context":
+            return encoder
+        from paraloom.papers.encoders.context import Context
+
+        if "+" in self.model or encoder.input.kind != "words":
+            raise ValueError(f"model: {self.model}, but task context needs one encoder of words")
+        return Context(
+            encoder,
+            decoder=section.decoder,
+            outputs=words,
+            vector=section.vector,
+            steps=section.steps,
+            max_words=section.max_words,
+        )
+
+
+class SystemConfig(Config):
+    """A run."""
+
+    embeddings: SystemOptions = SystemOptions()

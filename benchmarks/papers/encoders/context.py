@@ -13,9 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from paraloom.models.embeddings.encoders.base import Encoder, TokenEncoder
-from paraloom.models.embeddings.encoders.gru import NormalisedGRU
 from paraloom.models.embeddings.encoders.ragged_batches import RaggedBatch
-from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences, edges, join, truncated
+from paraloom.models.embeddings.ragged_columns import (
+    RaggedIds,
+    Sentences,
+    edges,
+    join,
+)
+from paraloom.papers.datasets.contiguous_text import truncated
+from paraloom.papers.encoders.gru import NormalisedGRU
 
 Vector = Literal["encoder", "concat", "mean"]
 INITIAL_RANGE = 0.1  # weights and word vectors start uniformly in ± this (section 4)
@@ -138,3 +144,9 @@ class Context(Encoder):
             )
             count += len(goal)
         return total / count
+
+
+def uniform_vectors(size: int, dim: int, seed: int) -> Tensor:
+    """Initial word vectors, [size, dim], also for the unknown word (section 4)."""
+    generator = torch.Generator().manual_seed(seed)
+    return (2 * torch.rand(size, dim, generator=generator) - 1) * INITIAL_RANGE

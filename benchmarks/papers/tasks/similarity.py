@@ -10,17 +10,16 @@ from typing import Any
 
 import torch
 
-from paraloom.models.embeddings.applications.evaluation import label_errors
-from paraloom.models.embeddings.datasets.similarity import split
-from paraloom.models.embeddings.heads.distribution import Distribution
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.tasks import RunInputs
 from paraloom.models.embeddings.training.initial_model import device_of, new_model, trained_model
-from paraloom.models.embeddings.training.label_trainer import LabelTrainer
+from paraloom.papers.datasets.splits import split
+from paraloom.papers.heads.distribution import Distribution
+from paraloom.papers.label_trainer import LabelTrainer, label_errors
+from paraloom.papers.options import SystemOptions
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+    options: SystemOptions, folder: Path, *, run: RunInputs, seed: int, language: str
 ) -> dict[str, Any]:
     """Train on labelled pairs; the model predicts labels."""
     section = options.similarity

@@ -4,14 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paraloom.models.embeddings.datasets.similarity import (
-    STS_SHARES,
-    LabelledPairs,
-    pool,
-    shares,
-    split,
-)
+from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.errors import UserError
+from paraloom.papers.datasets.splits import STS_SHARES, pool, shares, split
 
 
 def pairs(n: int, name: str = "a") -> LabelledPairs:

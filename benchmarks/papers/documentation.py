@@ -1,6 +1,6 @@
 """The JSON Schema and the page of the configuration, both made from the declared keys.
 
-`python -m paraloom.pipeline.config.documentation` writes `configs/schema.json` and
+`python -m paraloom.papers.documentation` writes `configs/schema.json` and
 `docs/configuration.md`.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from paraloom.pipeline.config.options import Config
+from paraloom.papers.options import SystemConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA, PAGE = ROOT / "configs" / "schema.json", ROOT / "docs" / "configuration.md"
@@ -20,7 +20,7 @@ TEMPLATE = Path(__file__).with_name("configuration.md.j2")
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a configuration."""
-    found = _plain(Config.model_json_schema())
+    found = _plain(SystemConfig.model_json_schema())
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paraloom.models.embeddings.heads import open_head
-from paraloom.models.embeddings.heads.distribution import Distribution, target_distributions
-from paraloom.models.embeddings.heads.manhattan import Manhattan
+from paraloom.papers.heads.distribution import Distribution, target_distributions
+from paraloom.papers.heads.manhattan import Manhattan
 
 
 def random_vectors(n: int, dim: int, seed: int = 0) -> list[np.ndarray]:

@@ -9,16 +9,15 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from paraloom.models.embeddings import tasks
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import join_all, take_all
-from paraloom.models.embeddings.tasks.options import PhrasesOptions, SimilarityOptions
 from paraloom.models.embeddings.training.data import learnable
-from paraloom.models.embeddings.training.label_trainer import LabelTrainer
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
+from paraloom.papers import tasks
+from paraloom.papers.label_trainer import LabelTrainer
+from paraloom.papers.options import PhrasesOptions, SimilarityOptions, SystemOptions
 from paraloom.pipeline.config import read_config
 from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
@@ -90,12 +89,12 @@ def test_the_variant_without_a_gate(model: str, function: Any) -> None:
     assert torch.allclose(encode(encoder, [[1, 2, 4]])[0], expected, rtol=0, atol=1e-12)
 
 
-def sides(count: int, **options: Any) -> tuple[Any, Any, EmbeddingOptions]:
+def sides(count: int, **options: Any) -> tuple[Any, Any, SystemOptions]:
     """Scrambled pairs, the pairs, and the options."""
     left, right = (
         pa.array([" ".join(f"{side}{k}" for k in range(8))] * count) for side in ("a", "b")
     )
-    chosen = EmbeddingOptions(**options)
+    chosen = SystemOptions(**options)
     words = Vocabulary.build([left, right], tags=chosen.tags)
     pairs = learnable(left, right, {"words": words})
     return pairs.scrambled(chosen, np.random.default_rng(0)), pairs, chosen
@@ -167,8 +166,8 @@ def test_negatives_may_be_selected_before_scrambling(
 )
 def test_variants_need_scrambling(key: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{key}: changes how `scramble` works, which is 0"):
-        EmbeddingOptions(**{key: value})
-    assert EmbeddingOptions(**{key: value}, scramble=0.5)
+        SystemOptions(**{key: value})
+    assert SystemOptions(**{key: value}, scramble=0.5)
 
 
 @pytest.mark.parametrize(("tags", "expected"), [("start", [1, 3]), ("end", [3, 2])])
@@ -186,7 +185,7 @@ def test_one_tag(tmp_path: Path, tags: Any, expected: list[int]) -> None:
 def test_an_encoder_with_an_end_tag_loads_in_sentence_transformers(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    options = EmbeddingOptions(model="lstm", dim=4, tags="end")
+    options = SystemOptions(model="lstm", dim=4, tags="end")
     vocabulary = Vocabulary(WORDS, tags="end")
     torch.manual_seed(0)
     encoder = build_encoder(options, {"words": torch.randn(len(vocabulary), 4)}).eval()
@@ -208,9 +207,9 @@ def write_sick(folder: Path, **rows: int) -> None:
         (folder / f"SICK_{name}.txt").write_text(head + text)
 
 
-def sick_options(folder: Path, **changes: Any) -> EmbeddingOptions:
+def sick_options(folder: Path, **changes: Any) -> SystemOptions:
     section = SimilarityOptions(data=[str(folder)], held_out=None, units=3)
-    return EmbeddingOptions(
+    return SystemOptions(
         **{"task": "similarity", "similarity": section, "dim": 6, "epochs": 2, **changes}
     )
 
@@ -255,10 +254,10 @@ def test_words_are_scrambled_in_supervised_training(
 
 def test_a_task_that_cannot_scramble_says_so() -> None:
     with pytest.raises(ValueError, match=r"scramble: task phrases .* set it to 0"):
-        EmbeddingOptions(task="phrases", phrases=PhrasesOptions(table="t"), scramble=0.3)
+        SystemOptions(task="phrases", phrases=PhrasesOptions(table="t"), scramble=0.3)
 
 
-CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 def test_the_presets_have_the_settings_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:

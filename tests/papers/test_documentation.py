@@ -9,11 +9,12 @@ import pytest
 import yaml
 
 from paraloom.models.options import Options
+from paraloom.papers.documentation import PAGE, SCHEMA, page, schema
+from paraloom.papers.options import SystemConfig
 from paraloom.pipeline.config import Config
-from paraloom.pipeline.config.documentation import PAGE, SCHEMA, page, schema
 
 CONFIGS = sorted(SCHEMA.parent.glob("*.yaml"))
-REMEDY = "write it with `python -m paraloom.pipeline.config.documentation`"
+REMEDY = "write it with `python -m paraloom.papers.documentation`"
 
 
 def sections_in(kind: Any) -> Iterator[type[Options]]:
@@ -42,7 +43,7 @@ def test_the_page_is_fresh() -> None:
 
 def test_the_page_has_one_row_for_each_key() -> None:
     rows = [line.split("`")[1] for line in page().splitlines() if line.startswith("| `")]
-    assert sorted(rows) == sorted(keys(Config))
+    assert sorted(rows) == sorted(keys(SystemConfig))
 
 
 def test_the_example_of_the_page_is_sound() -> None:

@@ -1,0 +1,100 @@
+"""Labelled pairs cut into pairs to train on, to choose the epoch by, and to report."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+from paraloom.models.embeddings.datasets.similarity import STS_SCALE, LabelledPairs, read_labelled
+from paraloom.models.errors import UserError
+
+STS_SHARES = (0.4, 0.1, 0.5)
+"""Training, development and test shares of STS data sets (Wieting & Gimpel 2017, 4.3)."""
+
+
+class LabelledSplit(NamedTuple):
+    """Pairs to train on, pairs that select the epoch, and data sets to report."""
+
+    train: LabelledPairs
+    development: LabelledPairs
+    test: list[LabelledPairs]
+
+
+def split(paths: Sequence[str], *, held_out: float | None) -> LabelledSplit:
+    """Read labelled pairs and split them.
+
+    Each STS data set is split by `STS_SHARES`; the parts are pooled. Of SICK, a share `held_out` of
+    the training pairs is development data, and its trial and test pairs are reported; without
+    `held_out`, its trial pairs are development data (W&G 4.3). The split depends only on the name
+    of the data set, not on a seed.
+    """
+    sets = [data for path in paths for data in read_labelled(path)]
+    if len({data.scale for data in sets}) > 1:
+        raise UserError(
+            f"{', '.join(paths)}: SICK's labels go from 1 to 5, those of STS from 0 to 5: "
+            "train on one of them"
+        )
+    if sets[0].scale == STS_SCALE:
+        parts = [shares(data, STS_SHARES) for data in sets]
+        return LabelledSplit(
+            pool([p[0] for p in parts]), pool([p[1] for p in parts]), [p[2] for p in parts]
+        )
+    test = [data for data in sets if data.name in ("trial", "test")]
+    train = [data for data in sets if data.name not in ("trial", "test")]
+    if not train:
+        raise UserError(f"{', '.join(paths)}: no pairs of SICK to train on (SICK_train.txt)")
+    if held_out is None:
+        trial = [data for data in test if data.name == "trial"]
+        if not trial:
+            raise UserError(
+                f"{', '.join(paths)}: no SICK_trial.txt, whose pairs choose the epoch; add it, or "
+                "set embeddings.similarity.held_out"
+            )
+        return LabelledSplit(
+            pool(train), pool(trial), [data for data in test if data.name == "test"]
+        )
+    rest, development = shares(pool(train), (1 - held_out, held_out))
+    return LabelledSplit(rest, development, test)
+
+
+def shares(data: LabelledPairs, sizes: Sequence[float]) -> list[LabelledPairs]:
+    """A data set split at random into parts of these relative sizes."""
+    name = f"{data.group} {data.name}"
+    random = np.random.default_rng(xxhash.xxh3_64_intdigest(name.encode()))
+    order = random.permutation(len(data))
+    ends = np.round(np.cumsum(sizes) * len(order)).astype(int)
+    parts = [np.sort(rows) for rows in np.split(order, ends[:-1])]
+    if not all(map(len, parts)):
+        raise UserError(f"{name}: {len(order)} pairs are too few to cut into {len(sizes)} parts")
+    return [take(data, rows) for rows in parts]
+
+
+def take(data: LabelledPairs, rows: NDArray[np.int64]) -> LabelledPairs:
+    """The pairs of `rows`."""
+    return replace(
+        data,
+        first=data.first.take(pa.array(rows)),
+        second=data.second.take(pa.array(rows)),
+        scores=data.scores[rows],
+        unscored=0,
+        genres=None if data.genres is None else data.genres.take(pa.array(rows)),
+        entailment=None if data.entailment is None else data.entailment.take(pa.array(rows)),
+    )
+
+
+def pool(sets: Sequence[LabelledPairs]) -> LabelledPairs:
+    """The pairs of all sets as one; with entailment judgments if all sets have them."""
+    judged = [data.entailment for data in sets if data.entailment is not None]
+    return LabelledPairs(
+        group=sets[0].group if len(sets) == 1 else "pooled",
+        name=sets[0].name if len(sets) == 1 else f"{len(sets)} data sets",
+        first=pa.concat_arrays([data.first for data in sets]),
+        second=pa.concat_arrays([data.second for data in sets]),
+        scores=np.concatenate([data.scores for data in sets]),
+        scale=sets[0].scale,
+        entailment=pa.concat_arrays(judged) if len(judged) == len(sets) else None,
+    )

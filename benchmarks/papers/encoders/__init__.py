@@ -1,0 +1,1 @@
+"""Encoders of the papers' other systems."""

@@ -1,0 +1,140 @@
+"""Gated recurrent units: the one of Cho et al. 2014, and one with layer normalisation.
+
+Rows are selected by `index_select`: the gradient of `x[rows]` is summed in no fixed order.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from paraloom.models.embeddings.encoders.prefix_trie import PrefixTrie, build_trie
+from paraloom.models.embeddings.encoders.ragged_batches import Input, RaggedBatch
+from paraloom.models.embeddings.encoders.recurrent import Recurrent
+from paraloom.models.embeddings.encoders.recurrent import gru as plain_gru
+from paraloom.models.embeddings.options import EmbeddingOptions
+
+
+class SteppedGRU(nn.Module):
+    """A GRU computed level by level on the batch's trie; subclasses define its equations.
+
+    `from_inputs` gives what the words add to both gates, [n, 2 hidden], and to the candidate,
+    [n, hidden]; `following` the next states, [n, hidden].
+    """
+
+    dim: int
+
+    def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """The terms of the words."""
+        raise NotImplementedError
+
+    def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
+        """The states after those `before`, given the terms of the words."""
+        raise NotImplementedError
+
+    def forward(
+        self, batch: RaggedBatch, initial: Tensor | None = None
+    ) -> tuple[Tensor, PrefixTrie]:
+        """The states at the nodes of the batch's trie, [nodes, hidden], and the trie.
+
+        `initial` is the state before the first word of each sentence, [n, hidden]; without it,
+        which means zero, sentences share the states of prefixes.
+        """
+        vectors, batch_rows, offsets = batch
+        trie = build_trie(batch_rows, offsets, share=initial is None)
+        rows, parents = (torch.from_numpy(x).to(vectors.device) for x in (trie.rows, trie.parents))
+        terms = self.from_inputs(vectors)
+        states: list[Tensor] = []
+        for level, (start, end) in enumerate(zip(trie.starts, trie.starts[1:], strict=False)):
+            if level:
+                above = parents[start:end] - int(trie.starts[level - 1])
+                before = states[-1].index_select(0, above)
+            elif initial is not None:
+                before = _first(initial, trie, offsets)
+            else:
+                before = terms[0].new_zeros(int(end), self.dim)
+            gates, candidates = (x.index_select(0, rows[start:end]) for x in terms)
+            states.append(self.following(gates, candidates, before))
+        return torch.cat(states) if states else terms[1][:0], trie
+
+    def step(self, inputs: Tensor, states: Tensor) -> Tensor:
+        """The states after one more word, [n, hidden], from the words' vectors, [n, dim]."""
+        return self.following(*self.from_inputs(inputs), states)
+
+
+class ChoGRU(SteppedGRU):
+    """The GRU of Cho et al. 2014, as Zhou, Huang & Ji (2017, 2.2) write it:
+
+    z = σ(W_z x + U_z h),  r = σ(Wᵣ x + Uᵣ h),  g = tanh(W x + U (r ⊙ h))
+    and the next state is (1 - z) ⊙ h + z ⊙ g. torch's multiplies r with U h instead.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.dim = hidden
+        self.from_words = nn.Linear(dim, 3 * hidden, bias=False)  # z, r, g
+        self.gates_from_states = nn.Linear(hidden, 2 * hidden, bias=False)
+        self.candidate_from_states = nn.Linear(hidden, hidden, bias=False)
+
+    def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """W_z x and Wᵣ x; W x."""
+        gates, candidates = torch.split(self.from_words(vectors), [2 * self.dim, self.dim], dim=1)
+        return gates, candidates
+
+    def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
+        """The next states."""
+        update, reset = torch.sigmoid(gates + self.gates_from_states(before)).chunk(2, dim=1)
+        candidates = torch.tanh(candidates + self.candidate_from_states(reset * before))
+        return torch.lerp(before, candidates, update)
+
+
+class NormalisedGRU(SteppedGRU):
+    """A GRU with layer normalisation of each sum (Ba et al. 2016, supplement):
+
+    (z, r) = σ(LN(W₂ x) + LN(U₂ h)),  g = tanh(LN(W x) + r ⊙ LN(U h))
+    and the next state is z ⊙ h + (1 - z) ⊙ g (z and 1 - z are swapped in the paper).
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.dim = hidden
+        self.from_words = nn.Linear(dim, 3 * hidden, bias=False)
+        self.from_states = nn.Linear(hidden, 3 * hidden, bias=False)
+        nn.init.uniform_(self.from_words.weight, -0.1, 0.1)
+        for block in self.from_states.weight.data.chunk(3):
+            nn.init.orthogonal_(block)
+        sizes = (2 * hidden, hidden)
+        self.word_norms = nn.ModuleList(nn.LayerNorm(size) for size in sizes)
+        self.state_norms = nn.ModuleList(nn.LayerNorm(size) for size in sizes)
+
+    def from_inputs(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """LN(W₂ x) and LN(W x)."""
+        return self._normalised(self.from_words(vectors), self.word_norms)
+
+    def following(self, gates: Tensor, candidates: Tensor, before: Tensor) -> Tensor:
+        """The next states."""
+        own_gates, own = self._normalised(self.from_states(before), self.state_norms)
+        keep, reset = torch.sigmoid(gates + own_gates).chunk(2, dim=1)
+        return torch.lerp(torch.tanh(candidates + reset * own), before, keep)
+
+    def _normalised(self, sums: Tensor, norms: nn.ModuleList) -> tuple[Tensor, Tensor]:
+        """Normalised sums of both gates, [n, 2 hidden], and of the candidate, [n, hidden]."""
+        gates, candidates = torch.split(sums, [2 * self.dim, self.dim], dim=1)
+        return norms[0](gates), norms[1](candidates)
+
+
+def _first(initial: Tensor, trie: PrefixTrie, offsets: NDArray[np.int64]) -> Tensor:
+    """The initial states of the nodes on level 0, if no nodes are shared."""
+    full = np.flatnonzero(np.diff(offsets))
+    sentences = np.empty(len(full), np.int64)
+    sentences[trie.paths[offsets[full]]] = full
+    return initial.index_select(0, torch.from_numpy(sentences).to(initial.device))
+
+
+def gru(input: Input, options: EmbeddingOptions) -> Recurrent:
+    """Build a GRU in one direction, also one of this module."""
+    kinds: dict[str, type[SteppedGRU]] = {"cho": ChoGRU, "normalised": NormalisedGRU}
+    if options.cell not in kinds:
+        return plain_gru(input, options)
+    network = kinds[options.cell](input.dim, options.hidden or input.dim)
+    return Recurrent(input, [network], "last")

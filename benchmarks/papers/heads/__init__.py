@@ -1,0 +1,1 @@
+"""Heads: they predict a label from the vectors of two sentences."""

@@ -1,0 +1,1 @@
+import paraloom.papers.systems  # noqa: F401  # makes them known
