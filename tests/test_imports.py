@@ -60,7 +60,7 @@ def test_imports_run_downwards(path: Path) -> None:
 def test_only_the_command_line_names_the_papers() -> None:
     """And it does so once, in its table of commands."""
     for path in FILES:
-        found = path.read_text("utf-8").count("paraloom.papers")
+        found = path.read_text("utf-8").count('"paraloom.papers')
         allowed = {"cli.py": 1}.get(path.name, 0) if path.parent == ROOT / "pipeline" else 0
         assert found == allowed or path.is_relative_to(ROOT / "papers"), path
 

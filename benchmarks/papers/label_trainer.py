@@ -14,9 +14,10 @@ from paraloom.models.embeddings.comparison import Model
 from paraloom.models.embeddings.datasets.similarity import LabelledPairs
 from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.embeddings.ragged_columns import Sentences, join_all, take_all
-from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.training.trainer import Memory, Pool, Trainer
 from paraloom.models.embeddings.vocabulary import ids_by_kind
+from paraloom.papers.options import SystemOptions
+from paraloom.papers.scrambling import scrambled
 
 
 @dataclass
@@ -99,6 +100,7 @@ class LabelTrainer(Trainer[LabelledExamples]):
         sides = [batch.first, batch.second]
         if self.options.scramble:
             position = [self.seed, self.progress.epoch, self.progress.row]
+            assert isinstance(self.options, SystemOptions)
             sides = scrambled(sides, self.options, np.random.default_rng(position))
         self.seed_noise()
         first, second = self.encode(join_all(sides)).chunk(2)

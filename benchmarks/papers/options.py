@@ -120,7 +120,9 @@ class SystemOptions(EmbeddingOptions):
     """
 
     tasks: ClassVar[dict[str, Task]] = {
-        **EmbeddingOptions.tasks,
+        "paraphrases": EmbeddingOptions.tasks["paraphrases"]._replace(
+            module="paraloom.papers.tasks.paraphrases"
+        ),
         "similarity": Task(
             "paraloom.papers.tasks.similarity",
             "labelled pairs, with a layer that predicts the label (Tai et al., 2015)",
@@ -133,6 +135,12 @@ class SystemOptions(EmbeddingOptions):
         "context": Task("paraloom.papers.tasks.context", _NEIGHBOURS),
     }
 
+    scramble_variant: Literal["sentences", "after_negatives"] | None = None
+    """A variant of `scramble` (W&G, footnote 5): sentences are chosen singly, not both of a pair;
+    or negatives are chosen before words are shuffled. null: neither."""
+    scramble_swaps: PositiveNumber | None = None
+    """λ: `scramble` swaps two words n times, with n from a Poisson distribution (W&G, footnote 5);
+    null: all words are shuffled."""
     similarity: SimilarityOptions | None = None
     malstm: MaLSTMOptions | None = None
     phrases: PhrasesOptions | None = None
@@ -141,6 +149,9 @@ class SystemOptions(EmbeddingOptions):
     def _check(self) -> None:
         if self.task in _DOT and self.scramble:
             raise ValueError(f"scramble: task {self.task} has no scrambling; set it to 0")
+        for key in ("scramble_variant", "scramble_swaps"):
+            if getattr(self, key) is not None and not self.scramble:
+                raise ValueError(f"{key}: changes how `scramble` works, which is 0; set scramble")
         if self.scramble_variant == "after_negatives" and self.task != "paraphrases":
             raise ValueError(f"scramble_variant: task {self.task} has no negatives; set sentences")
         if self.task != "paraphrases":

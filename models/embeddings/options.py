@@ -32,8 +32,8 @@ Column = Annotated[str, Field(min_length=1)] | Count
 TaskName = Literal["paraphrases", "similarity", "malstm", "phrases", "context"]
 AUTO = "auto"
 FOR_PAPERS = (
-    "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in Python, import "
-    "paraloom.papers.systems first"
+    "is for `paraloom papers`, such as `paraloom papers train --config FILE`; in a program, import "
+    "the module paraloom.papers.systems first"
 )
 _RUNTIME = ("checkpoint_every", "loaders", "device")
 
@@ -148,12 +148,6 @@ class EmbeddingOptions(Options):
     scramble: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Fraction of pairs in which the words of both sentences are shuffled (tasks paraphrases,
     similarity and malstm)."""
-    scramble_variant: Literal["sentences", "after_negatives"] | None = None
-    """A variant of `scramble` (W&G, footnote 5): sentences are chosen singly, not both of a pair;
-    or negatives are chosen before words are shuffled. null: neither."""
-    scramble_swaps: PositiveNumber | None = None
-    """λ: `scramble` swaps two words n times, with n from a Poisson distribution (W&G, footnote 5);
-    null: all words are shuffled."""
 
     # The run
     checkpoint_every: Count = 5000
@@ -185,9 +179,6 @@ class EmbeddingOptions(Options):
         return values
 
     def _check(self) -> None:
-        for key in ("scramble_variant", "scramble_swaps"):
-            if getattr(self, key) is not None and not self.scramble:
-                raise ValueError(f"{key}: changes how `scramble` works, which is 0; set scramble")
         if self.language is not None and self.pairs is None:
             raise ValueError("language: belongs to pairs; a run has input.target_language")
         if self.false_negative_margin is not None and self.false_negative_margin >= self.margin:

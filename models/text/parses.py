@@ -1,4 +1,4 @@
-"""Dependency parses from a spaCy pipeline: their top two levels, and the labels of words.
+"""Dependency parses from a spaCy pipeline: their top two levels.
 
 ParaNMT's Table 2 uses the top two levels of constituency parses, which spaCy does not produce. The
 top two levels of a dependency parse are the root and its direct dependents. They are written from
@@ -7,7 +7,7 @@ left to right: the relation of each dependent, and the part of speech of the roo
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paraloom.models.errors import UserError, in_one_line
@@ -21,15 +21,15 @@ class Parser:
     def __init__(self, name: str) -> None:
         import spacy
 
-        self._name = name
+        self.name = name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about older pipelines and missing GPUs
             install = f"python -m spacy download {name} installs one of spaCy's own"
             with in_one_line(f"spaCy cannot load {name}: {install}"):
-                self._pipeline = spacy.load(name, exclude=_UNUSED)
-                parses = self._pipeline("A dog runs .").has_annotation("DEP")
+                self.pipeline = spacy.load(name, exclude=_UNUSED)
+                parses = self.pipeline("A dog runs .").has_annotation("DEP")
         if not parses:
-            parts = ", ".join(self._pipeline.pipe_names) or "empty"
+            parts = ", ".join(self.pipeline.pipe_names) or "empty"
             raise UserError(
                 f"the spaCy pipeline {name} does not parse (it is {parts}): name one with a parser"
             )
@@ -37,37 +37,15 @@ class Parser:
     @property
     def language(self) -> str:
         """The code of its language; `xx` if it is for several."""
-        return str(self._pipeline.lang)
+        return str(self.pipeline.lang)
 
     def top_levels(self, texts: Iterable[str]) -> Iterator[str]:
         """The top two levels of each text that has a token; ` | ` separates sentences."""
-        parsed = (text for text in texts if len(text) <= self._pipeline.max_length)
-        for doc in self._pipeline.pipe(parsed, batch_size=256):
+        parsed = (text for text in texts if len(text) <= self.pipeline.max_length)
+        for doc in self.pipeline.pipe(parsed, batch_size=256):
             roots = [token for token in doc if token.head.i == token.i]
             if roots:
                 yield " | ".join(map(_dependents, roots))
-
-    def labels(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, str]]]:
-        """Part of speech and dependency label of every token of tokenised sentences.
-
-        The part of speech is the fine-grained tag, for English that of the Penn Treebank (VBG, NNP,
-        JJ), or else the coarse tag, or else `–`.
-        """
-        from spacy.tokens import Doc
-
-        vocabulary = self._pipeline.vocab
-        docs = (Doc(vocabulary, words=list(tokens)) for tokens in sentences)
-        words = tagged = 0
-        for doc in self._pipeline.pipe(docs, batch_size=256):
-            found = [(token.tag_ or token.pos_ or "–", token.dep_) for token in doc]
-            words += len(found)
-            tagged += sum(part != "–" for part, _ in found)
-            yield found
-        if words and not tagged:
-            raise UserError(
-                f"the spaCy pipeline {self._name} gives no parts of speech: name one with a "
-                "tagger or a morphologizer"
-            )
 
 
 def _dependents(root: Any) -> str:

@@ -130,7 +130,7 @@ def test_other_commands_name_the_papers(
     commands = [
         ["train-embeddings", "--config", str(config)],
         [*train, "--set", "embeddings.model=gran"],
-        [*train, "--set", "embeddings={model: gru, cell: cho}"],
+        [*train, "--set", "embeddings.model=gru", "--set", "embeddings.cell=cho"],
         ["similarity", "--model", model],
         ["papers", "similarity", "--model", model],
     ]

@@ -18,6 +18,7 @@ from paraloom.models.errors import UserError
 from paraloom.papers import tasks
 from paraloom.papers.label_trainer import LabelTrainer
 from paraloom.papers.options import PhrasesOptions, SimilarityOptions, SystemOptions
+from paraloom.papers.scrambling import VariantTrainer, scrambled
 from paraloom.pipeline.config import read_config
 from tests.models.embeddings.encoders.test_encoders import encode, encoder_of, gradient_of
 from tests.models.embeddings.training.test_trainer import in_float64, make_trainer, pool_of
@@ -97,7 +98,8 @@ def sides(count: int, **options: Any) -> tuple[Any, Any, SystemOptions]:
     chosen = SystemOptions(**options)
     words = Vocabulary.build([left, right], tags=chosen.tags)
     pairs = learnable(left, right, {"words": words})
-    return pairs.scrambled(chosen, np.random.default_rng(0)), pairs, chosen
+    mixed = scrambled(pairs.sides, chosen, np.random.default_rng(0))
+    return pairs.with_sides(mixed), pairs, chosen
 
 
 def moved(before: Any, after: Any) -> Any:
@@ -138,22 +140,24 @@ def test_the_number_of_swaps_has_a_poisson_distribution(tags: Any) -> None:
 def test_negatives_may_be_selected_before_scrambling(
     variant: Any, equal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = make_trainer(model="lstm", scramble=1.0, scramble_variant=variant)
+    trainer = make_trainer(
+        kind=VariantTrainer, model="lstm", scramble=1.0, scramble_variant=variant
+    )
     batch = pool_of(trainer).take(np.arange(40))
     expected = trainer.negatives(batch.sentences, batch.keys)
     seen: list[Any] = []
     trained: list[Any] = []
-    negatives, step = trainer.negatives, trainer.step
+    negatives, step = VariantTrainer.negatives, trainer.step
 
-    def record(*of: Any) -> Any:
-        seen.append(negatives(*of))
+    def record(self: VariantTrainer, *of: Any) -> Any:
+        seen.append(negatives(self, *of))
         return seen[0]
 
     def record_step(quadruplets: Any) -> None:
         trained.append(quadruplets)
         step(quadruplets)
 
-    monkeypatch.setattr(trainer, "negatives", record)
+    monkeypatch.setattr(VariantTrainer, "negatives", record)
     monkeypatch.setattr(trainer, "step", record_step)
     trainer.train_on(batch)
     assert np.array_equal(seen[0], expected) is equal

@@ -6,7 +6,7 @@ The gate scales a word vector before averaging. Its L1 norm, the sum of its comp
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -63,13 +63,38 @@ def gate_norms(
             short = pc.less_equal(pc.list_value_length(tokens), max_tokens)
             text, tokens = text.filter(short), tokens.filter(short)
         norms = _norms(model, input, networks, text)
-        labels = [label for sentence in parser.labels(tokens.to_pylist()) for label in sentence]
+        labels = [label for sentence in labels_of(parser, tokens.to_pylist()) for label in sentence]
         kinds = zip(*((part, label, f"{part} {label}") for part, label in labels), strict=True)
         for found, of_tokens in zip(by_label, map(np.array, kinds), strict=False):
             for label in np.unique(of_tokens):
                 found[str(label)].append(Moments.of(norms[of_tokens == label]))
     merged = ({label: merge_moments(m) for label, m in found.items()} for found in by_label)
     return Norms(*(dict(sorted(of.items(), key=lambda item: -item[1].mean)) for of in merged))
+
+
+def labels_of(
+    parser: Parser, sentences: Iterable[Sequence[str]]
+) -> Iterator[list[tuple[str, str]]]:
+    """Part of speech and dependency label of every token of tokenised sentences.
+
+    The part of speech is the fine-grained tag, for English that of the Penn Treebank (VBG, NNP,
+    JJ), or else the coarse tag, or else `–`.
+    """
+    from spacy.tokens import Doc
+
+    vocabulary = parser.pipeline.vocab
+    docs = (Doc(vocabulary, words=list(tokens)) for tokens in sentences)
+    words = tagged = 0
+    for doc in parser.pipeline.pipe(docs, batch_size=256):
+        found = [(token.tag_ or token.pos_ or "–", token.dep_) for token in doc]
+        words += len(found)
+        tagged += sum(part != "–" for part, _ in found)
+        yield found
+    if words and not tagged:
+        raise UserError(
+            f"the spaCy pipeline {parser.name} gives no parts of speech: name one with a tagger "
+            "or a morphologizer"
+        )
 
 
 def _networks(model: SentenceEncoder) -> tuple[Input, list[GRAN]]:

@@ -31,7 +31,13 @@ _COLUMNS = ("reference", "translation")
 
 
 def train(
-    options: EmbeddingOptions, folder: Path, *, run: RunInputs, seed: int, language: str
+    options: EmbeddingOptions,
+    folder: Path,
+    *,
+    run: RunInputs,
+    seed: int,
+    language: str,
+    trainer: type[PairTrainer] = PairTrainer,
 ) -> dict[str, Any]:
     """Train on the pairs of the corpus, which are in Parquet files, or on `options.pairs`.
 
@@ -53,20 +59,20 @@ def train(
     )
     source.vocabularies = model.vocabularies
     evaluate = development and partial(development.score, model)
-    trainer = PairTrainer(model.encoder, source, options, seed, folder=work, evaluate=evaluate)
+    training = trainer(model.encoder, source, options, seed, folder=work, evaluate=evaluate)
     with reading(f"{work.folder}: remove it to start afresh"):
         if (last := work.last()) is not None:
             state, tensors = last
-            trainer.restore(Progress(**state), tensors)
-    work.truncate_log(trainer.progress.lines)
-    trainer.fit()
+            training.restore(Progress(**state), tensors)
+    work.truncate_log(training.progress.lines)
+    training.fit()
 
-    metrics = trainer.metrics()
+    metrics = training.metrics()
     metrics["vocabulary"] = {kind: len(words) for kind, words in model.vocabularies.items()}
     if initial is not None and "words" in model.vocabularies:
         metrics["initial_vectors"] = "PARAGRAM vectors of the run"
     if development:
-        metrics |= {"development_data": development.name, **trainer.evaluations()}
+        metrics |= {"development_data": development.name, **training.evaluations()}
     log = work.folder / "metrics.jsonl"
     model.save(folder, metrics=metrics, log=log, texts=source.texts())
     work.remove()

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import (
     Kind,
     Sentences,
@@ -24,7 +23,6 @@ from paraloom.models.embeddings.ragged_columns import (
     join_all,
     take_all,
 )
-from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.training.trainer import Pool
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
 from paraloom.models.errors import UserError, reading
@@ -58,15 +56,18 @@ class Pairs(Pool["Pairs"]):
         return type(self)(*sides, self.keys[:, rows], sources, negatives)
 
     @property
-    def sentences(self) -> Sentences:
+    def sides(self) -> list[Sentences]:
         """n left, n right, and n hard negatives if there are any."""
-        given = [] if self.negatives is None else [self.negatives]
-        return join_all([self.left, self.right, *given])
+        return [self.left, self.right, *([] if self.negatives is None else [self.negatives])]
 
-    def scrambled(self, options: EmbeddingOptions, random: np.random.Generator) -> Self:
-        """The pairs with words in random order, as the options say."""
-        given = [] if self.negatives is None else [self.negatives]
-        left, right, *negatives = scrambled([self.left, self.right, *given], options, random)
+    @property
+    def sentences(self) -> Sentences:
+        """All `sides`, joined."""
+        return join_all(self.sides)
+
+    def with_sides(self, sides: Sequence[Sentences]) -> Self:
+        """The same pairs with other `sides`."""
+        left, right, *negatives = sides
         return type(self)(left, right, self.keys, self.sources, negatives[0] if negatives else None)
 
 

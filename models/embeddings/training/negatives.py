@@ -61,11 +61,8 @@ def hardest_negatives(
     left_pool_keys, right_pool_keys = (right_keys, left_keys) if other else (left_keys, right_keys)
     not_for_left = _excluded(left_keys, right_keys, left_pool_keys, sources)
     not_for_right = _excluded(right_keys, left_keys, right_pool_keys, sources)
-    if other and limit is None:
-        of_left, of_right = _nearest_of_each_other(left, right, not_for_left, not_for_right)
-    else:
-        of_left = _nearest(left, left_pool, not_for_left, limit)
-        of_right = _nearest(right, right_pool, not_for_right, limit)
+    of_left = _nearest(left, left_pool, not_for_left, limit)
+    of_right = _nearest(right, right_pool, not_for_right, limit)
     return (_shift(of_left, n), of_right) if other else (of_left, _shift(of_right, n))
 
 
@@ -94,71 +91,22 @@ def _nearest(
 
     With a `limit`, [anchors], rows with a larger cosine are excluded, too.
     """
-    step = _step(pool)
+    block = _CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK
+    step = max(1, block // max(len(pool), 1))  # anchors compared with the pool at once
     nearest = []
     for start in range(0, len(anchors), step):
         cosines = anchors[start : start + step] @ pool.T
-        cosines[_in_block(excluded, start, step, pool.device)] = _NEVER
+        here = slice(*np.searchsorted(excluded[0], [start, start + step]))
+        cells = excluded[0][here] - start, excluded[1][here]
+        cosines[tuple(torch.from_numpy(of).to(pool.device) for of in cells)] = _NEVER
         if limit is not None:
             cosines.masked_fill_(cosines > limit[start : start + step, None], _NEVER)
         nearest.append(_argmax(cosines))
     return torch.cat(nearest).cpu()
 
 
-def _nearest_of_each_other(
-    left: Tensor, right: Tensor, not_for_left: Excluded, not_for_right: Excluded
-) -> tuple[Tensor, Tensor]:
-    """`_nearest` for left among right and for right among left, from one product of both.
-
-    The row maxima of a block of cosines give the nearest for left. For right, only the maximum of
-    every column and its block are kept; its row is found by computing these few products again,
-    which is faster than finding the row in all blocks.
-    """
-    step, device = _step(right), right.device
-    order = np.argsort(not_for_right[1], kind="stable")
-    not_for_right = not_for_right[1][order], not_for_right[0][order]  # as rows and columns
-    starts = range(0, len(left), step)
-    of_left: list[Tensor] = []
-    of_right = torch.empty(len(right), dtype=torch.int64, device=device)
-    best = right.new_full((len(right),), -torch.inf)
-    block = torch.zeros(len(right), dtype=torch.int64, device=device)
-    for number, start in enumerate(starts):
-        cosines = left[start : start + step] @ right.T
-        excluded = _in_block(not_for_left, start, step, device)
-        original = cosines[excluded]
-        cosines[excluded] = _NEVER
-        of_left.append(_argmax(cosines))
-        cosines[excluded] = original
-        cosines[_in_block(not_for_right, start, step, device)] = _NEVER
-        maxima = cosines.amax(dim=0)
-        block[maxima > best] = number
-        torch.maximum(best, maxima, out=best)
-    for number, start in enumerate(starts):
-        columns = (block == number).nonzero().squeeze(1)
-        cosines = right[columns] @ left[start : start + step].T
-        rows, anchors = _in_block(not_for_right, start, step, device)
-        here = block[anchors] == number
-        cosines[torch.searchsorted(columns, anchors[here]), rows[here]] = _NEVER
-        of_right[columns] = _shift(_argmax(cosines), start)
-    return torch.cat(of_left).cpu(), of_right.cpu()
-
-
 def _shift(rows: Tensor, by: int) -> Tensor:
     return torch.where(rows < 0, rows, rows + by)
-
-
-def _step(pool: Tensor) -> int:
-    """Number of anchors compared with the pool at once."""
-    return max(1, (_CPU_BLOCK if pool.device.type == "cpu" else _GPU_BLOCK) // max(len(pool), 1))
-
-
-def _in_block(
-    excluded: Excluded, start: int, step: int, device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Rows and columns of the excluded entries in the block of anchors from `start` on."""
-    here = slice(*np.searchsorted(excluded[0], [start, start + step]))
-    rows, columns = excluded[0][here] - start, excluded[1][here]
-    return torch.from_numpy(rows).to(device), torch.from_numpy(columns).to(device)
 
 
 def _argmax(cosines: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """Training on paraphrase pairs by the margin loss with hard negatives (W&G 2017, Eq. 2; ParaNMT
 4.2)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from paraloom.models.embeddings.ragged_columns import Sentences, take_all
 from paraloom.models.embeddings.training.data import Pairs
 from paraloom.models.embeddings.training.loss import margin_loss
 from paraloom.models.embeddings.training.negatives import hardest_negatives, nearer_given
+from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.training.trainer import Trainer
 from paraloom.models.embeddings.vocabulary import tag_count
 
@@ -33,17 +36,19 @@ class PairTrainer(Trainer[Pairs]):
         n = len(pairs)
         if options.scramble:
             position = [self.seed, progress.epoch, progress.pool, progress.row]
-            pairs = pairs.scrambled(options, np.random.default_rng(position))
+            pairs = pairs.with_sides(self.scramble(pairs.sides, np.random.default_rng(position)))
         sentences = pairs.sentences
-        before = options.scramble_variant == "after_negatives"
-        read = batch.sentences if before else sentences
-        negatives = self.negatives(read, pairs.keys, pairs.sources)
+        negatives = self.negatives(sentences, pairs.keys, pairs.sources)
         for start in range(0, n, options.batch_size):
             rows = np.arange(start, min(start + options.batch_size, n))
             rows = rows[(negatives[:, rows] >= 0).all(axis=0)]
             if len(rows):
                 quadruplets = np.concatenate([rows, rows + n, *negatives[:, rows]])
                 self.step(take_all(sentences, quadruplets))
+
+    def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
+        """The sides with words in random order, as the options say."""
+        return scrambled(sides, self.options.scramble, self.options.tags, random)
 
     @torch.no_grad()
     def negatives(

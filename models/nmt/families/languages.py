@@ -65,17 +65,16 @@ def _closest(language: str, tags: Mapping[str, str]) -> str | None:
 
 
 def _near(language: str, tags: Mapping[str, str]) -> list[str]:
-    """Codes of which one may be meant: of a related language, a country's, or spelt alike."""
-    codes = [code for code in tags if langcodes.tag_is_valid(code)]
+    """Codes of which one may be meant: a country's language, of a related one, or spelt alike."""
     found: list[str | None] = []
     if language.isalpha() and len(language) == 2:  # `cz` is a country
         found.append(_closest(langcodes.Language.make(territory=language.upper()).to_tag(), tags))
     if langcodes.tag_is_valid(language):
         code = langcodes.Language.get(language).language
-        found += [other for other in codes if langcodes.Language.get(other).language == code]
-        found.append(langcodes.closest_match(language, codes, max_distance=60)[0])
+        valid = filter(langcodes.tag_is_valid, tags)
+        found += [other for other in valid if langcodes.Language.get(other).language == code]
     found += difflib.get_close_matches(language.lower(), tags, n=4, cutoff=0.4)
-    return [code for code in dict.fromkeys(found) if code is not None and code in tags][:5]
+    return [code for code in dict.fromkeys(found) if code is not None][:5]
 
 
 def _listed(codes: list[str]) -> str:

@@ -8,6 +8,7 @@ import spacy
 
 from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
+from paraloom.papers.analyses.gate_analysis import labels_of
 from tests.models.parsers import train_parser
 
 EXPECTED = {
@@ -62,5 +63,5 @@ def test_labels_are_fine_tags(trained: str, tmp_path: Path) -> None:
     ruler: Any = pipeline.get_pipe("attribute_ruler")
     ruler.add(patterns=[[{"LOWER": "runs"}]], attrs={"TAG": "VBZ"})
     pipeline.to_disk(tmp_path / "fine")
-    (found,) = Parser(str(tmp_path / "fine")).labels([["a", "dog", "runs", "fast", "."]])
+    (found,) = labels_of(Parser(str(tmp_path / "fine")), [["a", "dog", "runs", "fast", "."]])
     assert found[2] == ("VBZ", "ROOT") and found[1] == ("–", "nsubj")

@@ -16,7 +16,7 @@ from paraloom.models.embeddings.model import SentenceEncoder
 from paraloom.models.errors import UserError
 from paraloom.models.text.parses import Parser
 from paraloom.models.text.tokens import moses_tokens
-from paraloom.papers.analyses.gate_analysis import gate_norms
+from paraloom.papers.analyses.gate_analysis import gate_norms, labels_of
 from paraloom.pipeline import cli
 from tests.models.parsers import TREES, train_parser
 from tests.small_encoder import small_encoder
@@ -43,7 +43,7 @@ def plainly(model: SentenceEncoder, parser: Parser) -> list[dict[str, list[float
     found: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(3)]
     numbers = dict(zip(vocabulary.words, range(len(vocabulary)), strict=True))
     texts = moses_tokens(TEXTS, lower=False).to_pylist()
-    for tokens, known in zip(texts, parser.labels(texts), strict=True):
+    for tokens, known in zip(texts, labels_of(parser, texts), strict=True):
         ids = [numbers.get(token.lower(), 0) for token in tokens]
         labels: list[tuple[str, str] | None] = [*known]
         if vocabulary.tags:

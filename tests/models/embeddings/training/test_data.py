@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.training import data
 from paraloom.models.embeddings.training.data import PairColumns, Pairs, Shards, learnable
+from paraloom.models.embeddings.training.scrambling import scrambled
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.hashing import text_hashes, threshold
 
@@ -170,8 +170,7 @@ def test_scrambling(tags: bool) -> None:
         "trigrams": Vocabulary.build([left, right], kind="trigrams", tags=tags),
     }
     pairs = learnable(left, right, vocabularies)
-    options = EmbeddingOptions(scramble=0.6, tags=tags)
-    mixed = pairs.scrambled(options, np.random.default_rng(0))
+    mixed = pairs.with_sides(scrambled(pairs.sides, 0.6, tags, np.random.default_rng(0)))
     changed = []
     for before, after in ((pairs.left, mixed.left), (pairs.right, mixed.right)):
         assert np.array_equal(before["trigrams"].ids, after["trigrams"].ids)
@@ -193,6 +192,6 @@ def test_every_order_is_equally_likely() -> None:
     left = pa.array(["a b c"] * 6000)
     right = pa.array(["x"] * 6000)
     pairs = learnable(left, right, {"words": Vocabulary.build([left, right])})
-    mixed = pairs.scrambled(EmbeddingOptions(scramble=1.0), np.random.default_rng(0))
-    _, counts = np.unique(mixed.left["words"].ids.reshape(-1, 3), axis=0, return_counts=True)
+    left, _ = scrambled(pairs.sides, 1.0, False, np.random.default_rng(0))
+    _, counts = np.unique(left["words"].ids.reshape(-1, 3), axis=0, return_counts=True)
     assert len(counts) == 6 and counts.min() > 850 and counts.max() < 1150

@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.plain_training import PlainEncoder, PlainLSTM, PlainTrainer
 from paraloom.models.embeddings.encoders import build_encoder, embedding_matrices, random_vectors
-from paraloom.models.embeddings.options import EmbeddingOptions
+from paraloom.models.embeddings.options import read_options
 from paraloom.models.embeddings.ragged_columns import Sentences, take_all
 from paraloom.models.embeddings.training import pair_trainer as module
 from paraloom.models.embeddings.training.data import Pairs, learnable
@@ -31,14 +31,16 @@ def make_pairs(n: int = 90, seed: int = 0) -> tuple[Pairs, Vocabulary]:
     return learnable(*sides, {"words": vocabulary}), vocabulary
 
 
-def make_trainer(seed: int = 1, **options: Any) -> PairTrainer:
+def make_trainer(
+    seed: int = 1, kind: type[PairTrainer] = PairTrainer, **options: Any
+) -> PairTrainer:
     pairs, vocabulary = make_pairs()
     defaults = {"dim": DIM, "batch_size": 10, "mega_batch": 3, "learning_rate": 0.01}
-    chosen = EmbeddingOptions(**{**defaults, **options})
+    chosen = read_options({**defaults, **options})
     torch.manual_seed(0)
     encoder = build_encoder(chosen, {"words": random_vectors(len(vocabulary), DIM, 1)})
     encoder.train()
-    return PairTrainer(encoder, Memory(pairs, "memory"), chosen, seed)
+    return kind(encoder, Memory(pairs, "memory"), chosen, seed)
 
 
 def in_float64(trainer: PairTrainer) -> PairTrainer:

@@ -1,0 +1,84 @@
+"""The variants of scrambling (W&G 2017, footnote 5)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paraloom.models.embeddings.ragged_columns import RaggedIds, Sentences
+from paraloom.models.embeddings.training.data import Pairs
+from paraloom.models.embeddings.training.pair_trainer import PairTrainer
+from paraloom.models.embeddings.training.scrambling import movable, shuffled
+from paraloom.models.embeddings.vocabulary import Tags
+from paraloom.papers.options import SystemOptions
+
+
+def scrambled(
+    sides: Sequence[Sentences], options: SystemOptions, random: np.random.Generator
+) -> list[Sentences]:
+    """The sides of n pairs, with the words of the share `options.scramble` of them in random order.
+
+    All sides of a pair are scrambled, or none, unless the variant is `sentences`. With
+    `scramble_swaps`, λ, a sentence has n swaps of two words, n from a Poisson distribution.
+    """
+    count = len(next(iter(sides[0].values())).lengths)
+    chosen = random.random(count) < options.scramble
+    found: list[Sentences] = []
+    for number, side in enumerate(sides):
+        if options.scramble_variant == "sentences" and number:
+            chosen = random.random(count) < options.scramble
+        words = side.get("words")
+        if words is None:
+            found.append(side)
+            continue
+        if options.scramble_swaps is None:
+            words = shuffled(words, chosen, options.tags, random)
+        else:
+            swaps = np.where(chosen, random.poisson(options.scramble_swaps, count), 0)
+            words = _swapped(words, swaps, options.tags, random)
+        found.append({**side, "words": words})
+    return found
+
+
+def _swapped(
+    column: RaggedIds, swaps: NDArray[np.int64], tags: Tags, random: np.random.Generator
+) -> RaggedIds:
+    """The column after so many swaps of two different words in each sentence."""
+    first, words = movable(column, tags)
+    swaps = np.where(words > 1, swaps, 0)
+    ids = column.ids.copy()
+    for number in range(int(swaps.max(initial=0))):
+        rows = np.flatnonzero(swaps > number)
+        one = random.integers(words[rows])
+        other = (one + 1 + random.integers(words[rows] - 1)) % words[rows]
+        starts = column.offsets[rows] + first
+        a, b = starts + one, starts + other
+        ids[a], ids[b] = ids[b], ids[a]
+    return RaggedIds(ids, column.offsets)
+
+
+class VariantTrainer(PairTrainer):
+    """Training on pairs with the variants."""
+
+    before: Sentences | None = None  # what negatives are selected from, if not scrambled
+
+    def scramble(self, sides: Sequence[Sentences], random: np.random.Generator) -> list[Sentences]:
+        """The sides with words in random order."""
+        assert isinstance(self.options, SystemOptions)
+        return scrambled(sides, self.options, random)
+
+    def train_on(self, batch: Pairs) -> None:
+        """Keep the sentences as they are for `after_negatives`, and train."""
+        assert isinstance(self.options, SystemOptions)
+        after = self.options.scramble_variant == "after_negatives"
+        self.before = batch.sentences if after else None
+        super().train_on(batch)
+
+    def negatives(
+        self,
+        sentences: Sentences,
+        keys: NDArray[np.uint64],
+        sources: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.int64]:
+        """The negatives of the sentences, or of these before they were scrambled."""
+        return super().negatives(self.before or sentences, keys, sources)
