@@ -185,6 +185,12 @@ class SystemOptions(EmbeddingOptions):
         decoded = self.context is not None and self.context.vector != "encoder"
         return "made of the states of its decoders" if decoded else None
 
+    def open_head(self, settings: dict[str, Any]) -> Any:
+        """The head with these settings."""
+        from paraloom.papers.heads import open_head
+
+        return open_head(settings)
+
     def completed(self, encoder: Any, words: int) -> Any:
         """The encoder, for the task `context` with decoders that predict so many words."""
         section = self.context

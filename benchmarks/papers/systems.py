@@ -1,4 +1,4 @@
-"""Makes the papers' other systems known: tasks and options, encoders, heads.
+"""Makes the papers' other systems known: tasks and options, heads, encoders.
 
 `paraloom papers` imports this module before its commands; a program that opens a saved encoder of
 these kinds imports it, too.
@@ -8,16 +8,12 @@ from functools import partial
 
 from paraloom.models.embeddings.encoders import ENCODERS, Entry
 from paraloom.models.embeddings.encoders.recurrent import recurrent
-from paraloom.models.embeddings.heads import HEADS
 from paraloom.models.embeddings.options import KNOWN
 from paraloom.papers.encoders.gran import GRAN
 from paraloom.papers.encoders.gru import gru
-from paraloom.papers.heads.distribution import Distribution
-from paraloom.papers.heads.manhattan import Manhattan
 from paraloom.papers.options import SystemOptions
 
 KNOWN.append(SystemOptions)
-HEADS |= {head.name: head for head in (Distribution, Manhattan)}
 ENCODERS |= {
     "gru": Entry(gru),
     "gran": Entry(recurrent("mean", around=partial(GRAN, variant=1))),

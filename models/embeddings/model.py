@@ -27,7 +27,6 @@ from paraloom.models.embeddings.encoders.base import Encoder
 from paraloom.models.embeddings.export import check
 from paraloom.models.embeddings.export import folder as files
 from paraloom.models.embeddings.export.tokenizer_words import words_tokenizer
-from paraloom.models.embeddings.heads import Head, open_head
 from paraloom.models.embeddings.options import EmbeddingOptions, EncoderSettings
 from paraloom.models.embeddings.ragged_columns import Kind
 from paraloom.models.embeddings.vocabulary import Vocabulary, ids_by_kind
@@ -40,7 +39,8 @@ _HEAD = "head.safetensors"
 
 
 class SentenceEncoder:
-    """An encoder with its vocabularies and, if one was trained with it, its head.
+    """An encoder with its vocabularies and, if one was trained with it, its head, which predicts
+    labels: a `paraloom.papers` system.
 
     >>> encoder = SentenceEncoder.load("runs/sample/embeddings")    # doctest: +SKIP
     >>> encoder.similarity(["A dog runs."], ["A dog is running."])  # doctest: +SKIP
@@ -52,7 +52,7 @@ class SentenceEncoder:
         encoder: Encoder,
         vocabularies: Mapping[Kind, Vocabulary],
         options: EmbeddingOptions,
-        head: Head | None = None,
+        head: Any = None,
     ) -> None:
         self.encoder = encoder
         self.vocabularies = dict(vocabularies)
@@ -220,7 +220,7 @@ def load_encoder(folder: Path | str, *, device: str = "cpu") -> SentenceEncoder:
     with reading(path), torch.device("meta"):  # without memory: the sizes may be anything
         vectors = {kind: torch.zeros(len(v), options.dim) for kind, v in vocabularies.items()}
         encoder = build_encoder(options, vectors, outputs=settings.outputs)
-        head = None if settings.head is None else open_head(settings.head)
+        head = None if settings.head is None else options.open_head(settings.head)
     with reading(folder / files.WEIGHTS):
         state = files.read_weights(folder, native=settings.sentence_transformers.native)
         encoder.load_state_dict(state, assign=True)

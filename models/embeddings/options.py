@@ -235,6 +235,10 @@ class EmbeddingOptions(Options):
         """What a sentence's vector is, if not the output of the encoder `model`."""
         return None
 
+    def open_head(self, settings: dict[str, Any]) -> Any:
+        """The head with these settings, which the task trains beside the encoder."""
+        raise ValueError(f"head: {settings.get('name')} {FOR_PAPERS}")
+
     def completed(self, encoder: Any, words: int) -> Any:
         """The encoder with what the task adds to it, for a vocabulary of so many words."""
         return encoder
@@ -304,7 +308,7 @@ class EncoderSettings(_Settings):
     vocabularies: dict[str, int]  # entries, by kind
     language: str = ENGLISH
     outputs: Count | None = None
-    head: dict[str, Any] | None = None  # the arguments of `open_head`
+    head: dict[str, Any] | None = None  # the arguments of `EmbeddingOptions.open_head`
     sentence_transformers: Loading
 
     @model_validator(mode="before")

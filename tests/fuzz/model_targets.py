@@ -17,13 +17,14 @@ import torch
 
 from paraloom.models.embeddings.applications.opened import open_model
 from paraloom.models.embeddings.encoders import build_encoder, kinds
-from paraloom.models.embeddings.heads import open_head
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.nmt.families.base import Languages
 from paraloom.models.nmt.options import NmtOptions
 from paraloom.models.nmt.translate import Translator
+from paraloom.papers import systems  # noqa: F401  # makes their encoders and heads known
+from paraloom.papers.heads import open_head
 from tests.fuzz.harness import Case, allowed
 from tests.fuzz.mutations import changed, damaged
 from tests.hub_models import FAMILIES, save

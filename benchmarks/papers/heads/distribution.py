@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import kl_div, log_softmax
 
-from paraloom.models.embeddings.heads import Head
+from paraloom.papers.heads import Head
 
 
 class Distribution(Head):

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from paraloom.models.embeddings.heads import Head
+from paraloom.papers.heads import Head
 
 _BLOCK = 512  # estimates computed at once, each from all points
 _BANDWIDTHS = 30  # tried when one is chosen

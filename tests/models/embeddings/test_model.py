@@ -11,11 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from paraloom.models.embeddings.encoders import ENCODERS, build_encoder, kinds
-from paraloom.models.embeddings.heads import open_head
 from paraloom.models.embeddings.model import SentenceEncoder, load_encoder
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.embeddings.vocabulary import Vocabulary
 from paraloom.models.errors import UserError
+from paraloom.papers import systems  # noqa: F401  # makes their encoders and heads known
+from paraloom.papers.heads import open_head
 
 ENTRIES = {"words": ["a", "b", "c"], "trigrams": ["abc", "bcd"]}
 

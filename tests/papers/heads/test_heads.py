@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paraloom.models.embeddings.heads import open_head
+from paraloom.papers.heads import open_head
 from paraloom.papers.heads.distribution import Distribution, target_distributions
 from paraloom.papers.heads.manhattan import Manhattan
 
