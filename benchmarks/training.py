@@ -36,6 +36,7 @@ from paraloom.models.embeddings.training.data import Pairs, Shards, learnable, s
 from paraloom.models.embeddings.training.pair_trainer import PairTrainer
 from paraloom.models.embeddings.training.trainer import Memory
 from paraloom.models.embeddings.vocabulary import Vocabulary
+from paraloom.papers import systems  # noqa: F401  # makes their encoders known
 
 ENCODERS = ("word-avg", "trigram-avg", "lstm-avg", "bilstm-avg", "gran")
 IN_FULL = ("word-avg", "bilstm-avg")  # compared for --steps steps, the others for one mega-batch

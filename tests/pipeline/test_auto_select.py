@@ -19,6 +19,7 @@ from paraloom.beam_jobs.select import Criteria
 from paraloom.beam_jobs.transforms.predicates import Predicate
 from paraloom.models.embeddings.options import EmbeddingOptions
 from paraloom.models.errors import UserError
+from paraloom.papers.options import SystemOptions
 from paraloom.pipeline.auto_select.search import Search, small_encoder
 from paraloom.pipeline.config.options import AutoOptions
 from paraloom.pipeline.labelled import read_labelled
@@ -282,7 +283,7 @@ def test_probes_can_train_like_the_encoder() -> None:
     fixed |= {"initial_vectors": "v.txt", "epochs": 1, "loaders": 0, "device": "cpu"}
     assert probe == EmbeddingOptions(model="lstm-avg", **fixed)
     other: dict[str, Any] = {"task": "similarity", "similarity": {"data": ["sick"]}}
-    labelled = EmbeddingOptions(**other)
+    labelled = SystemOptions(**other)
     assert small_encoder(AutoOptions(like_embeddings=True), labelled).task == "paraphrases"
 
 
