@@ -106,7 +106,8 @@ class SentenceEncoder:
         products; else the cosine.
         """
         if self.head is not None:
-            return self.head.predict
+            predict: Compare = self.head.predict
+            return predict
         return dots if self.options.score == "dot" else cosines
 
     @property

@@ -255,6 +255,7 @@ def test_the_presets_have_the_settings_of_the_paper(monkeypatch: pytest.MonkeyPa
     assert (transfer.learning_rate, transfer.cell) == (0.001, "peephole")
     assert (transfer.negatives, transfer.mega_batch) == ("same", 1)
     labelled = read_config(CONFIGS / "gran-sick.yaml").embeddings
+    assert isinstance(labelled, SystemOptions)
     assert labelled.similarity is not None and labelled.similarity.held_out is None
     assert labelled.similarity.start == "runs/gran/embeddings"
     for options in (transfer, labelled):

@@ -274,7 +274,7 @@ def test_compare_spaces(tmp_path: Path, story: str) -> None:
     assert (model.encoder.vector, model.encoder.steps) == ("mean", 2)
     in_space(model, Space("concat", 3)).save(tmp_path / "other")
     other = load_encoder(tmp_path / "other")
-    assert other.options.context is not None
+    assert isinstance(other.options, SystemOptions) and other.options.context is not None
     assert other.dim == 2 * 3 * 12 and other.options.context.vector == "concat"
 
 

@@ -50,6 +50,7 @@ def test_the_loss_is_the_papers() -> None:
 
 def plain_trainer(model: str, *, cell_dropout: float = 0.0, **options: Any) -> PhraseTrainer:
     other = make_trainer(model=model, mega_batch=1, **options)
+    assert isinstance(other.options, SystemOptions)
     pairs = pool_of(other)
     sides = join_all([pairs.left, pairs.right])
     _, first, row = np.unique(pairs.keys.ravel(), return_index=True, return_inverse=True)

@@ -80,7 +80,7 @@ def test_a_resumed_training_goes_on_counting_seconds() -> None:
     ("options", "totals"), [({"epochs": 2}, [(20 + 7) * 2, 40]), ({"steps": 3}, [30, 30, 30])]
 )
 def test_the_bar_shows_the_pairs_that_are_left_to_train_on(
-    options: dict[str, int], totals: list[int], monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], totals: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the first epoch, left-out pairs are not known before its end."""
     trainer = make_trainer(mega_batch=1 if "steps" in options else 2, **options)
