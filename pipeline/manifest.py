@@ -151,6 +151,14 @@ def locked(folder: str) -> Iterator[None]:
         yield
 
 
+def started(folder: str) -> RunRecord:
+    """The record of a run that has begun."""
+    record = Manifest(folder).record
+    if "config" not in record.model_fields_set:
+        raise UserError(f"{folder}: no run here: it has no manifest.json")
+    return record
+
+
 def restrict(record: RunRecord, names: Iterable[str]) -> RunRecord:
     """The record with only these stages: an earlier configuration may have left others."""
     found = {name: record.stages[name] for name in names if name in record.stages}

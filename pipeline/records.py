@@ -388,8 +388,3 @@ class RunRecord(Lenient):
     def pair_records(self) -> dict[str, PairsRecord]:
         """The finished stages that produce pairs."""
         return {n: stage for n, stage in self.stages.items() if isinstance(stage, PairsRecord)}
-
-    @property
-    def started(self) -> bool:
-        """Whether a run wrote this record, with its configuration."""
-        return "config" in self.model_fields_set

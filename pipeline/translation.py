@@ -1,6 +1,5 @@
 """The translation models of a run: what their results depend on, and how they are recorded."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -11,12 +10,13 @@ from paraloom.beam_jobs.io.shards import content_key, receipts, units
 from paraloom.beam_jobs.transforms.directions import PIVOT, Direction
 from paraloom.beam_jobs.transforms.translations import TranslatorFactory
 from paraloom.models import hub
+from paraloom.models.errors import UserError
 from paraloom.models.files import digest
 from paraloom.models.nmt import NmtOptions
 from paraloom.models.nmt.engines.build import check_family
 from paraloom.models.nmt.families.base import Languages, TokenLayout
 from paraloom.models.nmt.families.registry import open_model
-from paraloom.pipeline.cards.metadata import license_of
+from paraloom.models.structured import parse_yaml
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.records import BackTranslateRecord, TranslationModel
 from paraloom.pipeline.stage import Run, pairs_record
@@ -69,6 +69,17 @@ class Model(NamedTuple):
             found.subwords()  # loaded, to find damaged files
 
 
+def license_of(folder: Path) -> str | None:
+    """The `license` in the metadata of a folder's README.md; None if it says none."""
+    try:
+        text = (folder / "README.md").read_text(encoding="utf-8")
+        _, metadata, _ = text.split("---\n", 2)
+        value = parse_yaml(metadata, "").get("license")
+    except (OSError, ValueError, AttributeError, UserError):
+        return None
+    return ", ".join(map(str, value if isinstance(value, list) else [value])) if value else None
+
+
 def backward(run: Run) -> Model:
     """The model from the language of the sources into that of the references."""
     return Model(run.model, run.config.nmt, run.config.languages)
@@ -97,20 +108,13 @@ Record = TypeVar("Record", bound=BackTranslateRecord)
 
 
 def translate(
-    kind: type[Record],
-    run: Run,
-    direction: Direction,
-    model: Model,
-    depends_on: Callable[[str], list[Any]],
+    kind: type[Record], run: Run, direction: Direction, model: Model, depends_on: list[Any]
 ) -> Record:
-    """Run a translation job. The key of a shard does not depend on other shards: more input
-    translates only what is new.
-
-    Args:
-        depends_on: all that a translation depends on, given the digest of the model.
+    """Run a translation job. The key of a shard has all that a translation depends on, and does
+    not depend on other shards: more input translates only what is new.
     """
     used, folder = model.record(), run.folder(direction.job)
-    key = content_key(direction.job, back_translate.VERSION, *depends_on(used.sha256))
+    key = content_key(direction.job, back_translate.VERSION, *depends_on)
     shared = shares_translations(run.config)
     job = back_translate.TranslationJob(
         model=model.factory,

@@ -43,15 +43,6 @@ def best_deciles(scores: Mapping[int, float], count: int) -> tuple[int, ...]:
     return tuple(sorted(ranked[:count]))
 
 
-def scorer_of_the_best_decile(scores: Mapping[str, Mapping[int, Sequence[float]]]) -> str:
-    """The scorer with the highest mean of a single decile (ParaNMT, Table 4).
-
-    >>> scorer_of_the_best_decile({"a": {0: [1.0, 3.0], 1: [2.5]}, "b": {0: [2.0]}})
-    'a'
-    """
-    return max(scores, key=lambda scorer: max(map(fmean, scores[scorer].values())))
-
-
 def pooled_deviation(groups: Iterable[Sequence[float]]) -> float:
     """The pooled standard deviation within groups; 0 if each has one value.
 
@@ -64,11 +55,6 @@ def pooled_deviation(groups: Iterable[Sequence[float]]) -> float:
         squares += sum((value - mean) ** 2 for value in values)
         degrees += len(values) - 1
     return math.sqrt(squares / degrees) if degrees else 0.0
-
-
-def error_of_difference(deviation: float, seeds: int) -> float:
-    """The standard error of the difference of two means over `seeds` values each."""
-    return deviation * math.sqrt(2 / seeds)
 
 
 def largest_of_the_best(candidates: Sequence[Candidate], error: float) -> Candidate:

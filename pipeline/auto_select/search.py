@@ -7,6 +7,7 @@ pairs. Sampling and probes are Beam jobs, so they run wherever the runner does. 
 deterministic for a seed; an interrupted search resumes and trains only missing candidates.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +28,9 @@ from paraloom.models.files import digest
 from paraloom.models.languages import ENGLISH
 from paraloom.pipeline.auto_select.ranges import (
     best_deciles,
-    error_of_difference,
     grow_ranges,
     largest_of_the_best,
     pooled_deviation,
-    scorer_of_the_best_decile,
 )
 from paraloom.pipeline.config.options import AutoOptions
 from paraloom.pipeline.records import AutoSelectRecord, Candidate, Lead
@@ -129,10 +128,11 @@ class Search:
         scores, random = self.score_deciles(used, size)
         candidates = self.score_ranges(scores)
         deviation = pooled_deviation(candidate.scores for candidate in candidates)
-        error = error_of_difference(deviation, len(self.seeds))
+        error = deviation * math.sqrt(2 / len(self.seeds))  # of a difference of two means
         chosen = largest_of_the_best(candidates, error)
         if self.options.best is not None:
-            scorer = scorer_of_the_best_decile(scores)
+            # The one with the highest mean of a single decile (ParaNMT, Table 4).
+            scorer = max(scores, key=lambda name: max(map(fmean, scores[name].values())))
             (chosen,) = (candidate for candidate in candidates if candidate.scorer == scorer)
         others = [candidate for candidate in candidates if candidate.scorer != chosen.scorer]
         others = others or [candidate for candidate in candidates if candidate != chosen]

@@ -9,7 +9,7 @@ from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Deciles
 from paraloom.models.languages import language_name
 from paraloom.models.scorers import ENCODER
-from paraloom.pipeline.cards.data_card_metadata import PART_FILES, Release, card_metadata, title
+from paraloom.pipeline.cards.metadata import PART_FILES, Release, card_metadata, title
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     BackTranslateRecord,
@@ -46,22 +46,12 @@ _TEXTS = {
 }
 
 
-def card_path(folder: str) -> str:
-    """The path of the data card of the run in `folder`."""
-    return storage.join(folder, "corpus", "README.md")
-
-
-def write_data_card(folder: str, record: RunRecord) -> bool:
-    """Write the data card of a run that has a corpus, unless the card that is there is the same;
-    returns whether it was written."""
+def write_data_card(folder: str, record: RunRecord) -> None:
+    """Write the data card of a run that has a corpus."""
     sizes = storage.sizes(storage.join(folder, "corpus"))
     parts = sum(size for name, size in sizes.items() if PurePath(name).match(PART_FILES))
-    text = data_card(record, parts).encode()
-    path = card_path(folder)
-    if storage.exists(path) and storage.read_bytes(path) == text:
-        return False
-    storage.write_bytes(path, text)
-    return True
+    path = storage.join(folder, "corpus", "README.md")
+    storage.write_bytes(path, data_card(record, parts).encode())
 
 
 def data_card(record: RunRecord, size: int, release: Release | None = None) -> str:

@@ -16,7 +16,7 @@ from paraloom.models.files import CARD, OWN_CARD
 from paraloom.models.languages import ENGLISH, language_name
 from paraloom.models.printing import say
 from paraloom.pipeline.cards.data_card import model_name
-from paraloom.pipeline.cards.encoder_metadata import encoder_metadata, model_index, results
+from paraloom.pipeline.cards.metadata import encoder_metadata, model_index, results
 from paraloom.pipeline.cards.shown import harmless
 from paraloom.pipeline.records import (
     BackTranslateRecord,
@@ -33,18 +33,6 @@ from paraloom.pipeline.report.evaluation import evaluation_table
 from paraloom.pipeline.report.final_view import final_view, round_view
 from paraloom.pipeline.report.render import Markdown, code, render_markdown
 
-_KINDS = {
-    "word-avg": "the mean of the vectors of its words",
-    "word-sum": "the sum of the vectors of its words",
-    "trigram-avg": "the mean of the vectors of its character trigrams",
-    "gru": "the last state of a GRU over its words",
-    "lstm": "the last state of an LSTM over its words",
-    "lstm-avg": "the mean of the states of an LSTM over its words",
-    "bilstm": "the last states of an LSTM over its words, in both directions",
-    "bilstm-avg": "the mean of the states of an LSTM over its words, in both directions",
-    "bilstm-max": "the maximum of the states of an LSTM over its words, in both directions",
-}
-_SCORES = {"cosine": "cosines", "dot": "dot products", "": "predicted labels"}
 _SPLITS = {"train", "test", "trial", "dev"}
 _UNDEFINED: dict[str, float | None] = {"pearson": None, "spearman": None}
 
@@ -99,7 +87,6 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
     evaluated = view.find(EvaluateRecord)
     known = _used_data_sets(view, options, evaluated.results) if evaluated else []
     score = "" if "head" in settings else options.score
-    export = settings["sentence_transformers"]
     run = PurePath(view.config.run).name
     name = f"{run}-round-{number}" if number else run
     tested = _tested(trained.training)
@@ -120,12 +107,8 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
         language=language_name(language),
         settings=settings,
         options=options,
-        kind=Markdown(_kind(options)),
-        facts=list(_facts(settings, options)),
         score=score,
-        scores=_SCORES[score],
-        export=export,
-        arguments=Markdown(_arguments(score, native=export["native"])),
+        export=settings["sentence_transformers"],
         task=options.tasks[options.task].objective,
         metrics=trained.training,
         evaluation=table,
@@ -157,38 +140,6 @@ def encoder_card(view: RunRecord, settings: dict[str, Any], number: int = 0) -> 
             )
         ),
     )
-
-
-def _encoders(options: EmbeddingOptions) -> list[str]:
-    return [name.strip() for name in options.model.split("+")]
-
-
-def _kind(options: EmbeddingOptions) -> str:
-    """The vector of a sentence in words."""
-    if options.vector:
-        return options.vector
-    network = "the output of the recurrent network `{}` over its words"
-    kinds = [_KINDS.get(name, network.format(name)) for name in _encoders(options)]
-    if len(kinds) == 1:
-        return kinds[0]
-    return ("the sum of " if options.mix == "add" else "the concatenation of ") + " and ".join(
-        kinds
-    )
-
-
-def _facts(settings: dict[str, Any], options: EmbeddingOptions) -> Iterator[tuple[object, ...]]:
-    yield "encoder", code(options.model)
-    yield "numbers in a vector", count(settings.get("dim", 0))
-    for kind, size in settings["vocabularies"].items():
-        yield "vocabulary", f"{count(size)} {'trigrams' if kind == 'trigrams' else 'words'}"
-    yield "language", language_name(settings.get("language", ENGLISH))
-    yield "tokens", "Moses tokens in lower case"
-
-
-def _arguments(score: str, *, native: bool) -> str:
-    """The arguments with which sentence-transformers opens the model."""
-    found = ['"OWNER/NAME"'] if native else ['"DIR"', "trust_remote_code=True"]
-    return ", ".join([*found, *(['similarity_fn_name="dot"'] if score == "dot" else [])])
 
 
 def _initial(options: EmbeddingOptions, metrics: dict[str, Any]) -> str:

@@ -14,19 +14,32 @@ from paraloom.pipeline.judging.record import AgreementRecord, CutResult, Interva
 def cut_in_words(cut: CutResult) -> str:
     """A cut and its precision: `deciles 8–9 of unigram_f1 with 0.88 (0.86–0.91) of 420 pairs`."""
     return (
-        f"{deciles_range(cut.deciles)} of {cut.score} with {cut.precision:.2f} "
+        f"{deciles_in_words(cut.deciles)} of {cut.score} with {cut.precision:.2f} "
         f"({interval_in_words(cut.wilson)}) of {cut.judged:,} judged pairs"
     )
 
 
-def deciles_range(deciles: Sequence[int]) -> str:
-    """The deciles of a cut.
+def deciles_in_words(deciles: Sequence[int]) -> str:
+    """Ranges of deciles.
 
-    >>> deciles_range([7, 8, 9]), deciles_range([0])
-    ('deciles 7–9', 'decile 0')
+    >>> deciles_in_words([4, 1, 2]), deciles_in_words([0])
+    ('deciles 1–2 and 4', 'decile 0')
     """
-    first, last = deciles[0], deciles[-1]
-    return f"decile {first}" if first == last else f"deciles {first}–{last}"
+    ranges = [f"{a}" if a == b else f"{a}–{b}" for a, b in neighbouring(deciles)]
+    words = " and ".join([", ".join(ranges[:-1]), ranges[-1]] if ranges[1:] else ranges)
+    return f"decile {words}" if len(set(deciles)) == 1 else f"deciles {words}"
+
+
+def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last of each run of neighbouring deciles.
+
+    >>> neighbouring([4, 1, 2])
+    [(1, 2), (4, 4)]
+    """
+    chosen = sorted(set(deciles))
+    starts = [d for d in chosen if d - 1 not in chosen]
+    ends = [d for d in chosen if d + 1 not in chosen]
+    return list(zip(starts, ends, strict=True))
 
 
 def interval_in_words(interval: Interval | None) -> str:
@@ -56,15 +69,10 @@ def select_lines(cut: CutResult) -> str:
 def cut_lines(cut: CutResult, rows: int) -> list[str]:
     """What a cut keeps, and how good its pairs are, in sentences."""
     share = cut.rows / max(rows, 1)
-    if cut.reached:
-        first = f"Precision {cut.wanted:g}: {deciles_range(cut.deciles)} of {cut.score}"
-    else:
-        first = (
-            f"Precision {cut.wanted:g}: no cut is sure to have it; the best is "
-            f"{deciles_range(cut.deciles)} of {cut.score}"
-        )
+    nearest = "" if cut.reached else "no cut is sure to have it; the best is "
     lines = [
-        f"{first}; {cut.rows:,} of {rows:,} pairs ({100 * share:.0f}%).",
+        f"Precision {cut.wanted:g}: {nearest}{deciles_in_words(cut.deciles)} of {cut.score}; "
+        f"{cut.rows:,} of {rows:,} pairs ({100 * share:.0f}%).",
         f"Of the {cut.judged:,} judged pairs in it, {cut.precision:.2f} are good (95% by Wilson, "
         f"as if all pairs were independent: {interval_in_words(cut.wilson)}).",
     ]
@@ -133,14 +141,9 @@ def describe_judges(judgments: Sequence[Judgment]) -> list[str]:
         return lines
     shared = sum(n > 1 for n in Counter(map(_pair, judgments)).values())
     alphas = {name: alpha(judgments, name) for name in ("score", "fluency")}
-    values = ", ".join(
-        f"{name} {'undefined' if value is None else f'{value:.2f}'}"
-        for name, value in alphas.items()
-    )
-    return [
-        *lines,
-        f"agreement on {shared:,} pairs of several judges (Krippendorff's alpha): {values}",
-    ]
+    values = ", ".join(f"{name} {number_in_words(value)}" for name, value in alphas.items())
+    both = f"agreement on {shared:,} pairs of several judges (Krippendorff's alpha): {values}"
+    return [*lines, both]
 
 
 def alpha(judgments: Sequence[Judgment], of: Literal["score", "fluency"] = "score") -> float | None:

@@ -22,7 +22,7 @@ from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
-from paraloom.pipeline.manifest import Manifest, check_current, current
+from paraloom.pipeline.manifest import check_current, current, started
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.stage import best_round, stage_path
 
@@ -51,9 +51,7 @@ class ScoredRun:
     def __init__(self, folder: str) -> None:
         """Read the manifest."""
         self.folder = folder
-        record = Manifest(folder).record
-        if not record.started:
-            raise UserError(f"{folder}: no run here: it has no manifest.json")
+        record = started(folder)
         check_current(folder, record, "bucket", "bucket")
         self.record: RunRecord = current(record)
         self._stage = stage_path("bucket", best_round(self.record.stages))

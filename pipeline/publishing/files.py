@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from paraloom.beam_jobs.transforms.duplicates import normalised
 from paraloom.models.hashing import text_hashes, threshold
-from paraloom.pipeline.cards.data_card_metadata import Configuration, SplitFiles
+from paraloom.pipeline.cards.metadata import Configuration, SplitFiles
 
 TRAIN, TEST = "train", "test"
 PAIRS = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("anchor", "positive")])

@@ -15,11 +15,11 @@ from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.licenses import HUB_LICENSES, license_name
 from paraloom.pipeline.cards.data_card import data_card
-from paraloom.pipeline.cards.data_card_metadata import Release
+from paraloom.pipeline.cards.metadata import Release
 from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.publishing.files import write_configurations
-from paraloom.pipeline.records import PairsRecord, RunRecord
+from paraloom.pipeline.records import RunRecord
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""
@@ -43,14 +43,8 @@ def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
     record, out = public(_finished_record(run)), out.resolve()
     shards = [s for r in receipts(storage.join(run, "corpus")) for s in r.shards if s.rows]
     rows = sum(shard.rows for shard in shards)
-    corpus = record.find(PairsRecord, "corpus") or PairsRecord()
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")
-    if rows != corpus.rows_out:
-        raise UserError(
-            f"{run}: the corpus has {rows:,} rows, its manifest says {corpus.rows_out:,}; "
-            "run `paraloom corpus` with its configuration again"
-        )
     license, link = _license(run, record, options)
     share = _share(options.held_out, rows)
     terms = Path(link).read_bytes() if link and not _is_address(link) else None

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 
+from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.records import AutoSelectRecord, Candidate
-from paraloom.pipeline.report.describe import deciles_in_words, readable
+from paraloom.pipeline.report.describe import readable
 
 
 def selection_lines(result: AutoSelectRecord) -> list[str]:

@@ -1,8 +1,9 @@
 """Scores, selection and training in words, for the report, the summary and the data card."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from paraloom.models.scorers import SCORERS
+from paraloom.pipeline.judging.describe import deciles_in_words
 from paraloom.pipeline.judging.record import JudgedRecord
 from paraloom.pipeline.records import (
     AutoSelectRecord,
@@ -116,29 +117,6 @@ def resolve_auto(record: RunRecord, number: int = 0) -> SelectSection:
         cut = {"by": judged.chosen.score, "deciles": judged.chosen.deciles}
         return select.model_copy(update=cut)
     return select
-
-
-def deciles_in_words(deciles: Sequence[int]) -> str:
-    """Ranges of deciles.
-
-    >>> deciles_in_words([4, 1, 2])
-    'deciles 1–2 and 4'
-    """
-    ranges = [f"{a}" if a == b else f"{a}–{b}" for a, b in neighbouring(deciles)]
-    words = " and ".join([", ".join(ranges[:-1]), ranges[-1]] if ranges[1:] else ranges)
-    return f"decile {words}" if len(set(deciles)) == 1 else f"deciles {words}"
-
-
-def neighbouring(deciles: Sequence[int]) -> list[tuple[int, int]]:
-    """The first and the last of each run of neighbouring deciles.
-
-    >>> neighbouring([4, 1, 2])
-    [(1, 2), (4, 4)]
-    """
-    chosen = sorted(set(deciles))
-    starts = [d for d in chosen if d - 1 not in chosen]
-    ends = [d for d in chosen if d + 1 not in chosen]
-    return list(zip(starts, ends, strict=True))
 
 
 def chosen_epoch(record: RunRecord) -> str | None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from paraloom.beam_jobs.io import schema, storage
 from paraloom.beam_jobs.io.shards import Deciles, Receipt, read_shard, receipts
 from paraloom.beam_jobs.transforms.predicates import Predicate
+from paraloom.pipeline.judging.describe import neighbouring
 from paraloom.pipeline.records import SelectSection
 
 BINS = 40
@@ -184,14 +185,12 @@ def regions(select: SelectSection, deciles: Mapping[str, Deciles]) -> Region:
 
 def _spans(inside: Array, summary: Deciles) -> list[Interval]:
     """From the lowest to the highest value of each range of neighbouring deciles."""
-    spans: list[Interval] = []
-    joins = False
-    for decile, (low, high) in enumerate(zip(summary.lowest, summary.highest, strict=True)):
-        if not inside[decile]:
-            joins = False
-        elif low is not None and high is not None:
-            spans.append((spans.pop()[0] if joins else low, high))
-            joins = True
+    spans = []
+    for first, last in neighbouring(np.flatnonzero(inside).tolist()):
+        lowest = [v for v in summary.lowest[first : last + 1] if v is not None]
+        highest = [v for v in summary.highest[first : last + 1] if v is not None]
+        if lowest and highest:
+            spans.append((lowest[0], highest[-1]))
     return spans
 
 

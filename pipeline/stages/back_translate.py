@@ -20,27 +20,20 @@ from paraloom.pipeline.translation import (
 
 def fingerprint(run: Run) -> Any:
     """How the model decodes, and the model if `nmt.model` names it."""
-    return _depends_on(run, digest(backward(run).folder) if run.config.nmt.model else "")
-
-
-def _depends_on(run: Run, sha256: str) -> list[Any]:
-    """The fingerprint, given the digest of the model, which takes long for a large one."""
-    options = run.config.nmt
+    options, model = run.config.nmt, backward(run)
     more: list[Any] = [options.several()] if options.several() else []
     more += [run.config.seed] if options.sampling else []
     if shares_translations(run.config):
         more += ["unique source", *(["seeded by sources"] if options.sampling else [])]
-    named = [sha256, *backward(run).tags()] if options.model else [None]
+    named = [digest(model.folder), *model.tags()] if options.model else [None]
     return [*decoding(options), *named, *more]
 
 
 def make(run: Run, key: str) -> BackTranslateRecord:
     """Translate the sources."""
-
-    def depends_on(sha256: str) -> list[Any]:
-        return [_depends_on(run, sha256), sha256]
-
-    return translate(BackTranslateRecord, run, BACK, backward(run), depends_on)
+    model = backward(run)
+    depends_on = [fingerprint(run), digest(model.folder)]
+    return translate(BackTranslateRecord, run, BACK, model, depends_on)
 
 
 def check(config: Config) -> None:

@@ -14,24 +14,15 @@ from paraloom.pipeline.translation import decoding, forward, shares_translations
 
 def fingerprint(run: Run) -> Any:
     """How the forward model decodes, and the model."""
-    return _depends_on(run, digest(forward(run.config).folder))
-
-
-def _depends_on(run: Run, sha256: str) -> list[Any]:
-    """The fingerprint, given the digest of the model, which takes long for a large one."""
     model = forward(run.config)
     shared = ["unique source"] if shares_translations(run.config) else []
-    return [*decoding(model.options), sha256, *model.tags(), *shared]
+    return [*decoding(model.options), digest(model.folder), *model.tags(), *shared]
 
 
 def make(run: Run, key: str) -> PivotRecord:
     """Translate the references."""
-
-    def depends_on(sha256: str) -> list[Any]:
-        return [_depends_on(run, sha256)]
-
     model = forward(run.config)
-    record = translate(PivotRecord, run, PIVOT, model, depends_on)
+    record = translate(PivotRecord, run, PIVOT, model, [fingerprint(run)])
     if not record.rows_out:
         raise UserError(
             f"{run.folder('pivot')}: {model.name} translates none of {record.rows_in:,} sentences; "

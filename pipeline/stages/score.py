@@ -29,11 +29,6 @@ def resource_paths(run: Run) -> dict[str, str]:
     return {**made, **run.config.score.resources}
 
 
-def plugins(config: Config) -> dict[str, Scorer]:
-    """The scorers that are not Paraloom's, by name."""
-    return {source.name: source.load() for source in config.score.sources}
-
-
 def plugin_keys(config: Config) -> dict[str, Any]:
     """What the values of each scorer that is not Paraloom's depend on, besides the pairs."""
     given = config.score.resources
@@ -50,11 +45,7 @@ def plugin_keys(config: Config) -> dict[str, Any]:
 
 def fingerprint(run: Run) -> Any:
     """The scorers, and the versions of those that are not Paraloom's or have changed."""
-    return _fingerprint(run, plugin_keys(run.config))
-
-
-def _fingerprint(run: Run, own: dict[str, Any]) -> Any:
-    names = run.with_language(run.scorers)
+    names, own = run.with_language(run.scorers), plugin_keys(run.config)
     versions = {name: SCORERS[name].version for name in run.scorers if name in SCORERS}
     more = own | {name: version for name, version in versions.items() if version > 1}
     return [names, more] if more else names
@@ -95,8 +86,7 @@ def make(run: Run, key: str) -> ScoreRecord:
             resources["translation_model"] = model
         resources |= model_names(run.config)
         digests = {s.name: run.digest(s.name) for s in RESOURCES if s.enabled(run.config)}
-    own = plugin_keys(run.config)
-    key = content_key("score", score.VERSION, _fingerprint(run, own), digests)
+    key = content_key("score", score.VERSION, fingerprint(run), digests)
     scoring = score.Scoring(
         run.scorers,
         resources,
@@ -109,23 +99,24 @@ def make(run: Run, key: str) -> ScoreRecord:
         run.folder("score"),
         scoring,
         run.arguments,
-        keys=column_keys(run, digests, own),
+        keys=column_keys(run, digests, plugin_keys(run.config)),
         max_rejected=run.config.max_rejected,
     )
-    described = {
-        name: ScorerRecord(
-            meaning=scorer.meaning, unit=scorer.unit, higher_is_better=scorer.higher_is_better
-        )
-        for name, scorer in plugins(run.config).items()
-    }
-    return pairs_record(ScoreRecord, result, **({"scorers": described} if described else {}))
+    own = {source.name: source.load() for source in run.config.score.sources}
+    more = {"scorers": {name: _described(scorer) for name, scorer in own.items()}} if own else {}
+    return pairs_record(ScoreRecord, result, **more)
+
+
+def _described(scorer: Scorer) -> ScorerRecord:
+    more = scorer.higher_is_better
+    return ScorerRecord(meaning=scorer.meaning, unit=scorer.unit, higher_is_better=more)
 
 
 def check(config: Config) -> None:
     """Load the scorers that are not Paraloom's."""
     kinds: dict[str, Resource] = {}
-    for name, scorer in plugins(config).items():
-        kind = scorer.resource
+    for source in config.score.sources:
+        name, kind = source.name, source.load().resource
         if name in config.score.columns:
             continue
         if kind and kinds.setdefault(kind.name, kind) != kind:

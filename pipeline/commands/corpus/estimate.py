@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import typer
-from rich.console import Group
 from rich.filesize import decimal
 from rich.table import Table
 
@@ -72,8 +71,11 @@ def command(
         hours = sum(found.jobs[name].seconds for name in _TRANSLATIONS if name in found.jobs) / 3600
         cost = f"{hours:,.2f} hours in all, {hours * gpu_hour:,.2f} at {gpu_hour:,.2f} an hour."
         lines.insert(0, f"Back-translation on machines like this one: {cost}")
-    tables = [_table(found.jobs), *([savings_table(found.savings)] if found.savings else [])]
-    console().print(Group(*tables, *lines), highlight=False)
+    out = console()
+    out.print(_table(found.jobs))
+    if found.savings:
+        out.print(savings_table(found.savings))
+    out.print(*lines, sep="\n", highlight=False)
 
 
 def estimate(config: Config) -> Estimate:
@@ -108,10 +110,6 @@ def estimate(config: Config) -> Estimate:
         made["back_translate"] = translation
         # As many rows as without `nmt.candidates`: jobs are timed on many copies of them.
         timed = time_jobs(run, translation.pairs[:sentences], scorers, paths, folder)
-    if translation.scoring:  # with a model, `score` has one process, too
-        job, on = timed["score"], translation.job
-        rate = 1 / (1 / job.rate + translation.scoring)
-        timed["score"] = replace(job, rate=rate, cores=on.cores, device=on.device)
     scale = seen.rows * (1 - seen.rejected) / len(seen.pairs)
     jobs = {"ingest": timed.pop("ingest").of(seen.rows)}
     rows, translated = scale * accepted, scale * len(pairs)
@@ -127,12 +125,7 @@ def estimate(config: Config) -> Estimate:
         preview=seen,
         jobs=jobs,
         translation=translation,
-        left_out=tuple(
-            name
-            for name in config.score.names
-            if name not in scorers
-            and (name not in SCORERS or SCORERS[name].resource_name != "translation_model")
-        ),
+        left_out=tuple(name for name in config.score.names if name not in scorers),
         savings=tuple(
             Saving(key, round(scale * n), round(scale * tokens), scale * n * hours)
             for key, (n, tokens) in saved.items()
@@ -194,17 +187,14 @@ def _table(jobs: dict[str, Job]) -> Table:
     title = "Estimates for the whole input on this machine"
     table = number_table(title, "stage", numbers=numbers)
 
-    def cells(seconds: float, size: float, memory: int) -> tuple[str, ...]:
-        return duration(seconds), decimal(round(size)), decimal(memory)
-
+    seconds, size, memory = 0.0, 0.0, 0
     for stage, job in jobs.items():
         measured = f"{job.rate:,.0f} rows/s, {job.device}"
-        shown = cells(job.seconds, job.size, job.memory)
-        table.add_row(stage, f"{job.rows:,}", measured, *shown)
+        taken = duration(job.seconds), decimal(round(job.size)), decimal(job.memory)
+        table.add_row(stage, f"{job.rows:,}", measured, *taken)
+        seconds, size, memory = seconds + job.seconds, size + job.size, max(memory, job.memory)
     table.add_section()
-    each = jobs.values()
-    sums = sum(job.seconds for job in each), sum(job.size for job in each)
-    table.add_row("all", "", "", *cells(*sums, max(job.memory for job in each)))
+    table.add_row("all", "", "", duration(seconds), decimal(round(size)), decimal(memory))
     return table
 
 

@@ -15,14 +15,13 @@ from paraloom.beam_jobs.io.bitext import find_bitext
 from paraloom.beam_jobs.io.shards import Shard, Unit, read_shard, units, write_shard
 from paraloom.beam_jobs.runners.launch import Result
 from paraloom.beam_jobs.transforms.candidates import best_candidates
-from paraloom.beam_jobs.transforms.directions import BACK, Direction
+from paraloom.beam_jobs.transforms.directions import Direction
 from paraloom.beam_jobs.transforms.translations import with_translations
 from paraloom.models.cpu import cores
 from paraloom.models.errors import UserError
 from paraloom.models.memory import forget_peak, peak_memory
 from paraloom.models.nmt.translate import Translator
 from paraloom.pipeline.stage import Run
-from paraloom.pipeline.stages.resources.translation_model import needed as needs_model
 from paraloom.pipeline.translation import Model
 
 COPIES = 50
@@ -63,7 +62,6 @@ class Translation:
     pairs: pa.Table
     job: Job
     loading: float  # seconds to load the model
-    scoring: float  # seconds a row of a scorer with this model; 0 without such a scorer
 
 
 def translate(
@@ -81,11 +79,6 @@ def translate(
     pairs, _ = with_translations(sample, columns, model.options.candidates, direction)
     if not len(pairs):
         raise UserError(f"{model.name}: translates none of {len(texts):,} sentences of the input")
-    scoring = 0.0
-    if direction is BACK and needs_model(run.config):
-        started = time.monotonic()
-        translator.score(*(sample[side].to_pylist() for side in ("source", "reference")))
-        scoring = (time.monotonic() - started) / len(texts)
     parts = _write_parts([pairs], run.input.shard_rows, folder / direction.job)
     job = Job(
         rows=len(texts),
@@ -95,7 +88,7 @@ def translate(
         cores=cores(),
         device=_name(translator.device),
     )
-    return Translation(pairs=pairs, job=job, loading=loading, scoring=scoring)
+    return Translation(pairs=pairs, job=job, loading=loading)
 
 
 def _name(device: str) -> str:

@@ -54,8 +54,7 @@ def command(
 
 def unit_plot(sentences: Sequence[str], values: np.ndarray, unit: int) -> str:
     """Sentences at their values of one unit, the lowest at the top."""
-    order = np.argsort(values, kind="stable")
-    rows = order[np.unique(np.linspace(0, len(order) - 1, _SHOWN).round().astype(int))]
+    rows = evenly_spread(values, _SHOWN)
     x = Scale(*_range(values), 20, WIDTH - 20)
     points = [(sentences[row], x.at(float(values[row]))) for row in rows]
     return render_html("unit_plot.svg.j2", width=WIDTH, x=x, points=points, unit=unit)
@@ -76,7 +75,7 @@ def components_plot(sentences: Sequence[str], vectors: np.ndarray) -> str:
         ],
         sentences=sentences,
         points=[(x.at(float(a)), y.at(float(b))) for a, b in found.points],
-        rows=distant_rows(found.points, _NAMED).tolist(),
+        rows=evenly_spread(across, _NAMED),
     )
 
 
@@ -106,15 +105,12 @@ def principal_components(vectors: NDArray[np.floating]) -> Components:
     return Components(points, np.nan_to_num(pca.explained_variance_ratio_))
 
 
-def distant_rows(points: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """At most `count` rows of [n, k], each of them farthest from those selected before.
+def evenly_spread(values: NDArray[np.floating], count: int) -> list[int]:
+    """At most `count` rows at equal distances in the order of their values, both ends included.
 
-    The first is farthest from the mean. No two of the points are equal.
+    >>> evenly_spread(np.array([5.0, 1.0, 3.0, 2.0, 4.0]), 3)
+    [1, 2, 0]
     """
-    chosen: list[int] = []
-    distances = np.linalg.norm(points - points.mean(axis=0), axis=1)
-    while len(chosen) < count and distances.max(initial=0.0) > 0:
-        chosen.append(int(distances.argmax()))
-        to_last = np.linalg.norm(points - points[chosen[-1]], axis=1)
-        distances = to_last if len(chosen) == 1 else np.minimum(distances, to_last)
-    return np.array(chosen, np.int64)
+    order = np.argsort(values, kind="stable")
+    places = np.unique(np.linspace(0, len(order) - 1, count).round().astype(int))
+    return [int(row) for row in order[places]]

@@ -1,10 +1,8 @@
 """`paraloom doctor`: what is installed, which engines and devices work, and how to repair them."""
 
 import ctypes.util
-import shutil
 from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
 
 import typer
 from rich.table import Table
@@ -27,9 +25,6 @@ def command() -> None:
         ("Moses tokeniser", True, _tokeniser),
         ("GPU, torch", False, _torch_gpu),
         ("GPU, ctranslate2", False, _ctranslate2_gpu),
-        ("memory", True, _memory),
-        ("disk", True, _disk),
-        ("Java (Flink's job server)", False, _java),
     ]
     table = Table("check", "", "found", title="paraloom doctor")
     sound = True
@@ -98,20 +93,3 @@ def _ctranslate2_gpu() -> Finding:
     if ctypes.util.find_library("cublas") is None and "nvidia-cublas-cu12" not in wheels:
         return False, "a GPU, but no CUDA 12 cuBLAS: pip install nvidia-cublas-cu12"
     return True, f"{devices} device(s)"
-
-
-def _memory() -> Finding:
-    import psutil
-
-    free = psutil.virtual_memory().available / 2**30
-    return free >= 3, f"{free:.1f} GiB free" + ("" if free >= 3 else ": a run may need 3")
-
-
-def _disk() -> Finding:
-    free = shutil.disk_usage(Path.cwd()).free / 2**30
-    return free >= 1, f"{free:.1f} GiB free here" + ("" if free >= 1 else ": free some")
-
-
-def _java() -> Finding:
-    path = shutil.which("java")
-    return path is not None, path or "not installed: only a Flink cluster needs it"

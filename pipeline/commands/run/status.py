@@ -14,21 +14,20 @@ from paraloom.beam_jobs.io import storage
 from paraloom.beam_jobs.io.shards import Receipt, receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.beam_jobs.runners.remote_jobs import RemoteJob
-from paraloom.models.errors import UserError
 from paraloom.pipeline.commands.options import GpuHour, RunFolder, beam_options
 from paraloom.pipeline.console import console, number_table
-from paraloom.pipeline.manifest import Manifest, outdated
+from paraloom.pipeline.manifest import outdated, started
 from paraloom.pipeline.records import PairsRecord, RunRecord
 from paraloom.pipeline.report.summary import rejected_table
 from paraloom.pipeline.stage import PAIR_STAGES, rejected_rows
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class StageStatus:
     """How far a stage is; None stands for what is not known (yet)."""
 
     name: str
-    state: str
+    state: str = "waiting"
     """finished, under way, stopped, waiting, or outdated: of an earlier configuration."""
     shards: tuple[int | None, int | None] = (None, None)  # number done, and number in all
     rows: tuple[int | None, int | None] = (None, None)
@@ -41,7 +40,7 @@ class StageStatus:
 
     @property
     def rate(self) -> float | None:
-        """Rows per second."""
+        """Rows a second."""
         return self.made / self.seconds if self.made and self.seconds else None
 
     @property
@@ -74,7 +73,7 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
     Args:
         now: seconds since the epoch.
     """
-    record = _record(folder)
+    record = started(folder)
     stale = outdated(record)
     found = []
     for name in dict.fromkeys([*(record.wanted or record.stages), *stale]):
@@ -83,13 +82,13 @@ def status(folder: str, now: float | None = None) -> list[StageStatus]:
         elif name in record.stages and not (name in stale and name in record.wanted):
             stage = record.stages[name]
             state = "outdated" if name in stale else "finished"
-            shown = StageStatus(name=name, state=state, seconds=stage.seconds, jobs=stage.jobs)
+            shown = StageStatus(name, state, seconds=stage.seconds, jobs=stage.jobs)
             if isinstance(stage, PairsRecord):
                 shown.shards, shown.rows = (stage.shards,) * 2, (stage.rows_in,) * 2
                 shown.made, shown.rejected = stage.rows_in, stage.rejected
             found.append(shown)
         else:
-            found.append(StageStatus(name=name, state="waiting"))
+            found.append(StageStatus(name))
     return found
 
 
@@ -121,13 +120,6 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
-def _record(folder: str) -> RunRecord:
-    record = Manifest(folder).record
-    if not record.started:
-        raise UserError(f"{folder}: no run here: it has no manifest.json")
-    return record
-
-
 def _is_running(folder: str) -> bool | None:
     """Whether a process on this machine holds the run's lock (`manifest.locked`)."""
     if storage.is_remote(folder):
@@ -149,8 +141,8 @@ def _under_way(folder: str, name: str, record: RunRecord, now: float) -> StageSt
     done = _work_done(folder, name, record) if _has_pairs(name) else []
     last = max((receipt.ended for receipt in done), default=0.0)
     found = StageStatus(
-        name=name,
-        state="stopped" if stopped else "under way",
+        name,
+        "stopped" if stopped else "under way",
         seconds=max((last if stopped else now) - start, 0),  # the clock may have been set back
         last_shard=max(now - last, 0) if last >= start else None,
         jobs=record.under_way.jobs,
@@ -237,7 +229,7 @@ def _cost(folder: str, stages: Sequence[StageStatus], gpu_hour: float) -> str:
     """Hours of all translations, so far and to the end; a worker process uses all GPUs of its
     machine.
     """
-    record, workers, spent, more = _record(folder), set[str](), 0.0, 0.0
+    record, workers, spent, more = started(folder), set[str](), 0.0, 0.0
     for stage in stages:
         if stage.name in ("pivot", "back_translate"):
             busy = busy_seconds(_work_done(folder, stage.name, record))

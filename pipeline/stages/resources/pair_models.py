@@ -9,11 +9,11 @@ from pathlib import Path
 from paraloom.beam_jobs.io import remote, storage
 from paraloom.models import hub
 from paraloom.models.files import digest
-from paraloom.pipeline.cards.metadata import license_of
 from paraloom.pipeline.config import Config
 from paraloom.pipeline.config.options import MODEL_KEYS
 from paraloom.pipeline.records import ScoringModelRecord, UsedModel
 from paraloom.pipeline.stage import Run, Stage, needed_by_scorers
+from paraloom.pipeline.translation import license_of
 
 
 def model_stage(key: str, find: Callable[[str], Path]) -> Stage:

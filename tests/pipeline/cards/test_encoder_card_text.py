@@ -7,7 +7,7 @@ import yaml
 
 from paraloom.papers import systems  # noqa: F401  # makes their tasks known
 from paraloom.pipeline.cards import encoder_card as card
-from paraloom.pipeline.cards.encoder_metadata import model_index
+from paraloom.pipeline.cards.metadata import model_index
 from paraloom.pipeline.records import Evaluation, RunRecord
 
 NATIVE = {
@@ -66,7 +66,6 @@ def test_it_says_how_the_encoder_is_opened() -> None:
         ({"model": "lstm"}, "is the last state of an LSTM over its words."),
         ({"model": "trigram-avg"}, "Trigrams that are not in the vocabulary share one vector."),
         ({"model": "trigram-avg"}, '"the man bites the dog" have nearly the same vector.'),
-        ({"model": "word-avg"}, '"the man bites the dog" have the same vector.'),
         (
             {"model": "word-avg + lstm", "mix": "add"},
             "is the sum of the mean of the vectors of its words and the last state of an LSTM over",
@@ -218,11 +217,6 @@ def test_results_of_other_versions_of_the_evaluation() -> None:
     [
         ([], ["STS 2015 forums", "STS 2015 images", "STS 2015 (mean of 2 data sets)"]),
         (["STS 2015 images"], ["STS 2015 forums"]),
-        (["STS 2015 forums", "STS 2015 images"], []),
-        (
-            ["STS 2014 images"],
-            ["STS 2015 forums", "STS 2015 images", "STS 2015 (mean of 2 data sets)"],
-        ),
     ],
 )
 def test_a_mean_over_data_sets_that_were_used_is_left_out(
@@ -252,13 +246,11 @@ def test_results_are_those_of_the_encoder_or_of_the_first(model: str, value: flo
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("/data/sts", ["STS 2012 OnWN", "STS 2014 OnWN", "STS 2014 deft-news"]),
         ("/data/sts/2014", ["STS 2014 OnWN", "STS 2014 deft-news"]),
         ("/data/2014/OnWN.tsv", ["STS 2014 OnWN"]),
         ("2014/deft-news.tsv", ["STS 2014 deft-news"]),
         ("/data/sick", ["SICK train", "SICK trial"]),
         ("SICK_trial.txt", ["SICK trial"]),
-        ("/captions/train.tsv", []),
         ("/2014/captions/pairs.tsv", []),
     ],
 )

@@ -22,7 +22,6 @@ NAMES = st.text(st.sampled_from("abc.-_ é"), min_size=1, max_size=6)
         ("C:\\Users\\jane\\train.gz", "train.gz"),
         ("s3://key:word@host/a.gz?signature=x", "a.gz"),
         ("https://me:word@host/a.gz?token=x", "a.gz"),
-        ("opus-mt-cs-en@main", "opus-mt-cs-en@main"),
     ],
 )
 def test_of_a_path_only_the_name_is_shown(path: str, name: str) -> None:

@@ -36,7 +36,7 @@ def test_what_this_machine_has(told: Told) -> None:
     assert rows["Moses tokeniser"][1] == "it 's a dog ."
     wrong = [name for name, (mark, _) in rows.items() if mark == "fails"]
     assert code == (2 if wrong else 0)
-    for name in ("GPU, torch", "GPU, ctranslate2", "Java (Flink's job server)"):
+    for name in ("GPU, torch", "GPU, ctranslate2"):
         assert rows[name][0] in ("ok", "no")
         assert rows[name][1]
 
@@ -71,10 +71,8 @@ def test_an_import_that_breaks_is_the_finding(told: Told, monkeypatch: pytest.Mo
 
 
 def test_a_machine_without_a_gpu_is_well(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_torch_gpu", "_ctranslate2_gpu", "_java"):
+    for name in ("_torch_gpu", "_ctranslate2_gpu"):
         monkeypatch.setattr(doctor, name, lambda: (False, "none"))
-    for name in ("_libraries", "_memory", "_disk"):
-        monkeypatch.setattr(doctor, name, lambda: (True, "fine"))
     code, rows = told()
     assert code == 0
     assert rows["GPU, torch"] == ("no", "none")

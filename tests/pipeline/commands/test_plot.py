@@ -10,7 +10,6 @@ import pytest
 from paraloom.pipeline import cli
 from paraloom.pipeline.commands.model.plot import (
     components_plot,
-    distant_rows,
     principal_components,
     unit_plot,
 )
@@ -106,8 +105,8 @@ def test_sentences_that_are_all_the_same() -> None:
         root = ElementTree.fromstring(svg)
         sizes = dict(zip(("cx", "cy"), map(float, root.attrib["viewBox"].split()[2:]), strict=True))
         for axis in axes:
-            one, other = (float(dot.get(axis, "nan")) for dot in root.iter(f"{SVG}circle"))
-            assert 0 < one == other < sizes[axis]
+            (place,) = {float(dot.get(axis, "nan")) for dot in root.iter(f"{SVG}circle")}
+            assert 0 < place < sizes[axis]
 
 
 def test_components_are_those_of_the_covariance() -> None:
@@ -119,10 +118,3 @@ def test_components_are_those_of_the_covariance() -> None:
     assert np.abs(found.points) == pytest.approx(np.abs(expected), abs=1e-9)
     assert found.shares == pytest.approx(values[::-1][:2] / values.sum())
     assert principal_components(vectors[::-1]).points == pytest.approx(found.points[::-1])
-
-
-def test_rows_far_from_each_other() -> None:
-    points = np.array([[0.0, 0], [10, 0], [10, 0.1], [0, 8], [-9, -9]])
-    assert distant_rows(points, 4).tolist() == [4, 2, 3, 0]
-    assert len(distant_rows(np.zeros((5, 2)), 3)) == 0
-    assert len(distant_rows(points[:2], 9)) == 2

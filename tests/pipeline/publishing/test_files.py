@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paraloom.models.errors import UserError
-from paraloom.pipeline.cards.data_card_metadata import SplitFiles
+from paraloom.pipeline.cards.metadata import SplitFiles
 from paraloom.pipeline.publishing import files, release
 from paraloom.pipeline.publishing.files import PAIRS, SplitWriter, held_out, write_configurations
 
