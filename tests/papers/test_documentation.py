@@ -2,10 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
-import pytest
 import yaml
 
 from paraloom.models.options import Options
@@ -59,21 +57,3 @@ def test_every_key_has_a_description() -> None:
         for name, key in section["properties"].items():
             is_section = "$ref" in json.dumps(key)
             assert is_section or key["description"].endswith((".", "`.")), name
-
-
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_editors_find_the_schema_and_it_knows_the_keys(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=schema.json\n")
-    whole = schema()
-
-    def check(values: dict[str, Any], section: dict[str, Any]) -> None:
-        assert set(values) <= set(section["properties"])
-        assert set(section.get("required", ())) <= set(values)
-        for name, value in values.items():
-            key = section["properties"][name]
-            found = [o["$ref"] for o in (key, *key.get("anyOf", ())) if "$ref" in o]
-            if found:
-                check(value, whole["$defs"][found[0].rpartition("/")[2]])
-
-    check(yaml.safe_load(text), whole)

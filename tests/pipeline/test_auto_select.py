@@ -191,19 +191,11 @@ def test_too_few_pairs(shards: list[Shard], labelled: Path, tmp_path: Path) -> N
         selected(shards, labelled, tmp_path, criteria=none)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("3\n", "row 1: 1 tab-separated columns, expected 3"),
-        ("3\ta dog\ta cat\n3\tone\ttwo\n", "sample.tsv: sample has no other score than 3 (2 rows)"),
-    ],
-)
-def test_labelled_pairs_of_no_use(tmp_path: Path, text: str, message: str) -> None:
+def test_labelled_pairs_of_no_use(tmp_path: Path) -> None:
     path = tmp_path / "sample.tsv"
-    path.write_text(text)
-    with pytest.raises(UserError, match=r"^select\.labelled: ") as caught:
+    path.write_text("3\ta dog\ta cat\n3\tone\ttwo\n")
+    with pytest.raises(UserError, match=r"^select\.labelled: .*sample has no other score than 3"):
         read_labelled([str(path)])
-    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 AUTO = ["--set", "select.by=auto", "--set"]

@@ -60,28 +60,14 @@ def test_the_corpus_is_made_with_it(marian_run: Path, tmp_path: Path) -> None:
     assert manifest(tmp_path)["back_translate"] == stages["back_translate"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"config.json": '{"model_type": "bart"}'}, "model_type 'bart' is of no family"),
-        ({"source.spm": None}, "the tokeniser is missing from the model folder (source.spm)"),
-        ({"model.bin": "x"}, "shared_vocabulary.json: missing from the model folder"),
-    ],
-)
 def test_a_bad_model_is_found_before_any_work(
-    marian_run: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    change: dict[str, str | None],
-    message: str,
+    marian_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, text in change.items():
-        path = tmp_path / "opus" / name
-        path.unlink() if text is None else path.write_text(text)
+    (tmp_path / "opus" / "source.spm").unlink()
     assert main(["select", "--config", str(marian_run)]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert line.startswith("paraloom: ")
-    assert message in line
+    assert "the tokeniser is missing from the model folder (source.spm)" in line
     assert not (tmp_path / "run").exists()
 
 

@@ -1,7 +1,6 @@
 """`input.where` and `input.unique` in runs: what they reject, what they save, what they change."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -115,24 +114,11 @@ def test_keys_of_runs_without_are_as_before(write_config: WriteConfig, tmp_path:
     assert keys(where=["source_tokens<=4.0", "identical  =no"]) == where
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ("source_token <= 3", "source_token is no column of untranslated pairs; did you mean"),
-        ("source_tokens ~ 3", "'source_tokens ~ 3' is no condition; write it as"),
-        ("source_tokens = cs", "'source_tokens = cs': source_tokens is compared with a number"),
-        ("source_language = cz", "'cz' is no language code that the identifier knows; write cs"),
-    ],
-)
-def test_bad_conditions_end_in_one_line(
-    where: str,
-    said: str,
-    tmp_path: Path,
-    write_config: WriteConfig,
-    capsys: pytest.CaptureFixture[str],
+def test_a_bad_condition_ends_in_one_line(
+    tmp_path: Path, write_config: WriteConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write_config(tmp_path, input={"where": ["identical = no", where]})
+    path = write_config(tmp_path, input={"where": ["identical = no", "source_token <= 3"]})
     assert main(["ingest", "--config", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(re.escape(f"input.where[1]: {said}"), line)
+    assert "input.where[1]: source_token is no column of untranslated pairs; did you" in line
     assert not (tmp_path / "run").exists()

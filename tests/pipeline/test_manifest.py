@@ -140,9 +140,7 @@ def test_jobs_on_a_service_are_kept_while_they_run_and_afterwards(tmp_path: Path
 @pytest.mark.parametrize(
     "text",
     [
-        b"\xff\xfe{}",
         b"[]",
-        json.dumps({**OLD, "stages": {"ingest": {"rows_in": "many"}}}).encode(),
         json.dumps({**OLD, "config": {"select": {"deciles": "all"}}}).encode(),
     ],
 )

@@ -1,6 +1,5 @@
 """A stage of an earlier configuration is described by that one, and shown or refused as such."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,8 @@ import pytest
 
 from paraloom.pipeline import run as run_module
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.commands.run.compare import compare
 from paraloom.pipeline.commands.run.status import status
-from paraloom.pipeline.manifest import Manifest, as_made, current, outdated
+from paraloom.pipeline.manifest import Manifest, as_made, outdated
 from tests import slow_metric
 from tests.run_helpers import ONE, again
 
@@ -82,15 +80,6 @@ def test_arguments_that_the_manifest_does_not_show(
     assert "corpus is of an earlier configuration" in said(capsys)
 
 
-def test_deciles_of_an_earlier_configuration_are_not_judged(
-    a_run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert again("back-translate", a_run, "--set", "score.scorers=[trigram_overlap]") == 0
-    capsys.readouterr()
-    assert main(["judge", str(a_run / "run")]) == 2
-    assert "`paraloom bucket --config FILE` makes it again" in said(capsys)
-
-
 def test_a_process_that_is_killed_as_it_begins(
     a_run: Path, write_config: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,31 +96,6 @@ def test_a_process_that_is_killed_as_it_begins(
     assert states == ["finished", "finished", "waiting", "waiting", "waiting"]
     assert again("select", a_run) == 0
     assert [each.state for each in status(folder)] == ["finished"] * 5
-
-
-def test_the_first_configuration_is_kept_however_many_follow(a_run: Path) -> None:
-    assert again("select", a_run) == 0
-    first = Manifest(str(a_run / "run")).record.config
-    for decile in range(3):
-        assert again("bucket", a_run, "--set", f"select.deciles=[{decile}]") == 0
-    record = Manifest(str(a_run / "run")).record
-    assert record.config.select.deciles == [2]
-    assert as_made(record, "corpus").config == first
-    assert "corpus" not in current(record).stages
-    assert as_made(record, "bucket").config == record.config
-
-
-def test_a_round_that_the_configuration_does_not_have_is_not_compared(
-    a_run: Path, finished_run: Path
-) -> None:
-    path = a_run / "run/manifest.json"
-    values = json.loads(path.read_text())
-    values["stages"]["rounds/3/corpus"] = values["stages"]["corpus"]
-    path.write_text(json.dumps(values))
-    found = compare(str(a_run / "run"), str(finished_run / "run"))
-    assert all(stage.same for stage in found)
-    names = {stage.name.removesuffix(", rejected") for stage in found}
-    assert names == set(values["planned"]) - {"embeddings", "evaluate"}
 
 
 def test_compare_leaves_out_what_is_of_an_earlier_configuration(

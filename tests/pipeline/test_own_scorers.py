@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from paraloom.pipeline.cli import main
-from paraloom.pipeline.config import Config
 from tests.run_helpers import again, ran
 
 WriteConfig = Callable[..., Path]
@@ -169,14 +168,6 @@ def test_the_whole_way(
     assert (own.rows("vowel"), own.rows("loud")) == (dogs, len(bucket))
     assert table(tmp_path, "bucket")["loudness"].to_pylist() == [2 * len(text) for text in texts]
     assert table(tmp_path, "bucket")["vowel_share"].equals(bucket["vowel_share"])
-
-
-@pytest.mark.parametrize("name", ["reference", "candidate", "trigram_overlap", "judged"])
-def test_names_that_have_another_meaning(name: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"{name} is another column or has another meaning; rename"
-    ):
-        Config.of({"run": "runs/x", "score": {"scorers": [f"mine.py:{name}"]}})
 
 
 def test_a_resource_that_two_scorers_open_differently(

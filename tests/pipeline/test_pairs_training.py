@@ -88,18 +88,6 @@ def test_test_data_that_choose_the_epoch_are_noticed(
     assert code == 0 and "sts/2012 is in evaluate.sts too" in error
 
 
-def test_the_record_has_the_chosen_epoch(
-    tmp_path: Path, pairs: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    development = ("--set", "embeddings.development=0.3", "--set", "embeddings.patience=1")
-    assert train(capsys, "--pairs", pairs, "--out", tmp_path / "run", *SMALL, *development)[0] == 0
-    training = stages(tmp_path / "run")["embeddings"]["training"]
-    scores = [evaluation["development"] for evaluation in training["evaluations"]]
-    assert training["development"] == max(scores) == scores[training["best_epoch"] - 1]
-    metrics = json.loads((tmp_path / "run" / "embeddings" / "metrics.json").read_text())
-    assert metrics == training
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -109,19 +97,6 @@ def test_the_record_has_the_chosen_epoch(
         (
             ["--pairs", "{pairs}", "--out", "{out}", "--second", "b"],
             "embeddings.pairs[0].paths: {pairs}, row 1: no column 'reference', there are",
-        ),
-        (
-            ["--config", "{config}", "--set", "embeddings.pairs=[{{paths: [a], wait: 2}}]"],
-            "embeddings.pairs[0].wait: unknown key; did you mean weight?",
-        ),
-        (["--config", "{config}", "--set", "embeddings.patience=1"], "embeddings.patience: needs"),
-        (
-            ["--pairs", "{pairs}", "--out", "{out}", "--set", "embeddings.development=gone"],
-            "embeddings.development: gone is not there",
-        ),
-        (
-            ["--config", "{config}", "--set", "embeddings.language=cs"],
-            "embeddings.language: belongs to pairs",
         ),
     ],
 )

@@ -169,13 +169,8 @@ def test_killed_while_sources_are_made(
             "nmt.forward_model=null",
             "nmt.forward_model: is missing; input.format text needs a model",
         ),
-        (
-            "nmt.model=null",
-            "nmt.model: is missing; input.format text needs a model that translates",
-        ),
         ("input.format=tsv", "nmt.forward_model: translates plain text, but input.format tsv has"),
         ("input.where=[identical = no]", "input.where[0]: identical needs a source, which plain"),
-        ("input.paths={source: a, reference: b}", "input.paths: text takes a list, not source and"),
     ],
 )
 def test_bad_configurations_end_in_one_line(

@@ -135,6 +135,7 @@ SEVERAL = "nmt.candidates=3"
 SAMPLED = "nmt.sampling={top_k: 5}"
 ROUNDS = "loop.rounds=2"
 WORDS = "input.where=['source_tokens <= 5']"
+WHERE = "select.where=['trigram_overlap <= 0.5']"
 GERMAN = "input.target_language=de"
 
 
@@ -169,6 +170,7 @@ GERMAN = "input.target_language=de"
         (JUDGED, "select.max_tokens=7", set()),
         (JUDGED, "seed=2", TRAINED - {"corpus"} | {"judged"}),
         (JUDGED, "score.scorers=[mean_idf, paragram_similarity]", {"judged", "score", "bucket"}),
+        (WHERE, "select.where=['trigram_overlap   <= 0.50']", set()),
         (ROUNDS, "select.labelled={folder}/pairs-labelled.tsv", {"loop"}),
         (ROUNDS, "select.size=7", {"rounds/1/corpus", "rounds/2/corpus"}),
         (ROUNDS, "loop.rounds=3", {"loop", "corpus", "embeddings", "evaluate"}),

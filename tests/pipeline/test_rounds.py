@@ -314,30 +314,6 @@ def test_three_rounds_and_back_to_two_and_to_one(
     assert "loop" not in (copy / "run/report/index.html").read_text().split("Configuration")[0]
 
 
-def test_another_selection_runs_every_round_again(
-    copy: Path,
-    write_config: Callable[..., Path],
-    changes: dict[str, Any],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_config(
-        copy, **{**changes, "select": {**changes["select"], "deciles": [2, 3, 4, 5, 6, 7]}}
-    )
-    assert again("select", copy) == 0
-    without = [stage for stage in (*FIRST, *of_round(2), *RESULT) if "evaluate" not in stage]
-    assert ran(capsys.readouterr().err) == [stage for stage in without if stage != "embeddings"]
-
-
-def test_force_makes_the_corpus_of_every_round(
-    copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert again("select", copy, "--force") == 0
-    assert ran(capsys.readouterr().err) == [FIRST[0], of_round(2)[2], "corpus"]
-    assert again("corpus", copy) == 0
-    assert ran(capsys.readouterr().err) == []  # the same rows
-    assert files(copy) == files(two_rounds)
-
-
 @pytest.mark.parametrize("place", ["corpus", "rounds/2/score"])
 def test_a_deleted_part_file_is_made_again_and_nothing_else(
     copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str], place: str
@@ -345,18 +321,6 @@ def test_a_deleted_part_file_is_made_again_and_nothing_else(
     part_file(copy / "run" / place, "part-00000-00003").unlink()
     assert again("corpus", copy) == 0
     assert ran(capsys.readouterr().err) == [place]
-    assert files(copy) == files(two_rounds)
-
-
-def test_a_damaged_original_is_made_again_where_its_copy_is_lost(
-    copy: Path, two_rounds: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    best = manifest(copy)["stages"]["loop"]["best"]
-    part_file(copy / "run/corpus", "part-00000-00003").unlink()
-    original = part_file(copy / f"run/rounds/{best}/corpus", "part-00000-00003")
-    original.write_bytes(original.read_bytes()[:-1] + b"x")
-    assert again("corpus", copy) == 0
-    assert f"{original}: damaged, made again" in capsys.readouterr().err
     assert files(copy) == files(two_rounds)
 
 
@@ -408,7 +372,6 @@ def test_killed_while_the_best_round_is_copied(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"loop": {"rounds": 0}}, "loop.rounds: must be at least 1"),
         ({"select": {"labelled": []}}, "select.labelled: loop.rounds is 2, and labelled pairs"),
         ({"select": {"deciles": None}}, "select.deciles: loop.rounds is 2, but without deciles"),
         (

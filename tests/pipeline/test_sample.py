@@ -1,6 +1,5 @@
 """The sample in `pipeline/sample` holds what its page lists, broken rows included."""
 
-import gzip
 import re
 from collections import Counter
 from pathlib import Path
@@ -9,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from paraloom.models.embeddings.datasets.similarity import read_sts
 from paraloom.pipeline.cli import main
-from tests.sample import LABELLED, PHRASES, SAMPLE, SIMILARITY, sample_config
+from tests.sample import SAMPLE, sample_config
 
 PAGE = (SAMPLE / "README.md").read_text("utf-8")
 
@@ -54,21 +52,3 @@ def test_poor_rows_are_kept(ingested: Path) -> None:
         elif re.search(r"\d", english):
             kinds["boilerplate"] += 1
     assert kinds == {"numbers": 20, "untranslated": 20, "boilerplate": 20}
-
-
-def test_phrases_and_sizes_are_those_on_the_page() -> None:
-    with gzip.open(PHRASES) as lines:
-        phrases = sum(1 for _ in lines)
-    assert f"{phrases:,} pairs of English phrases" in PAGE
-    for files in ("czeng16/*.gz", "phrases.tsv.gz", "similarity/**/*.tsv"):
-        assert f"| {sum(path.stat().st_size for path in SAMPLE.glob(files)):,} |" in PAGE
-
-
-def test_labelled_sentences_are_new(ingested: Path) -> None:
-    sets = {data.name: data for data in read_sts(SIMILARITY)}
-    assert list(sets) == ["development", "test"]
-    assert [data.name for data in read_sts(LABELLED)] == ["development"]
-    texts = [{*data.first, *data.second} for data in sets.values()]
-    assert [len(data.first) for data in sets.values()] == [280, 280]
-    assert not texts[0] & texts[1]
-    assert not (texts[0] | texts[1]) & set(column(ingested, "reference"))

@@ -69,14 +69,10 @@ def test_only_some_scores(labels: Path, capsys: pytest.CaptureFixture[str]) -> N
     ("arguments", "message"),
     [
         ([], "give either a run folder with judgments or --labels FILE"),
-        (["RUN", "--labels", "LABELS"], "give either a run folder"),
         (["RUN"], "no run here"),
         (["--labels", "nowhere"], "--labels nowhere: is not there"),
         (["--labels", "LABELS", "--precision", "1"], "--precision: must be between 0 and 1"),
-        (["--labels", "LABELS", "--good", "0"], "see paraloom agreement --help"),
-        (["--labels", "LABELS", "--scorers", "nothing"], "nothing is not computed from"),
         (["--labels", "LABELS", "--resource", "idf"], "--resource idf: must be NAME=PATH"),
-        (["--labels", "LABELS", "--json", "RUN"], "is a folder; name a file"),
         (["--labels", "LABELS", "--scorers", "mean_idf"], "mean_idf needs the words' IDF"),
     ],
 )

@@ -74,7 +74,6 @@ def test_what_a_run_takes_is_what_it_took(
     [
         ({"nmt": {"model": None}}, "nmt.model: null: this run trains its own model; run `paraloom"),
         ({"nmt": {"max_source_subwords": 1}}, "translates none of 119 sentences of the input"),
-        ({"input": {"max_characters": 1}}, "input: none of the rows at the beginning of the files"),
         ({"input": {"where": ["source_tokens > 999"]}}, "input.where: no row at the beginning"),
     ],
 )

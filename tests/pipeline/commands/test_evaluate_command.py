@@ -15,7 +15,7 @@ from paraloom.models.embeddings.applications.evaluation import evaluate_models
 from paraloom.models.embeddings.comparison import Model
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.model import evaluate
-from paraloom.pipeline.commands.model.comparison_page import comparison_page, short_names
+from paraloom.pipeline.commands.model.comparison_page import comparison_page
 from tests.pipeline.report.test_report_browser import needs_browser, opened
 from tests.small_encoder import NUMBERED, small_encoder
 
@@ -90,18 +90,10 @@ def test_mistakes(
     page = str(tmp_path / "x.html")
     fails("give --sts DIR", "--html", page)
     fails("stands twice among the models", "--model", models[0], "--sts", str(sts / "2015"))
-    fails("stands twice among the data sets", *["--sts", str(sts / "2015")] * 2)
-    fails("no STS data sets here", "--sts", str(tmp_path / "nothing"))
     nowhere, missing = f"{models[0]}/config.json/x.html", str(tmp_path / "x.json")
     on_2015 = ("--sts", str(sts / "2015"), "--json", missing)
     fails(r"config\.json/x\.html: cannot be written", *on_2015, "--html", nowhere)
     assert not Path(page).exists() and not Path(missing).exists()
-
-
-def test_short_names() -> None:
-    assert short_names(["runs/a/embeddings"]) == ["a"]
-    assert short_names(["a/x/model", "b/x/model", "x@1"]) == ["a/x", "b/x", "x@1"]
-    assert short_names(["embeddings", "./embeddings"])[0] == "embeddings"
 
 
 @needs_browser

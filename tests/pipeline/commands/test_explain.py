@@ -1,17 +1,14 @@
-import io
 import json
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 from paraloom.beam_jobs.io.shards import Receipt, commit, receipts
 from paraloom.pipeline.cli import main
 from paraloom.pipeline.commands.run import explain
-from paraloom.pipeline.commands.run.explain import Step, describe, find
+from paraloom.pipeline.commands.run.explain import find
 
 
 def ids(folder: Path, stage: str, rejected: bool = False) -> list[str]:
@@ -40,19 +37,6 @@ def test_a_pair_in_the_corpus(finished_run: Path, capsys: pytest.CaptureFixture[
     assert "in the corpus" in text
 
 
-def test_an_encoding_without_the_characters(
-    finished_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, encoding="ascii"))
-    name = ids(finished_run, "ingest")[0]
-    source = find(str(finished_run / "run"), name)[0].row["source"]
-    assert not source.isascii()
-    assert main(["explain", str(finished_run / "run"), name]) == 0
-    sys.stdout.flush()
-    assert source.split()[0].encode("ascii", "backslashreplace") in out.getvalue()
-
-
 def test_a_pair_that_was_not_selected(
     finished_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,28 +62,11 @@ def test_a_run_on_its_way(a_run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "decile" not in text
 
 
-def test_texts_with_brackets_are_shown_as_they_are() -> None:
-    row = {"id": "[bold]x", "source": "[/] [red]", "reference": "r", "reason": "out [of] memory"}
-    console = Console(width=200, record=True, file=io.StringIO())
-    for line in describe([Step("ingest", False, row), Step("back_translate", True, row)], ""):
-        console.print(line)
-    text = console.export_text()
-    assert "[bold]x" in text
-    assert "[/] [red]" in text
-    assert "out [of] memory" in text
-
-
 def test_an_unknown_id_that_looks_like_an_option(
     finished_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", str(finished_run / "run"), "-1 --on h"]) == 2
     assert "no row with the id -1 --on h;" in capsys.readouterr().err
-
-
-def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", str(tmp_path / "nowhere"), "x"]) == 2
-    assert "no run here" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_the_first_stage_is_searched_whole(

@@ -1,5 +1,4 @@
 import io
-import os
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -75,15 +74,6 @@ def test_mistakes_are_one_line(
     assert code == 2 and not out.exists()
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
-
-
-def test_a_pipe_is_not_replaced(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    os.mkfifo(folder.parent / "plot.svg")
-    code, out = run(monkeypatch, folder, "")  # without a line: the check comes before reading
-    assert code == 2 and out.is_fifo()
-    assert "plot.svg: cannot be written (it is not a regular file)" in capsys.readouterr().err
 
 
 def test_a_unit_orders_its_sentences() -> None:

@@ -169,12 +169,6 @@ def test_a_run_on_an_object_store(
     assert (stage.state, stage.shards) == ("under way", (6, 6))
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, error = told(tmp_path, capsys)
-    assert (code, error) == (2, f"paraloom: {tmp_path}/run: no run here: it has no manifest.json")
-    assert list(tmp_path.iterdir()) == []
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 9), st.sampled_from("ab"))))
 def test_threads_of_a_worker_count_once(spans: list[tuple[int, int, str]]) -> None:
     made = [

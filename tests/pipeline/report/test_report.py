@@ -151,14 +151,6 @@ def test_it_says_what_the_manifest_says(made_run: MadeRun, record: dict[str, Any
     assert "peak memory" not in text
 
 
-def test_texts_of_the_corpus_are_no_markup(made_run: MadeRun, record: dict[str, Any]) -> None:
-    record["config"]["run"] = "/runs/<script>alert(1)</script>&"
-    text = document(made_run.folder, record)
-    assert "<script" not in text
-    assert "<b>x" not in text
-    assert "&lt;" in text
-
-
 def test_a_run_that_has_only_begun(
     made_run: MadeRun, record: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -199,17 +191,6 @@ def test_fewer_pairs_than_deciles_and_an_empty_corpus(
     assert text.count('class="pair"') == len(names) * len(shown)
 
 
-def test_a_run_of_one_score_has_no_density(made_run: MadeRun, record: dict[str, Any]) -> None:
-    deciles = record["stages"]["bucket"]["deciles"]
-    record["stages"]["bucket"]["deciles"] = {"unigram_f1": deciles["unigram_f1"]}
-    assert "density-pairs" not in document(made_run.folder, record)
-
-
-def test_memory_is_shown_where_it_was_measured(made_run: MadeRun, record: dict[str, Any]) -> None:
-    record["stages"]["bucket"]["peak_memory"] = 300 * 2**20
-    assert "300 MiB" in document(made_run.folder, record)
-
-
 def test_rounds_stand_side_by_side(made_run: MadeRun) -> None:
     first = made_run.record["stages"]["evaluate"]["results"]
     second = copy.deepcopy(first)
@@ -242,3 +223,11 @@ def test_it_is_written_when_it_would_say_another_thing(
     assert write_report(folder, record)
     assert (tmp_path / "run" / "report" / "index.html").read_bytes() == before
     assert report_path(folder) == str(tmp_path / "run" / "report" / "index.html")
+
+
+def test_texts_of_the_corpus_are_no_markup(made_run: MadeRun, record: dict[str, Any]) -> None:
+    record["config"]["run"] = "/runs/<script>alert(1)</script>&"
+    text = document(made_run.folder, record)
+    assert "<script" not in text
+    assert "<b>x" not in text
+    assert "&lt;" in text

@@ -32,7 +32,3 @@ def test_plain_text_saves_two_translations() -> None:
         "input.unique (pivot)": pytest.approx(10 * 2 / 3600),
         "input.unique (back_translate)": pytest.approx(10 * 2 / 3600),
     }
-
-
-def test_nothing_was_saved() -> None:
-    assert savings(RunRecord(stages={})) == []
