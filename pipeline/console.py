@@ -20,11 +20,8 @@ class _Visible(Console):
 
 
 def console(width: int = 120) -> Console:
-    """A console without markup, since paths and sentences may contain brackets.
-
-    Args:
-        width: in characters, if standard output is not a terminal.
-    """
+    """A console without markup, since paths and sentences may contain brackets; `width` is in
+    characters, if standard output is not a terminal."""
     terminal = _Visible(markup=False, emoji=False)
     return terminal if terminal.is_terminal else _Visible(width=width, markup=False, emoji=False)
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from paraloom.beam_jobs.io import remote, storage
-from paraloom.beam_jobs.io.shards import receipts
 from paraloom.beam_jobs.runners.launch import connect
 from paraloom.models.errors import UserError
 from paraloom.models.scorers import PairScorer
@@ -23,6 +22,7 @@ from paraloom.pipeline.config.read import parse_config, read_config
 from paraloom.pipeline.manifest import Manifest
 from paraloom.pipeline.records import PairsRecord, StageRecord
 from paraloom.pipeline.run import run_stages
+from paraloom.pipeline.stage import shards_of
 
 if TYPE_CHECKING:
     from paraloom.models.embeddings.model import SentenceEncoder
@@ -52,11 +52,7 @@ class OpenedRun:
         return list(self._record.stages)
 
     def record(self, stage: str) -> StageRecord:
-        """What the manifest says of a finished stage: rows, seconds, metrics.
-
-        Raises:
-            UserError: the stage is not finished.
-        """
+        """What the manifest says of a finished stage: rows, seconds, metrics."""
         if stage not in self._record.stages:
             finished = ", ".join(self.stages)
             raise UserError(f"{self.folder}: {stage} is not finished; there are {finished}")
@@ -66,17 +62,10 @@ class OpenedRun:
         """The pairs that a stage left, as an Arrow data set: nothing is read before it is asked.
 
         The columns of each stage are in docs/columns.md. A run in an object store is fetched.
-
-        Raises:
-            UserError: the stage is not finished, or has no pairs.
         """
         if not isinstance(self.record(stage), PairsRecord):
             raise UserError(f"{self.folder}: {stage} is no stage of pairs")
-        paths = [
-            shard.path
-            for receipt in receipts(storage.join(self.folder, stage))
-            for shard in receipt.shards
-        ]
+        paths = [shard.path for shard in shards_of(storage.join(self.folder, stage))]
         if storage.is_remote(self.folder):
             folder = remote.localise(storage.join(self.folder, stage))
             paths = [str(Path(folder, Path(path).name)) for path in paths]
@@ -91,14 +80,8 @@ class OpenedRun:
 
 
 def open_run(folder: str | Path, beam: Sequence[str] = ()) -> OpenedRun:
-    """Open a run folder, on this machine or in an object store.
-
-    Args:
-        beam: options of Beam for object stores, as on the command line after `--`.
-
-    Raises:
-        UserError: there is no run, or none that has finished a stage.
-    """
+    """Open a run folder, on this machine or in an object store; `beam` has the options of Beam for
+    object stores, as on the command line after `--`."""
     connect(beam, [str(folder)])
     return OpenedRun(str(folder))
 
@@ -117,9 +100,6 @@ def run(
         command: how far: `corpus` makes everything; `ingest`, `score`, `select`, … stop there.
         changes: `key.sub=value`, as on the command line after `--set`.
         beam: options of Beam, as after `--`.
-
-    Raises:
-        UserError: bad input, or a disk that is full; finished stages stay finished.
 
     >>> config = {
     ...     "run": "runs/own",
@@ -160,9 +140,6 @@ def score(
     Returns:
         Columns `reference_tokens`, `translation_tokens` (int16) and one for each scorer
         (float32), n rows.
-
-    Raises:
-        UserError: a scorer is unknown, or its resource is missing.
 
     >>> score(["a dog runs fast ."], ["a dog runs ."])["trigram_overlap"].to_pylist()
     [0.5]

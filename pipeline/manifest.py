@@ -33,9 +33,7 @@ _LIBRARIES = (
 class Manifest:
     """manifest.json of a run folder; written anew, whole, after every change.
 
-    Attributes:
-        record: the content. A stage that is not in `record.stages`, or has another key there, is
-            not finished.
+    A stage that is not in `record.stages`, or has another key there, is not finished.
     """
 
     def __init__(self, folder: str) -> None:
@@ -191,11 +189,8 @@ def outdated(record: RunRecord) -> list[str]:
 
 
 def check_current(folder: str, record: RunRecord, stage: str, command: str) -> None:
-    """Check that a stage of the run in `folder`, if finished, is of its present configuration.
-
-    Args:
-        command: makes it.
-    """
+    """Check that a stage of the run in `folder`, if finished, is of its present configuration;
+    `command` makes it."""
     if stage in outdated(record):
         raise UserError(
             f"{folder}: {stage} is of an earlier configuration than the last command had; "

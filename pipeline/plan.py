@@ -32,8 +32,7 @@ def key_of(stage: Stage, run: Run) -> str:
 def is_up_to_date(stage: Stage, run: Run, key: str = "") -> bool:
     """Whether the stage is finished, with its present key, and its files are valid.
 
-    Args:
-        key: the present key if it is known: digests of models take long.
+    `key` is the present key if it is known: digests of models take long.
     """
     record = run.manifest.stages.get(stage.name)
     current = record is not None and record.key == (key or key_of(stage, run))

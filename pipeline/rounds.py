@@ -96,10 +96,7 @@ def copy_finished(stage: Stage, run: Run, key: str) -> StageRecord | None:
     """Copy a result with the same key, so that it is not made again.
 
     A first round has the keys of a run with one round, but other folders. If the number of rounds
-    changes, the result is in the one and needed in the other.
-
-    Returns:
-        the record of the copied result; None if there is none.
+    changes, the result is in the one and needed in the other. Returns its record, if there is one.
     """
     if stage.copy is None or stage.round > 1:
         return None

@@ -65,7 +65,7 @@ class Run:
 
     def shards(self, stage: str) -> list[Shard]:
         """The part files of a finished pair stage, in order."""
-        return [shard for receipt in receipts(self.folder(stage)) for shard in receipt.shards]
+        return shards_of(self.folder(stage))
 
     def local_folder(self, stage: str) -> Path:
         """The folder on this machine in which a stage writes; `folder` unless that is remote."""
@@ -166,6 +166,11 @@ class Run:
             max_overlap=options.max_overlap,
             language=self.language,
         )
+
+
+def shards_of(folder: str) -> list[Shard]:
+    """The part files of a stage's folder, in order."""
+    return [shard for receipt in receipts(folder) for shard in receipt.shards]
 
 
 def stage_path(stage: str, number: int) -> str:

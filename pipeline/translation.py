@@ -23,17 +23,12 @@ from paraloom.pipeline.stage import Run, pairs_record
 
 
 class Model(NamedTuple):
-    """A translation model of a run.
+    """A translation model of a run."""
 
-    Attributes:
-        name: its folder, or its name on the Hub.
-        key: of the configuration that names it.
-    """
-
-    name: str
+    name: str  # its folder, or its name on the Hub
     options: NmtOptions
     languages: Languages
-    key: str = "nmt.model"
+    key: str = "nmt.model"  # of the configuration that names it
 
     @property
     def folder(self) -> Path:

@@ -60,19 +60,6 @@ def _set(values: dict[str, Any], change: str) -> None:
     values[last] = parse_yaml(text, f"--set {change}")
 
 
-def recorded_config(values: Mapping[str, Any]) -> Config:
-    """The configuration that a manifest holds; variables that are not set here stay names.
-
-    Raises:
-        ValueError: this version, or what is installed here, cannot read it.
-    """
-    return Config.of(_expand(values, "", _known(_environment())))
-
-
-def _environment() -> dict[str, str]:
-    return {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
-
-
 def _with_variables(values: dict[str, Any]) -> Config:
     """The configuration with the values of environment variables, and as it was written.
 
@@ -80,7 +67,7 @@ def _with_variables(values: dict[str, Any]) -> Config:
     language, its value is one of them, which cards need; and they call a run as its folder.
     """
     shown: dict[str, str] = {}
-    environment = _environment()
+    environment = {"PARALOOM_SAMPLE": str(SAMPLE), **os.environ}
 
     def look_up(name: str, key: str) -> str:
         if name not in environment:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from paraloom.beam_jobs.io import schema
 from paraloom.models.embeddings.datasets.lines import tab_separated, wrong_columns
 from paraloom.models.errors import UserError
 from paraloom.pipeline.judging.judgments import Action, Fluency, JudgeFile, JudgeName, Key, Score
@@ -103,26 +102,21 @@ def _read(path: Path) -> list[JudgedRow]:
 
 def _find(run: ScoredRun, rows: Sequence[JudgedRow], path: str) -> dict[int, Pair]:
     """The first pair of the run for each row that has one, by the row's number."""
-    by_id: dict[str, list[JudgedRow]] = {}
-    by_reference: dict[str, list[JudgedRow]] = {}
+    by_name: dict[str, list[JudgedRow]] = {}  # the id, or the reference of rows without one
     for row in rows:
-        if row.id is not None:
-            by_id.setdefault(row.id, []).append(row)
-        elif row.reference is not None:
-            by_reference.setdefault(row.reference, []).append(row)
-    ids = pa.array(by_id, pa.string())
-    references = pa.array(by_reference, pa.string())
+        by_name.setdefault(row.id or row.reference or "", []).append(row)
+    names = pa.array(by_name, pa.string())
     found: dict[int, Pair] = {}
     for table in run.tables(["source", "reference", "translation"]):
-        for row in rows:
-            if schema.has_candidates(table) and row.candidate is None and row.translation is None:
-                raise UserError(
-                    f"{path}, row {row.number}: {row.id} has several translations; name one in "
-                    "the column candidate or translation"
-                )
-        named = pc.or_(pc.is_in(table["id"], ids), pc.is_in(table["reference"], references))
+        named = pc.or_(pc.is_in(table["id"], names), pc.is_in(table["reference"], names))
         for pair in as_pairs(table.filter(named)):
-            for row in (*by_id.get(pair.id, ()), *by_reference.get(pair.reference, ())):
-                if row.is_of(pair):
-                    found.setdefault(row.number, pair)
+            for row in (*by_name.get(pair.id, ()), *by_name.get(pair.reference, ())):
+                if not row.is_of(pair):
+                    continue
+                if pair.candidate is not None and row.candidate is None and not row.translation:
+                    raise UserError(
+                        f"{path}, row {row.number}: {row.id} has several translations; name one in "
+                        "the column candidate or translation"
+                    )
+                found.setdefault(row.number, pair)
     return found

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from paraloom.beam_jobs.io import schema, storage
-from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
+from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.hashing import text_hashes
 from paraloom.pipeline.judging.judgments import Action, PairName
 from paraloom.pipeline.manifest import check_current, current, started
 from paraloom.pipeline.records import BucketRecord, RunRecord
-from paraloom.pipeline.stage import best_round, stage_path
+from paraloom.pipeline.stage import best_round, shards_of, stage_path
 
 _TEXTS = ("source", "reference", "translation")
 _HASH = "hash"
@@ -70,8 +70,7 @@ class ScoredRun:
 
     def shards(self) -> list[Shard]:
         """The part files with deciles, in order."""
-        found = receipts(storage.join(self.folder, self._stage))
-        return [shard for receipt in found for shard in receipt.shards]
+        return shards_of(storage.join(self.folder, self._stage))
 
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows, one part file at a time: id, candidate if there is one, and `columns`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import Shard, read_shard, receipts
+from paraloom.beam_jobs.io.shards import Shard, read_shard
 from paraloom.models.errors import UserError
 from paraloom.models.files import atomic_folder, digest
 from paraloom.models.licenses import HUB_LICENSES, license_name
@@ -20,6 +20,7 @@ from paraloom.pipeline.cards.shown import public
 from paraloom.pipeline.manifest import Manifest, check_current, current
 from paraloom.pipeline.publishing.files import write_configurations
 from paraloom.pipeline.records import RunRecord
+from paraloom.pipeline.stage import shards_of
 
 ABOUT = "provenance/release.json"
 """The file that tells a release from other folders."""
@@ -41,7 +42,7 @@ class ReleaseOptions:
 def make_release(run: str, out: Path, options: ReleaseOptions) -> None:
     """Make the release of a run's corpus in the folder `out`, in place of an earlier one."""
     record, out = public(_finished_record(run)), out.resolve()
-    shards = [s for r in receipts(storage.join(run, "corpus")) for s in r.shards if s.rows]
+    shards = [shard for shard in shards_of(storage.join(run, "corpus")) if shard.rows]
     rows = sum(shard.rows for shard in shards)
     if not rows:
         raise UserError(f"{run}: its corpus is empty; look at `paraloom status {run}`")

@@ -1,13 +1,13 @@
 """People's judgments of the run's pairs: the numbers behind the section of the report."""
 
 from paraloom.beam_jobs.io import storage
-from paraloom.beam_jobs.io.shards import receipts
 from paraloom.pipeline.judging.agreement import join, measure
 from paraloom.pipeline.judging.describe import cumulative_shares
 from paraloom.pipeline.judging.judgments import read_judgments
 from paraloom.pipeline.judging.record import AgreementRecord
 from paraloom.pipeline.records import BucketRecord, RunRecord
 from paraloom.pipeline.report.plots import Scale
+from paraloom.pipeline.stage import shards_of
 
 _PRECISIONS = (0.8, 0.9)
 
@@ -22,7 +22,7 @@ def agreement(folder: str, view: RunRecord, stage: str) -> AgreementRecord | Non
         return None
     pairs = join(
         judgments,
-        [shard for receipt in receipts(storage.join(folder, stage)) for shard in receipt.shards],
+        shards_of(storage.join(folder, stage)),
         list(bucket.deciles),
         own=view.own_scorers,
     )

@@ -52,12 +52,8 @@ def fingerprint(run: Run) -> Any:
 
 
 def column_keys(run: Run, digests: dict[str, str], own: dict[str, Any]) -> dict[str, str]:
-    """The key of what each column depends on besides the pairs.
-
-    Args:
-        digests: the digests of the resources.
-        own: what `plugin_keys` gives.
-    """
+    """The key of what each column depends on besides the pairs, given the digests of the resources
+    and what `plugin_keys` gives."""
     if run.config.score.columns:
         stored = run.record(ColumnsRecord).digests
         own = own | {name: [own[name], of] for name, of in stored.items()}

@@ -30,12 +30,7 @@ class Plot(NamedTuple):
 
 
 def comparison_page(report: Report, costs: Sequence[Cost], how: str) -> str:
-    """One page of HTML without other files.
-
-    Args:
-        costs: [models]
-        how: how they were measured
-    """
+    """One page of HTML without other files; `how` says how the costs [models] were measured."""
     names = short_names(report.models)
     overall = {
         protocol: [report.overall(protocol, model) for model in range(len(names))]

@@ -91,11 +91,8 @@ def _rows(shard: Shard, id: str) -> list[dict[str, Any]]:
 
 
 def describe(steps: Sequence[Step], criteria: str) -> list[Text | Table]:
-    """Lines and a table for rich to print, for one translation of the source.
-
-    Args:
-        criteria: the selection's, in words.
-    """
+    """Lines and a table for rich to print, for one translation of the source; `criteria` is the
+    selection in words."""
     merged: dict[str, Any] = {}
     for step in steps:
         if not step.rejected:

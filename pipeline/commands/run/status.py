@@ -68,11 +68,7 @@ def command(context: typer.Context, run: RunFolder, gpu_hour: GpuHour = None) ->
 
 
 def status(folder: str, now: float | None = None) -> list[StageStatus]:
-    """How far each stage of the run in `folder` is.
-
-    Args:
-        now: seconds since the epoch.
-    """
+    """How far each stage of the run in `folder` is; `now` is in seconds since the epoch."""
     record = started(folder)
     stale = outdated(record)
     found = []

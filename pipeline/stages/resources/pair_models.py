@@ -17,11 +17,7 @@ from paraloom.pipeline.translation import license_of
 
 
 def model_stage(key: str, find: Callable[[str], Path]) -> Stage:
-    """The stage of the model that `score.<key>` names.
-
-    Args:
-        find: its folder on this machine, given its folder or its name on the Hub.
-    """
+    """The stage of the model that `score.<key>` names; `find` gives its folder on this machine."""
 
     def folder(config: Config) -> Path:
         return find(remote.localise(getattr(config.score, key)))
